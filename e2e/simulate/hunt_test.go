@@ -110,7 +110,7 @@ func TestHuntKeepsTheShorterHistory(t *testing.T) {
 func TestCrashIsMadeShorter(t *testing.T) {
 	t.Parallel()
 	for signature, want := range map[string]*crashError{
-		crashed: {text: "EOF\npanic: no room"}, hung: {hung: true, text: "EOF\nSIGQUIT: quit"},
+		crashed: {text: "EOF\npanic: no space"}, hung: {hung: true, text: "EOF\nSIGQUIT: quit"},
 	} {
 		t.Run(signature, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func TestWorkerThatDoesNotEndIsEnded(t *testing.T) {
 
 func TestCrashNamesItsCauseAndNotAllStacks(t *testing.T) {
 	t.Parallel()
-	crash := &crashError{text: "panic: no room\n" + strings.Repeat("goroutine 1 [running]\n", 10_000)}
-	require.ErrorContains(t, crash, "the simulation crashed: panic: no room")
+	crash := &crashError{text: "panic: no space\n" + strings.Repeat("goroutine 1 [running]\n", 10_000)}
+	require.ErrorContains(t, crash, "the simulation crashed: panic: no space")
 	assert.LessOrEqual(t, len(crash.violation().Text), crashText)
 }

@@ -102,7 +102,7 @@ func installationFaults() []faultKind {
 	}}
 }
 
-// scopeSets are scopes that an installation may change to. Each flag set replaces the scope of before.
+// scopeSets are scopes that an installation may change to. Each flag set replaces the earlier scope.
 func scopeSets() []string {
 	return []string{
 		"", "", customKind, "--namespaces=shop", "--namespaces=shop,bank", "--namespace-selector=team=shop",
@@ -114,8 +114,8 @@ func scopeSets() []string {
 // betweenReplicas is the time from the end of one replica to that of the next.
 const betweenReplicas = 4 * time.Second
 
-// reconfigure renders the webhook's configuration anew and restarts all replicas, one after the other. Until the last one of
-// before has ended it is not clear which scope is in force.
+// reconfigure renders the webhook's configuration anew and restarts all replicas, one after the other. Until the last of
+// the old ones has ended it is not clear which scope is in force.
 func reconfigure(s *simulation, step history.Step) func() {
 	s.flags = withScope(s.flags, splitFlags(step.With["flags"]))
 	scope := s.scope()

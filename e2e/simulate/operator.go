@@ -25,7 +25,7 @@ func newOperator(seed uint64) *operator {
 	return &operator{random: rand.New(rand.NewPCG(seed, 5)), dirty: map[world.Key]bool{}}
 }
 
-// note takes note of a stored change. It may be called from any goroutine.
+// note records a stored change. It may be called from any goroutine.
 func (o *operator) note(c world.Commit) {
 	if c.New == nil || !slices.Contains(world.GraphResources(), c.Key.Resource) || observed(c.New) == generation(c.New) {
 		return

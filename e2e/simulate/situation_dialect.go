@@ -98,7 +98,7 @@ func comingAndGoing(r *rand.Rand) situation {
 	}
 }
 
-// returnWithOtherContent restarts the workload: the pods have the content of before.
+// returnWithOtherContent restarts the workload: the pods have the earlier content.
 func returnWithOtherContent(r *rand.Rand) situation {
 	p := optionalObjects(r)
 	back := p.does(act.RecreateConfigChanged)

@@ -30,7 +30,7 @@ func (c client) apply(ctx context.Context, key world.Key, manifest world.Object)
 	if err != nil {
 		return err
 	}
-	last, _ := annotationsOf(live)[corev1.LastAppliedConfigAnnotation].(string)
+	last, _ := world.Annotations(live)[corev1.LastAppliedConfigAnnotation].(string)
 	return c.mergeThreeWays(ctx, key, applyManager, states{[]byte(last), modified, live})
 }
 
@@ -45,8 +45,8 @@ func (c client) createApplied(ctx context.Context, key world.Key, manifest world
 
 // withLastApplied returns a copy of the manifest that has its own text as an annotation.
 func withLastApplied(manifest world.Object) (world.Object, error) {
-	meta := at(manifest, "metadata")
-	annotations := without(annotationsOf(manifest), func(key string) bool { return key == corev1.LastAppliedConfigAnnotation })
+	meta := world.Section(manifest, "metadata")
+	annotations := without(world.Annotations(manifest), func(key string) bool { return key == corev1.LastAppliedConfigAnnotation })
 	text, err := json.Marshal(replaced(manifest, "metadata", replaced(meta, "annotations", annotations)))
 	if err != nil {
 		return nil, fmt.Errorf("encode the manifest: %w", err)

@@ -16,9 +16,9 @@ const cart = "deployments/shop/cart"
 // mark puts marks on a stored workload, as the webhook would.
 func (f *recorder) mark(on string) {
 	live := f.get(on)
-	meta := at(templateOf(world.Deployments, live), "metadata")
-	meta["annotations"] = with(at(meta, "annotations"), Prefix+"config-hash", "0a1b")
-	at(live, "metadata", "annotations")[Prefix+"last-reload"] = "{}"
+	meta := world.Section(templateOf(world.Deployments, live), "metadata")
+	meta["annotations"] = with(world.Section(meta, "annotations"), Prefix+"config-hash", "0a1b")
+	world.Section(live, "metadata", "annotations")[Prefix+"last-reload"] = "{}"
 }
 
 func TestApplyKeepsWhatOthersAddedAndRemovesWhatTheManifestLost(t *testing.T) {
@@ -26,13 +26,13 @@ func TestApplyKeepsWhatOthersAddedAndRemovesWhatTheManifestLost(t *testing.T) {
 	f := newRecorder(t)
 	require.NoError(t, f.do("apply-workload", cart, "version", "2"))
 	f.mark(cart)
-	require.Equal(t, "beta", annotationsOf(at(f.get(cart), "spec", "template"))["example.com/channel"])
+	require.Equal(t, "beta", world.Annotations(world.Section(f.get(cart), "spec", "template"))["example.com/channel"])
 
 	require.NoError(t, f.do("apply-workload", cart, "version", "3"))
-	template := annotationsOf(at(f.get(cart), "spec", "template"))
+	template := world.Annotations(world.Section(f.get(cart), "spec", "template"))
 	assert.Equal(t, world.Object{"example.com/scrape": "true", Prefix + "config-hash": "0a1b"}, template)
-	assert.Contains(t, annotationsOf(f.get(cart)), Prefix+"last-reload")
-	containers := at(f.get(cart), "spec", "template", "spec")["containers"].([]any)
+	assert.Contains(t, world.Annotations(f.get(cart)), Prefix+"last-reload")
+	containers := world.Section(f.get(cart), "spec", "template", "spec")["containers"].([]any)
 	container := containers[0].(world.Object)
 	assert.Equal(t, "example.com/cart:3", container["image"])
 	assert.Equal(t, []any{world.Object{"name": "VERSION", "value": "3"}}, container["env"])
@@ -61,7 +61,7 @@ func TestAppliedSecretHasItsTextInTheAnnotation(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	require.NoError(t, f.do("apply-config", "secrets/shop/db", "key", "password", "value", "open sesame", "as", "stringData"))
-	last, _ := annotationsOf(f.get("secrets/shop/db"))[corev1.LastAppliedConfigAnnotation].(string)
+	last, _ := world.Annotations(f.get("secrets/shop/db"))[corev1.LastAppliedConfigAnnotation].(string)
 	assert.Contains(t, last, `"password":"open sesame"`)
 	assert.NotContains(t, last, "last-applied-configuration")
 	assert.True(t, strings.HasSuffix(last, "}\n"))
@@ -83,7 +83,7 @@ func TestReplaceKnowsNoMarksButTheLists(t *testing.T) {
 			t.Parallel()
 			f := newRecorder(t)
 			f.mark(cart)
-			at(f.get(cart), "metadata", "annotations")[revisionAnnotation] = "3"
+			world.Section(f.get(cart), "metadata", "annotations")[revisionAnnotation] = "3"
 			f.get(cart)["status"] = world.Object{"replicas": int64(4)}
 			require.NoError(t, f.do(test.do, cart, "version", test.version))
 			sent := f.decode(f.requests[1].Body)
@@ -92,10 +92,10 @@ func TestReplaceKnowsNoMarksButTheLists(t *testing.T) {
 			if test.lists {
 				want[listOfConfigMaps], want[listOfSecrets] = "app, extra", "db"
 			}
-			assert.Equal(t, want, annotationsOf(sent))
-			assert.NotContains(t, annotationsOf(at(sent, "spec", "template")), Prefix+"config-hash")
+			assert.Equal(t, want, world.Annotations(sent))
+			assert.NotContains(t, world.Annotations(world.Section(sent, "spec", "template")), Prefix+"config-hash")
 			assert.NotContains(t, sent, "status")
-			assert.NotContains(t, at(sent, "metadata"), "resourceVersion")
+			assert.NotContains(t, world.Section(sent, "metadata"), "resourceVersion")
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestPinnedReplaceHasTheLiveResourceVersion(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	require.NoError(t, f.do("replace-workload", cart, "pinned", "true"))
-	assert.NotEmpty(t, at(f.decode(f.requests[1].Body), "metadata")["resourceVersion"])
+	assert.NotEmpty(t, world.Section(f.decode(f.requests[1].Body), "metadata")["resourceVersion"])
 }
 
 func TestIgnorePutRepeatsTheSameManifest(t *testing.T) {
@@ -113,7 +113,7 @@ func TestIgnorePutRepeatsTheSameManifest(t *testing.T) {
 	require.NoError(t, f.do("ignore-put", cart, "version", "same", "times", "2", "every", "0s"))
 	require.Equal(t, []string{"GET", "PUT", "GET", "PUT"}, f.methods())
 	assert.JSONEq(t, string(f.requests[1].Body), string(f.requests[3].Body))
-	assert.Equal(t, "true", at(f.get(cart), "metadata", "labels")[Prefix+"ignored"])
+	assert.Equal(t, "true", world.Section(f.get(cart), "metadata", "labels")[Prefix+"ignored"])
 }
 
 func TestServerSideApplySendsTheWholeManifest(t *testing.T) {
@@ -122,7 +122,7 @@ func TestServerSideApplySendsTheWholeManifest(t *testing.T) {
 	require.NoError(t, f.do("ssa-workload", cart, "version", "2", "secrets", "tls"))
 	require.Len(t, f.requests, 1)
 	assert.Equal(t, "/apis/apps/v1/namespaces/shop/deployments/cart?fieldManager=argocd&force=true", f.requests[0].Path)
-	assert.Equal(t, "tls", annotationsOf(f.decode(f.requests[0].Body))[listOfSecrets])
+	assert.Equal(t, "tls", world.Annotations(f.decode(f.requests[0].Body))[listOfSecrets])
 }
 
 func TestReleasePatchIsThatOfKubectl(t *testing.T) {
@@ -134,6 +134,6 @@ func TestReleasePatchIsThatOfKubectl(t *testing.T) {
 	assert.JSONEq(t, `{"spec":{"jobTemplate":{"spec":{"template":{"spec":{
 		"$setElementOrder/containers":[{"name":"nightly"}],
 		"containers":[{"image":"example.com/nightly:3","name":"nightly"}]}}}}}}`, string(f.requests[0].Body))
-	spec := at(templateOf(world.CronJobs, f.get("cronjobs/shop/nightly")), "spec")
+	spec := world.Section(templateOf(world.CronJobs, f.get("cronjobs/shop/nightly")), "spec")
 	assert.Len(t, spec["containers"], 1)
 }

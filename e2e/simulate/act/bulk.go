@@ -69,9 +69,9 @@ func fillAnnotations(ctx context.Context, c client, s step) error {
 	if err != nil {
 		return err
 	}
-	annotations := annotationsOf(live)
+	annotations := world.Annotations(live)
 	if s.text("where") == "template" {
-		annotations = annotationsOf(templateOf(s.key.Resource, live))
+		annotations = world.Annotations(templateOf(s.key.Resource, live))
 	}
 	size := len(bulk)
 	for key, value := range annotations {

@@ -26,8 +26,8 @@ func size(annotations world.Object) int {
 func TestAnnotationsAreFilledForAWhile(t *testing.T) {
 	t.Parallel()
 	for where, of := range map[string]func(world.Object) world.Object{
-		"workload": annotationsOf,
-		"template": func(o world.Object) world.Object { return annotationsOf(at(o, "spec", "template")) },
+		"workload": world.Annotations,
+		"template": func(o world.Object) world.Object { return world.Annotations(world.Section(o, "spec", "template")) },
 	} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestLongListsKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	require.NoError(t, f.do("long-lists", cart, "n", "30000"))
-	list, _ := annotationsOf(f.get(cart))[listOfConfigMaps].(string)
+	list, _ := world.Annotations(f.get(cart))[listOfConfigMaps].(string)
 	names := listItems(list)
 	assert.Len(t, names, 30_000)
 	assert.Equal(t, []string{"app", "extra", "g00002"}, names[:3])

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 func TestConfigurationIsWrittenInEveryWay(t *testing.T) {
@@ -16,13 +18,13 @@ func TestConfigurationIsWrittenInEveryWay(t *testing.T) {
 	require.ErrorIs(t, f.do(DeleteConfiguration, on), ErrSkipped)
 	for _, says := range slices.Sorted(maps.Keys(configurations())) {
 		require.NoError(t, f.do(WriteConfiguration, on, "says", says))
-		written, there := at(f.get(on), "data")["config.yaml"].(string)
+		written, there := world.Section(f.get(on), "data")["config.yaml"].(string)
 		assert.Equal(t, configurations()[says], written)
 		assert.Equal(t, says != "no key", there, says)
 	}
 	require.NoError(t, f.do(DeleteConfiguration, on))
 	require.NoError(t, f.do(WriteConfiguration, on, "says", "no key"), "it is created, too")
-	assert.NotContains(t, at(f.get(on), "data"), "config.yaml")
+	assert.NotContains(t, world.Section(f.get(on), "data"), "config.yaml")
 	require.ErrorContains(t, f.do(WriteConfiguration, on, "says", "something"), "with.says")
 	require.ErrorContains(t, f.do(WriteConfiguration, "configmaps/shop/app", "says", "nothing"), "on:")
 }

@@ -94,13 +94,13 @@ func copyTo(ctx context.Context, c client, s step) error {
 // renamed gives a workload that was read another name and namespace. The pods get labels of their own, since two
 // workloads must not select the same pods.
 func renamed(r world.Resource, object world.Object, to world.Key) world.Object {
-	meta := replaced(replaced(at(object, "metadata"), "name", to.Name), "namespace", to.Namespace)
+	meta := replaced(replaced(world.Section(object, "metadata"), "name", to.Name), "namespace", to.Namespace)
 	object = replaced(object, "metadata", meta)
-	if selector := at(object, "spec", "selector"); selector != nil {
-		labels := replaced(at(selector, "matchLabels"), "app", to.Name)
-		object = replaced(object, "spec", replaced(at(object, "spec"), "selector", replaced(selector, "matchLabels", labels)))
+	if selector := world.Section(object, "spec", "selector"); selector != nil {
+		labels := replaced(world.Section(selector, "matchLabels"), "app", to.Name)
+		object = replaced(object, "spec", replaced(world.Section(object, "spec"), "selector", replaced(selector, "matchLabels", labels)))
 	}
-	return replacedAt(object, to.Name, append(templatePath(r), "metadata", "labels", "app")...)
+	return replacedAt(object, to.Name, append(world.PodPath(r.Plural), "metadata", "labels", "app")...)
 }
 
 // replacedAt returns a copy with another value at a path; the other parts are shared.

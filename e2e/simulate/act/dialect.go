@@ -99,7 +99,7 @@ func askReloader(ctx context.Context, c client, s step) error {
 		body = inTemplate(s.key.Resource, metadata("annotations", wanted))
 	} else {
 		maps.Copy(annotations, wanted)
-		if _, there := annotationsOf(templateOf(s.key.Resource, live))[otherAuto]; there {
+		if _, there := world.Annotations(templateOf(s.key.Resource, live))[otherAuto]; there {
 			body = inTemplate(s.key.Resource, metadata("annotations", world.Object{otherAuto: nil}))
 		}
 	}
@@ -162,11 +162,11 @@ func asking(key world.Key, manifest world.Object, asked string) (world.Object, e
 		return nil, err
 	}
 	path := []string{"metadata", "annotations"}
-	kept := without(annotationsOf(manifest), isList)
+	kept := without(world.Annotations(manifest), isList)
 	if asked == "on-template" {
 		manifest = replacedAt(manifest, kept, path...)
-		path = slices.Concat(templatePath(key.Resource), path)
-		kept = annotationsOf(templateOf(key.Resource, manifest))
+		path = slices.Concat(world.PodPath(key.Resource.Plural), path)
+		kept = world.Annotations(templateOf(key.Resource, manifest))
 	}
 	all := maps.Clone(kept)
 	maps.Copy(all, wanted)

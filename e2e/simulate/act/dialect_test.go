@@ -14,9 +14,9 @@ func TestAskReloaderReplacesWhatWasAskedBefore(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	const web = "deployments/shop/web"
-	onTemplate := func() world.Object { return annotationsOf(templateOf(world.Deployments, f.get(web))) }
+	onTemplate := func() world.Object { return world.Annotations(templateOf(world.Deployments, f.get(web))) }
 	others := func() world.Object {
-		return without(annotationsOf(f.get(web)), func(key string) bool { return !isList(key) && !strings.Contains(key, otherDomain) })
+		return without(world.Annotations(f.get(web)), func(key string) bool { return !isList(key) && !strings.Contains(key, otherDomain) })
 	}
 	require.NoError(t, f.do(AskReloader, web, "for", "search", "lists", "kept"))
 	assert.Equal(t, "true", others()[otherSearch])
@@ -40,12 +40,12 @@ func TestRecreatedWorkloadAsksReloaderInsteadOfListing(t *testing.T) {
 		f := newRecorder(t)
 		const web = "deployments/shop/web"
 		require.NoError(t, f.do(RecreateWorkload, web, "from", "manifest", "pause", "0s", "asks", asks))
-		annotations := annotationsOf(f.get(web))
+		annotations := world.Annotations(f.get(web))
 		assert.NotContains(t, annotations, listOfConfigMaps)
 		wanted, err := wish(world.Key{Resource: world.Deployments, Namespace: shop, Name: "web"}, asks)
 		require.NoError(t, err)
 		if asks == "on-template" {
-			annotations = annotationsOf(templateOf(world.Deployments, f.get(web)))
+			annotations = world.Annotations(templateOf(world.Deployments, f.get(web)))
 		}
 		assert.Subset(t, annotations, wanted, asks)
 	}
@@ -56,7 +56,7 @@ func TestMarkConfigSetsAndRemovesAMark(t *testing.T) {
 	f := newRecorder(t)
 	const app = "configmaps/shop/app"
 	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "true"))
-	assert.Equal(t, "true", annotationsOf(f.get(app))[otherDomain+"ignore"])
+	assert.Equal(t, "true", world.Annotations(f.get(app))[otherDomain+"ignore"])
 	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "absent"))
-	assert.NotContains(t, annotationsOf(f.get(app)), otherDomain+"ignore")
+	assert.NotContains(t, world.Annotations(f.get(app)), otherDomain+"ignore")
 }

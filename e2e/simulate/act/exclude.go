@@ -74,8 +74,8 @@ func ignorePut(ctx context.Context, c client, s step) error {
 			}
 		}
 		err := c.replace(ctx, s, isMark, func(manifest world.Object) {
-			meta := at(manifest, "metadata")
-			meta["labels"] = replaced(at(meta, "labels"), Prefix+s.text("label"), "true")
+			meta := world.Section(manifest, "metadata")
+			meta["labels"] = replaced(world.Section(meta, "labels"), Prefix+s.text("label"), "true")
 		})
 		if err != nil {
 			return err

@@ -59,11 +59,11 @@ func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
 		}
 	case http.MethodPost:
 		object := f.decode(r.Body)
-		path += "/" + at(object, "metadata")["name"].(string)
+		path += "/" + world.Section(object, "metadata")["name"].(string)
 		if _, there := f.objects[path]; there {
 			return rejection(409, "AlreadyExists"), nil
 		}
-		at(object, "metadata")["uid"] = fmt.Sprintf("uid-%d", f.version)
+		world.Section(object, "metadata")["uid"] = fmt.Sprintf("uid-%d", f.version)
 		return f.store(path, object), nil
 	}
 	if !there && r.ContentType != applyPatch {
@@ -72,7 +72,7 @@ func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
 	switch r.Method {
 	case http.MethodPut:
 		object := f.decode(r.Body)
-		sent, live := at(object, "metadata"), at(old, "metadata")
+		sent, live := world.Section(object, "metadata"), world.Section(old, "metadata")
 		if sent["resourceVersion"] != nil && sent["resourceVersion"] != live["resourceVersion"] {
 			return rejection(409, "Conflict"), nil
 		}
@@ -92,7 +92,7 @@ func rejection(status int, reason string) Response {
 
 func (f *recorder) store(path string, object world.Object) Response {
 	f.version++
-	meta := at(object, "metadata")
+	meta := world.Section(object, "metadata")
 	meta["resourceVersion"] = strconv.Itoa(f.version)
 	f.objects[path] = object
 	return Response{Status: 200, Body: f.encode(object)}
@@ -104,7 +104,7 @@ func (f *recorder) list(path, selector string) Response {
 	items := []any{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects)) {
 		set := labels.Set{}
-		for name, value := range at(f.objects[key], "metadata", "labels") {
+		for name, value := range world.Section(f.objects[key], "metadata", "labels") {
 			set[name], _ = value.(string)
 		}
 		if strings.HasPrefix(key, path+"/") && parsed.Matches(set) {
@@ -185,7 +185,7 @@ func (f *recorder) do(do, on string, with ...string) error {
 
 // secretValue decodes a value of a stored Secret.
 func (f *recorder) secretValue(on, key string) string {
-	encoded, _ := at(f.get(on), "data")[key].(string)
+	encoded, _ := world.Section(f.get(on), "data")[key].(string)
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	require.NoError(f.t, err)
 	return string(text)

@@ -164,7 +164,7 @@ func flapReady(ctx context.Context, c client, s step) error {
 	if err != nil {
 		return err
 	}
-	ready, _ := at(live, "status")["conditions"].([]any)
+	ready, _ := world.Section(live, "status")["conditions"].([]any)
 	if len(ready) == 0 {
 		return skip("the operator has not looked at %s", s.key)
 	}
@@ -175,7 +175,7 @@ func flapReady(ctx context.Context, c client, s step) error {
 		return err
 	}
 	live, err = c.get(ctx, s.key)
-	if now, _ := at(live, "status")["conditions"].([]any); err != nil || len(now) > 0 {
+	if now, _ := world.Section(live, "status")["conditions"].([]any); err != nil || len(now) > 0 {
 		return err
 	}
 	return c.mergeStatus(ctx, s.key, world.Object{"conditions": ready})
@@ -190,7 +190,7 @@ func referentLifeActs() []act {
 			do: func(ctx context.Context, c client, s step) error {
 				return c.recreate(ctx, s, func(object world.Object) {
 					if s.has("mode") {
-						object["spec"] = with(at(object, "spec"), "mode", s.text("mode"))
+						object["spec"] = with(world.Section(object, "spec"), "mode", s.text("mode"))
 					}
 				})
 			},
@@ -205,7 +205,7 @@ func referentLifeActs() []act {
 			words: "user creates {on} with spec.mode {mode|q}",
 			do: func(ctx context.Context, c client, s step) error {
 				object := referentManifest(s.key)
-				object["spec"] = with(at(object, "spec"), "mode", s.text("mode"))
+				object["spec"] = with(world.Section(object, "spec"), "mode", s.text("mode"))
 				err := c.create(ctx, s.key, "kubectl-create", object)
 				if rejectedFor(err, "AlreadyExists") {
 					return skip("%s exists", s.key)

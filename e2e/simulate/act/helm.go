@@ -120,11 +120,11 @@ func (c client) roll(ctx context.Context, key world.Key, history []helmRelease, 
 // helmApply creates one object of a chart or patches it by a three-way merge of the old manifest, the new one and the live
 // object.
 func (c client) helmApply(ctx context.Context, release, key world.Key, old, manifest world.Object) error {
-	meta := at(manifest, "metadata")
-	annotations := without(at(meta, "annotations"), func(string) bool { return false })
+	meta := world.Section(manifest, "metadata")
+	annotations := without(world.Section(meta, "annotations"), func(string) bool { return false })
 	annotations["meta.helm.sh/release-name"] = release.Name
 	annotations["meta.helm.sh/release-namespace"] = release.Namespace
-	labels := without(at(meta, "labels"), func(string) bool { return false })
+	labels := without(world.Section(meta, "labels"), func(string) bool { return false })
 	labels["app.kubernetes.io/managed-by"] = "Helm"
 	target := replaced(manifest, "metadata", replaced(replaced(meta, "annotations", annotations), "labels", labels))
 
@@ -155,13 +155,13 @@ func (c client) releases(ctx context.Context, workload world.Key) ([]helmRelease
 	}
 	var history []helmRelease
 	for _, secret := range secrets {
-		labels := at(secret, "metadata", "labels")
+		labels := world.Section(secret, "metadata", "labels")
 		if labels["owner"] != "helm" || labels["name"] != workload.Name {
 			continue
 		}
 		release, err := decodeRelease(secret)
 		if err != nil {
-			return nil, fmt.Errorf("release %v: %w", at(secret, "metadata")["name"], err)
+			return nil, fmt.Errorf("release %v: %w", world.Section(secret, "metadata")["name"], err)
 		}
 		history = append(history, release)
 	}
@@ -170,7 +170,7 @@ func (c client) releases(ctx context.Context, workload world.Key) ([]helmRelease
 }
 
 func decodeRelease(secret world.Object) (helmRelease, error) {
-	encoded, _ := at(secret, "data")["release"].(string)
+	encoded, _ := world.Section(secret, "data")["release"].(string)
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return helmRelease{}, fmt.Errorf("decode: %w", err)
@@ -186,7 +186,7 @@ func decodeRelease(secret world.Object) (helmRelease, error) {
 	if release.Config["kind"] == world.Secrets.Kind {
 		resource = world.Secrets
 	}
-	meta := at(release.Config, "metadata")
+	meta := world.Section(release.Config, "metadata")
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
 	release.configKey = world.Key{Resource: resource, Namespace: namespace, Name: name}

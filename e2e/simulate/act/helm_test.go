@@ -18,11 +18,11 @@ func TestHelmMergesTheOldManifestTheNewOneAndWhatIsLive(t *testing.T) {
 	require.NoError(t, f.do("scale", cart, "replicas", "6"))
 
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "3"))
-	template := annotationsOf(at(f.get(cart), "spec", "template"))
+	template := world.Annotations(world.Section(f.get(cart), "spec", "template"))
 	assert.Equal(t, world.Object{"example.com/scrape": "true", Prefix + "config-hash": "0a1b"}, template,
 		"only the old manifest has channel, only the live object has the mark")
-	assert.EqualValues(t, 2, at(f.get(cart), "spec")["replicas"], "the chart has its own idea of replicas")
-	assert.Equal(t, "Helm", at(f.get(cart), "metadata", "labels")["app.kubernetes.io/managed-by"])
+	assert.EqualValues(t, 2, world.Section(f.get(cart), "spec")["replicas"], "the chart has its own idea of replicas")
+	assert.Equal(t, "Helm", world.Section(f.get(cart), "metadata", "labels")["app.kubernetes.io/managed-by"])
 	assert.NotNil(t, f.get("secrets/shop/sh.helm.release.v1.cart.v2"))
 }
 
@@ -30,7 +30,7 @@ func TestHelmRollbackBringsConfigAndWorkloadBack(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	app := "configmaps/shop/app"
-	value := func() any { return at(f.get(app), "data")["app.properties"] } // the first key
+	value := func() any { return world.Section(f.get(app), "data")["app.properties"] } // the first key
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "1", "config", app, "value", "one"))
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "2", "config", app, "value", "two"))
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "3"))
@@ -38,7 +38,7 @@ func TestHelmRollbackBringsConfigAndWorkloadBack(t *testing.T) {
 
 	require.NoError(t, f.do("helm-rollback", cart, "back", "2"))
 	assert.Equal(t, "one", value())
-	assert.Equal(t, "1", at(f.get(cart), "metadata", "labels")["version"])
+	assert.Equal(t, "1", world.Section(f.get(cart), "metadata", "labels")["version"])
 	assert.NotNil(t, f.get("secrets/shop/sh.helm.release.v1.cart.v4"))
 	assert.ErrorIs(t, f.do("helm-rollback", cart, "back", "4"), ErrSkipped)
 }

@@ -131,20 +131,20 @@ func runCronJob(ctx context.Context, c client, s step) error {
 	if err != nil {
 		return err
 	}
-	template := at(live, "spec", "jobTemplate")
-	annotations := with(at(template, "metadata", "annotations"), "cronjob.kubernetes.io/instantiate", "manual")
+	template := world.Section(live, "spec", "jobTemplate")
+	annotations := with(world.Section(template, "metadata", "annotations"), "cronjob.kubernetes.io/instantiate", "manual")
 	job := world.Object{
-		"apiVersion": "batch/v1", "kind": "Job", "spec": at(template, "spec"),
+		"apiVersion": "batch/v1", "kind": "Job", "spec": world.Section(template, "spec"),
 		"metadata": world.Object{
 			"name": s.text("name"), "namespace": s.key.Namespace, "annotations": annotations,
 			"ownerReferences": []any{world.Object{
-				"apiVersion": "batch/v1", "kind": "CronJob", "name": s.key.Name, "uid": at(live, "metadata")["uid"], "controller": true,
+				"apiVersion": "batch/v1", "kind": "CronJob", "name": s.key.Name, "uid": world.Section(live, "metadata")["uid"], "controller": true,
 			}},
 		},
 	}
 	if s.flag("endless") {
 		path := []string{"spec", "template", "metadata", "annotations"}
-		job = replacedAt(job, with(at(job, path...), endless, "true"), path...)
+		job = replacedAt(job, with(world.Section(job, path...), endless, "true"), path...)
 	}
 	err = c.create(ctx, world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")}, "kubectl-create", job)
 	if rejectedFor(err, "AlreadyExists") {

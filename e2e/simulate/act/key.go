@@ -74,7 +74,7 @@ func rotateKey(ctx context.Context, c client, s step) error {
 		return err
 	}
 	newest := 0
-	for _, name := range slices.Sorted(maps.Keys(at(secret, "data"))) {
+	for _, name := range slices.Sorted(maps.Keys(world.Section(secret, "data"))) {
 		if n, err := strconv.Atoi(name); err == nil {
 			newest = max(newest, n)
 		}

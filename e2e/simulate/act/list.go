@@ -90,7 +90,7 @@ func reorderLists(ctx context.Context, c client, s step) error {
 	}
 	lists := world.Object{}
 	for _, key := range []string{listOfConfigMaps, listOfSecrets} {
-		if value, ok := annotationsOf(live)[key].(string); ok {
+		if value, ok := world.Annotations(live)[key].(string); ok {
 			lists[key] = rewritten(value, s.text("how"))
 		}
 	}
@@ -128,7 +128,7 @@ func optIn(ctx context.Context, c client, s step) error {
 	if err != nil {
 		return err
 	}
-	lists := without(annotationsOf(manifest), func(key string) bool { return !isList(key) })
+	lists := without(world.Annotations(manifest), func(key string) bool { return !isList(key) })
 	return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", lists))
 }
 
@@ -147,7 +147,7 @@ func misspellLists(ctx context.Context, c client, s step) error {
 		if err != nil {
 			return err
 		}
-		old, _ := annotationsOf(live)[listOfConfigMaps].(string)
+		old, _ := world.Annotations(live)[listOfConfigMaps].(string)
 		annotations[listOfConfigMaps] = strings.TrimPrefix(old+",Not_A.Name!", ",")
 	}
 	return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", annotations))

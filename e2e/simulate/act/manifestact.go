@@ -64,7 +64,7 @@ func (s step) manifest() (world.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	annotations := annotationsOf(manifest)
+	annotations := world.Annotations(manifest)
 	if s.has("configmaps") {
 		annotations[listOfConfigMaps] = s.text("configmaps")
 	}
@@ -110,7 +110,7 @@ func (c client) replace(ctx context.Context, s step, drop func(string) bool, edi
 	}
 	edit(manifest)
 	if s.flag("pinned") || s.key.Resource == world.Rollouts { // kubectl fills it in where the API wants one
-		at(manifest, "metadata")["resourceVersion"] = at(live, "metadata")["resourceVersion"]
+		world.Section(manifest, "metadata")["resourceVersion"] = world.Section(live, "metadata")["resourceVersion"]
 	}
 	return c.put(ctx, s.key, "kubectl-replace", manifest)
 }
@@ -126,7 +126,7 @@ func isOfServer(key string) bool {
 // clean returns a copy of a workload without some annotations, on itself and on its template.
 func clean(r world.Resource, workload world.Object, drop func(string) bool) world.Object {
 	workload = cleanAt(workload, drop, "metadata")
-	return cleanAt(workload, drop, append(templatePath(r), "metadata")...)
+	return cleanAt(workload, drop, append(world.PodPath(r.Plural), "metadata")...)
 }
 
 func cleanAt(object world.Object, drop func(string) bool, path ...string) world.Object {

@@ -70,8 +70,8 @@ func (c client) stripOnce(ctx context.Context, key world.Key) error {
 	if err != nil {
 		return err
 	}
-	onWorkload := removal(annotationsOf(live))
-	ofTemplate := removal(annotationsOf(templateOf(key.Resource, live)))
+	onWorkload := removal(world.Annotations(live))
+	ofTemplate := removal(world.Annotations(templateOf(key.Resource, live)))
 	if len(onWorkload)+len(ofTemplate) == 0 {
 		return skip("%s has no marks", key)
 	}

@@ -21,7 +21,7 @@ func TestVerifiedReloadWritesTheRevisionDigest(t *testing.T) {
 	f := newRecorder(t)
 	const web = "deployments/shop/web" // lists " extra ,app,extra,, late" and "tls,db , tls"
 	line := func(kind, name string) string {
-		meta := at(f.get(kind+"s/shop/"+name), "metadata")
+		meta := world.Section(f.get(kind+"s/shop/"+name), "metadata")
 		return fmt.Sprintf("%s/shop/%s/%s.%s\n", kind, name, meta["uid"], meta["resourceVersion"])
 	}
 	text := line("configmap", "extra") + line("configmap", "app") + line("configmap", "extra") + "configmap/shop/late/\n" +
@@ -30,15 +30,15 @@ func TestVerifiedReloadWritesTheRevisionDigest(t *testing.T) {
 	want := hex.EncodeToString(sum[:])
 
 	require.NoError(t, f.do("verified-reload", web, "attempts", "1"))
-	assert.Equal(t, want, annotationsOf(f.get(web))[dummy])
+	assert.Equal(t, want, world.Annotations(f.get(web))[dummy])
 
-	at(f.get(web), "metadata")["generation"] = int64(7)
+	world.Section(f.get(web), "metadata")["generation"] = int64(7)
 	require.NoError(t, f.do("verified-reload", web, "attempts", "1", "bound", "true"))
-	assert.Equal(t, want+"@7", annotationsOf(f.get(web))[dummy])
+	assert.Equal(t, want+"@7", world.Annotations(f.get(web))[dummy])
 
 	require.NoError(t, f.do("ssa-verified-reload", web, "attempts", "1"))
 	assert.Equal(t, applyPatch, f.requests[len(f.requests)-1].ContentType)
-	assert.Equal(t, want, annotationsOf(f.decode(f.requests[len(f.requests)-1].Body))[dummy])
+	assert.Equal(t, want, world.Annotations(f.decode(f.requests[len(f.requests)-1].Body))[dummy])
 }
 
 func TestVerifiedReloadIsTriedAgainAfterAConflict(t *testing.T) {
@@ -73,17 +73,17 @@ func TestStripRemovesAllMarksAndNoList(t *testing.T) {
 	f := newRecorder(t)
 	f.mark(cart)
 	require.NoError(t, f.do("strip-annotations", cart, "times", "1", "every", "0s"))
-	annotations := annotationsOf(f.get(cart))
+	annotations := world.Annotations(f.get(cart))
 	assert.NotContains(t, annotations, Prefix+"last-reload")
 	assert.Contains(t, annotations, listOfConfigMaps)
-	assert.Equal(t, world.Object{"example.com/scrape": "true"}, annotationsOf(at(f.get(cart), "spec", "template")))
+	assert.Equal(t, world.Object{"example.com/scrape": "true"}, world.Annotations(world.Section(f.get(cart), "spec", "template")))
 	assert.ErrorIs(t, f.do("strip-annotations", cart, "times", "1", "every", "0s"), ErrSkipped)
 }
 
 func TestHandEditSetsAndRemovesAMark(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
-	template := func() world.Object { return annotationsOf(at(f.get(cart), "spec", "template")) }
+	template := func() world.Object { return world.Annotations(world.Section(f.get(cart), "spec", "template")) }
 	require.NoError(t, f.do("edit-marks", cart, "mark", "template/config-hash", "value", "garbage"))
 	assert.Equal(t, "garbage", template()[Prefix+"config-hash"])
 	require.NoError(t, f.do("remove-mark", cart, "mark", "template/config-hash"))
@@ -96,11 +96,11 @@ func TestCopyHasTheAnnotationsAndPodsOfItsOwn(t *testing.T) {
 	f.mark(cart)
 	require.NoError(t, f.do("copy-workload", cart, "to", "deployments/shop/cart-copy"))
 	fresh := f.get("deployments/shop/cart-copy")
-	assert.Contains(t, annotationsOf(fresh), Prefix+"last-reload")
-	assert.Equal(t, "0a1b", annotationsOf(at(fresh, "spec", "template"))[Prefix+"config-hash"])
-	assert.Equal(t, world.Object{"app": "cart-copy"}, at(fresh, "spec", "selector", "matchLabels"))
-	assert.Equal(t, world.Object{"app": "cart-copy"}, at(fresh, "spec", "template", "metadata", "labels"))
-	assert.NotEqual(t, at(f.get(cart), "metadata")["uid"], at(fresh, "metadata")["uid"])
+	assert.Contains(t, world.Annotations(fresh), Prefix+"last-reload")
+	assert.Equal(t, "0a1b", world.Annotations(world.Section(fresh, "spec", "template"))[Prefix+"config-hash"])
+	assert.Equal(t, world.Object{"app": "cart-copy"}, world.Section(fresh, "spec", "selector", "matchLabels"))
+	assert.Equal(t, world.Object{"app": "cart-copy"}, world.Section(fresh, "spec", "template", "metadata", "labels"))
+	assert.NotEqual(t, world.Section(f.get(cart), "metadata")["uid"], world.Section(fresh, "metadata")["uid"])
 	assert.ErrorIs(t, f.do("copy-workload", cart, "to", "deployments/shop/cart-copy"), ErrSkipped)
 	require.NoError(t, f.do("release", "deployments/shop/cart-copy", "version", "2"), "a copy has its original's container")
 }
@@ -114,7 +114,7 @@ func TestRecreatedConfigHasEqualContentAfterThePause(t *testing.T) {
 		after := f.get("secrets/shop/db")
 		assert.Equal(t, 2*time.Second, time.Since(start))
 		assert.Equal(t, before["data"], after["data"])
-		assert.NotEqual(t, at(before, "metadata")["uid"], at(after, "metadata")["uid"])
+		assert.NotEqual(t, world.Section(before, "metadata")["uid"], world.Section(after, "metadata")["uid"])
 	})
 }
 
@@ -122,9 +122,9 @@ func TestEditBackRestoresTheOldValueOrItsAbsence(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"greeting", "added"} {
 		f := newRecorder(t)
-		before := f.encode(at(f.get("configmaps/shop/app"), "data"))
+		before := f.encode(world.Section(f.get("configmaps/shop/app"), "data"))
 		require.NoError(t, f.do("edit-back", "configmaps/shop/app", "key", key, "value", "B", "pause", "0s"))
-		assert.JSONEq(t, string(before), string(f.encode(at(f.get("configmaps/shop/app"), "data"))))
+		assert.JSONEq(t, string(before), string(f.encode(world.Section(f.get("configmaps/shop/app"), "data"))))
 		assert.Equal(t, []string{http.MethodGet, http.MethodPatch, http.MethodPatch}, f.methods())
 	}
 }
@@ -134,10 +134,10 @@ func TestBinaryMoveKeepsTheBytes(t *testing.T) {
 	f := newRecorder(t)
 	const app = "configmaps/shop/app"
 	require.NoError(t, f.do("edit-config-binary", app, "key", "greeting"))
-	assert.Equal(t, base64.StdEncoding.EncodeToString([]byte("hello")), at(f.get(app), "binaryData")["greeting"])
-	assert.NotContains(t, at(f.get(app), "data"), "greeting")
+	assert.Equal(t, base64.StdEncoding.EncodeToString([]byte("hello")), world.Section(f.get(app), "binaryData")["greeting"])
+	assert.NotContains(t, world.Section(f.get(app), "data"), "greeting")
 	require.NoError(t, f.do("edit-config-binary", app, "key", "greeting"))
-	assert.Equal(t, "hello", at(f.get(app), "data")["greeting"])
+	assert.Equal(t, "hello", world.Section(f.get(app), "data")["greeting"])
 	assert.NotContains(t, f.get(app), "binaryData")
 }
 
@@ -179,13 +179,13 @@ func TestRotatedKeyIsTheNewestAndALostOneIsAlone(t *testing.T) {
 	const ring = "secrets/pod-reloader/pod-reloader-digest-key"
 	f.put(ring, world.Object{"data": world.Object{"0001": "b2xk"}})
 	require.NoError(t, f.do("rotate-key", ring, "seed", "5"))
-	data := at(f.get(ring), "data")
+	data := world.Section(f.get(ring), "data")
 	assert.Equal(t, "b2xk", data["0001"])
 	assert.Len(t, f.secretValue(ring, "0002"), 32)
 
 	require.NoError(t, f.do("lose-key", ring, "seed", "6"))
-	assert.Len(t, at(f.get(ring), "data"), 1)
-	assert.NotEqual(t, data["0002"], at(f.get(ring), "data")["0001"])
+	assert.Len(t, world.Section(f.get(ring), "data"), 1)
+	assert.NotEqual(t, data["0002"], world.Section(f.get(ring), "data")["0001"])
 }
 
 func TestRewrittenListHasTheSameNames(t *testing.T) {

@@ -49,9 +49,9 @@ func rolloutActs() []act {
 
 // editRollout changes fields of a container by reading and writing the Rollout: a custom resource knows no strategic merge.
 func (c client) editRollout(ctx context.Context, key world.Key, container string, fields world.Object) error {
-	path := append(templatePath(key.Resource), "spec")
+	path := append(world.PodPath(key.Resource.Plural), "spec")
 	return c.update(ctx, key, "kubectl-argo-rollouts", func(object world.Object) error {
-		containers, _ := at(object, path...)["containers"].([]any)
+		containers, _ := world.Section(object, path...)["containers"].([]any)
 		for _, item := range containers {
 			if one, ok := item.(world.Object); ok && one["name"] == container {
 				maps.Copy(one, mergedEnv(one, fields))
@@ -93,8 +93,8 @@ func undoRollout(ctx context.Context, c client, s step, live world.Object) error
 	if err != nil {
 		return err
 	}
-	template := withoutHashLabel(at(old, "spec", "template"))
-	if reflect.DeepEqual(template, withoutHashLabel(at(live, "spec", "template"))) {
+	template := withoutHashLabel(world.Section(old, "spec", "template"))
+	if reflect.DeepEqual(template, withoutHashLabel(world.Section(live, "spec", "template"))) {
 		return skip("%s has the template of that revision already", s.key)
 	}
 	return c.patch(ctx, s.key, "kubectl-argo-rollouts", change{jsonPatch, []any{

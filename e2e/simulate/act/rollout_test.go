@@ -14,7 +14,7 @@ import (
 
 // container returns the one container of the Rollout.
 func (f *recorder) container() world.Object {
-	containers := at(f.get(Rollout), "spec", "template", "spec")["containers"].([]any)
+	containers := world.Section(f.get(Rollout), "spec", "template", "spec")["containers"].([]any)
 	require.Len(f.t, containers, 1)
 	return containers[0].(world.Object)
 }
@@ -71,18 +71,18 @@ func TestUndoOfARolloutBringsTheTemplateOnly(t *testing.T) {
 	require.NoError(t, f.do(CreateRollout, Rollout))
 	live := f.get(Rollout)
 	for n, revision := range []string{"1", "2"} {
-		template := f.decode(f.encode(at(live, "spec", "template")))
-		at(template, "metadata", "labels")["pod-template-hash"] = revision
-		at(template, "metadata", "annotations")[Prefix+"config-hash"] = revision
+		template := f.decode(f.encode(world.Section(live, "spec", "template")))
+		world.Section(template, "metadata", "labels")["pod-template-hash"] = revision
+		world.Section(template, "metadata", "annotations")[Prefix+"config-hash"] = revision
 		f.put("replicasets/shop/pay-"+revision, world.Object{
 			"metadata": owned(live, "pay", world.Object{revisionAnnotation: revision, listOfConfigMaps: "old"}),
 			"spec":     world.Object{"replicas": n, "template": template},
 		})
 	}
-	before := annotationsOf(live)
+	before := world.Annotations(live)
 	require.NoError(t, f.do("undo", Rollout, "back", "1"))
 	after := f.get(Rollout)
-	assert.Equal(t, before, annotationsOf(after))
-	assert.Equal(t, "1", annotationsOf(at(after, "spec", "template"))[Prefix+"config-hash"])
-	assert.NotContains(t, at(after, "spec", "template", "metadata", "labels"), "pod-template-hash")
+	assert.Equal(t, before, world.Annotations(after))
+	assert.Equal(t, "1", world.Annotations(world.Section(after, "spec", "template"))[Prefix+"config-hash"])
+	assert.NotContains(t, world.Section(after, "spec", "template", "metadata", "labels"), "pod-template-hash")
 }

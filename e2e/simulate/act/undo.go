@@ -61,12 +61,12 @@ func undoDeployment(ctx context.Context, c client, s step, live world.Object) er
 	if err != nil {
 		return err
 	}
-	template := withoutHashLabel(at(old, "spec", "template"))
-	if reflect.DeepEqual(template, withoutHashLabel(at(live, "spec", "template"))) {
+	template := withoutHashLabel(world.Section(old, "spec", "template"))
+	if reflect.DeepEqual(template, withoutHashLabel(world.Section(live, "spec", "template"))) {
 		return skip("%s has the template of that revision already", s.key)
 	}
-	annotations := without(annotationsOf(old), kept)
-	maps.Copy(annotations, without(annotationsOf(live), func(key string) bool { return !kept(key) }))
+	annotations := without(world.Annotations(old), kept)
+	maps.Copy(annotations, without(world.Annotations(live), func(key string) bool { return !kept(key) }))
 	return c.patch(ctx, s.key, "kubectl-rollout", change{jsonPatch, []any{
 		world.Object{"op": "replace", "path": "/spec/template", "value": template},
 		world.Object{"op": "replace", "path": "/metadata/annotations", "value": annotations},
@@ -74,8 +74,8 @@ func undoDeployment(ctx context.Context, c client, s step, live world.Object) er
 }
 
 func withoutHashLabel(template world.Object) world.Object {
-	meta := at(template, "metadata")
-	labels := without(at(meta, "labels"), func(key string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey })
+	meta := world.Section(template, "metadata")
+	labels := without(world.Section(meta, "labels"), func(key string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey })
 	return replaced(template, "metadata", replaced(meta, "labels", labels))
 }
 
@@ -85,9 +85,9 @@ func undoSet(ctx context.Context, c client, s step, live world.Object) error {
 	if err != nil {
 		return err
 	}
-	data := at(old, "data")
-	template := without(at(data, "spec", "template"), func(field string) bool { return field == "$patch" })
-	if reflect.DeepEqual(template, at(live, "spec", "template")) {
+	data := world.Section(old, "data")
+	template := without(world.Section(data, "spec", "template"), func(field string) bool { return field == "$patch" })
+	if reflect.DeepEqual(template, world.Section(live, "spec", "template")) {
 		return skip("%s has the template of that revision already", s.key)
 	}
 	return c.patch(ctx, s.key, "kubectl-rollout", change{strategicPatch, data})
@@ -99,7 +99,7 @@ func (c client) earlier(ctx context.Context, s step, live world.Object, r world.
 	if err != nil {
 		return nil, fmt.Errorf("list the revisions: %w", err)
 	}
-	uid, _ := at(live, "metadata")["uid"].(string)
+	uid, _ := world.Section(live, "metadata")["uid"].(string)
 	history := slices.DeleteFunc(all, func(o world.Object) bool { return !ownedBy(o, uid) || revisionOf(o) <= 0 })
 	slices.SortFunc(history, func(a, b world.Object) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
 	i := len(history) - 1 - s.number("back")
@@ -117,13 +117,13 @@ func revisionOf(object world.Object) int64 {
 	case float64:
 		return int64(n)
 	}
-	text, _ := annotationsOf(object)[revisionAnnotation].(string)
+	text, _ := world.Annotations(object)[revisionAnnotation].(string)
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
 func ownedBy(object world.Object, uid string) bool {
-	owners, _ := at(object, "metadata")["ownerReferences"].([]any)
+	owners, _ := world.Section(object, "metadata")["ownerReferences"].([]any)
 	return slices.ContainsFunc(owners, func(owner any) bool {
 		o, _ := owner.(world.Object)
 		return o["uid"] == uid && o["controller"] == true
@@ -132,7 +132,7 @@ func ownedBy(object world.Object, uid string) bool {
 
 // selectorOf writes a workload's label selector as a query has it.
 func selectorOf(workload world.Object) string {
-	labels := at(workload, "spec", "selector", "matchLabels")
+	labels := world.Section(workload, "spec", "selector", "matchLabels")
 	terms := make([]string, 0, len(labels))
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		terms = append(terms, fmt.Sprintf("%s=%v", name, labels[name]))

@@ -18,7 +18,7 @@ func owned(by world.Object, app string, annotations world.Object) world.Object {
 		"labels":      world.Object{"app": app},
 		"annotations": annotations,
 		"ownerReferences": []any{
-			world.Object{"uid": at(by, "metadata")["uid"], "controller": true},
+			world.Object{"uid": world.Section(by, "metadata")["uid"], "controller": true},
 		},
 	}
 }
@@ -26,9 +26,9 @@ func owned(by world.Object, app string, annotations world.Object) world.Object {
 // replicaSet stores one of revision n of cart.
 func (f *recorder) replicaSet(n int) {
 	live := f.get(cart)
-	template := f.decode(f.encode(at(live, "spec", "template")))
-	at(template, "metadata", "labels")["pod-template-hash"] = fmt.Sprint("hash", n)
-	containers := at(template, "spec")["containers"].([]any)
+	template := f.decode(f.encode(world.Section(live, "spec", "template")))
+	world.Section(template, "metadata", "labels")["pod-template-hash"] = fmt.Sprint("hash", n)
+	containers := world.Section(template, "spec")["containers"].([]any)
 	containers[0].(world.Object)["image"] = fmt.Sprintf("example.com/cart:%d", n)
 	f.put("replicasets/shop/cart-"+strconv.Itoa(n), world.Object{
 		"metadata": owned(live, "cart", world.Object{
@@ -55,7 +55,7 @@ func TestUndoOfADeploymentBringsTemplateAndAnnotationsBack(t *testing.T) {
 			f.put("replicasets/shop/orphan", world.Object{
 				"metadata": world.Object{"labels": world.Object{"app": "cart"}, "annotations": world.Object{revisionAnnotation: "11"}},
 			})
-			annotations := at(f.get(cart), "metadata", "annotations")
+			annotations := world.Section(f.get(cart), "metadata", "annotations")
 			annotations[revisionAnnotation] = "10"
 			annotations[Prefix+"last-reload"] = "gone"
 			last := annotations[corev1.LastAppliedConfigAnnotation]
@@ -63,13 +63,13 @@ func TestUndoOfADeploymentBringsTemplateAndAnnotationsBack(t *testing.T) {
 			require.NoError(t, f.do("undo", cart, "back", test.back))
 			assert.Equal(t, []string{"GET", "GET", "PATCH"}, f.methods())
 			assert.Equal(t, "application/json-patch+json", f.requests[2].ContentType)
-			containers := at(f.get(cart), "spec", "template", "spec")["containers"].([]any)
+			containers := world.Section(f.get(cart), "spec", "template", "spec")["containers"].([]any)
 			assert.Equal(t, test.image, containers[0].(world.Object)["image"])
-			assert.Equal(t, world.Object{"app": "cart"}, at(f.get(cart), "spec", "template", "metadata", "labels"))
+			assert.Equal(t, world.Object{"app": "cart"}, world.Section(f.get(cart), "spec", "template", "metadata", "labels"))
 			assert.Equal(t, world.Object{
 				corev1.LastAppliedConfigAnnotation: last, revisionAnnotation: "10",
 				listOfConfigMaps: "list-" + test.image[len("example.com/cart:"):], Prefix + "config-hash": "old",
-			}, annotationsOf(f.get(cart)))
+			}, world.Annotations(f.get(cart)))
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestUndoIsSkippedWhereKubectlRefuses(t *testing.T) {
 		"paused": func(f *recorder) {
 			f.replicaSet(1)
 			f.replicaSet(2)
-			at(f.get(cart), "spec")["paused"] = true
+			world.Section(f.get(cart), "spec")["paused"] = true
 		},
 		"the template is that already": func(f *recorder) {
 			f.replicaSet(1) // version 1 is live
@@ -105,10 +105,10 @@ func TestUndoOfAStatefulSetSendsTheDataOfTheRevision(t *testing.T) {
 	f := newRecorder(t)
 	live := f.get(store)
 	for n := 1; n <= 3; n++ {
-		template := f.decode(f.encode(at(live, "spec", "template")))
+		template := f.decode(f.encode(world.Section(live, "spec", "template")))
 		template["$patch"] = "replace"
 		annotations := world.Object{Prefix + "config-hash": fmt.Sprint("hash", n)}
-		at(template, "metadata")["annotations"] = annotations
+		world.Section(template, "metadata")["annotations"] = annotations
 		f.put(fmt.Sprintf("controllerrevisions/shop/store-%d", n), world.Object{
 			"metadata": owned(live, "store", nil), "revision": int64(n),
 			"data": world.Object{"spec": world.Object{"template": template}},
@@ -116,8 +116,8 @@ func TestUndoOfAStatefulSetSendsTheDataOfTheRevision(t *testing.T) {
 	}
 	require.NoError(t, f.do("undo", store, "back", "2"))
 	assert.Equal(t, strategicPatch, f.requests[2].ContentType)
-	template := at(f.get(store), "spec", "template")
-	assert.Equal(t, world.Object{Prefix + "config-hash": "hash1"}, annotationsOf(template))
+	template := world.Section(f.get(store), "spec", "template")
+	assert.Equal(t, world.Object{Prefix + "config-hash": "hash1"}, world.Annotations(template))
 	assert.NotContains(t, template, "$patch")
-	assert.Contains(t, annotationsOf(f.get(store)), listOfConfigMaps, "only the template is undone")
+	assert.Contains(t, world.Annotations(f.get(store)), listOfConfigMaps, "only the template is undone")
 }

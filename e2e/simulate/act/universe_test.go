@@ -21,7 +21,7 @@ func TestSetupCreatesTheUniverse(t *testing.T) {
 	}
 	assert.Nil(t, f.get("deployments/bank/web"))
 	assert.Nil(t, f.get(LateConfig))
-	assert.Equal(t, "bank", at(f.get("namespaces/bank"), "metadata", "labels")["team"])
+	assert.Equal(t, "bank", world.Section(f.get("namespaces/bank"), "metadata", "labels")["team"])
 }
 
 func TestEveryReferenceIsToAKnownConfigObject(t *testing.T) {
@@ -45,10 +45,10 @@ func TestManifestIsCompleteForEveryKind(t *testing.T) {
 		key := world.Key{Resource: p.resource, Namespace: shop, Name: p.name}
 		manifest, err := workloadManifest(key, 1)
 		require.NoError(t, err)
-		containers, _ := at(templateOf(key.Resource, manifest), "spec")["containers"].([]any)
+		containers, _ := world.Section(templateOf(key.Resource, manifest), "spec")["containers"].([]any)
 		require.Len(t, containers, 1)
 		assert.Equal(t, "example.com/"+p.name+":1", containers[0].(world.Object)["image"])
-		assert.Equal(t, p.configMaps, annotationsOf(manifest)[listOfConfigMaps])
+		assert.Equal(t, p.configMaps, world.Annotations(manifest)[listOfConfigMaps])
 		assert.Equal(t, key.Resource.Kind, manifest["kind"])
 	}
 }

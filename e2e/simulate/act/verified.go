@@ -65,12 +65,12 @@ func (c client) verifiedReload(
 		if err != nil {
 			return err
 		}
-		digest, err := c.revisionDigest(ctx, s.key.Namespace, annotationsOf(workload))
+		digest, err := c.revisionDigest(ctx, s.key.Namespace, world.Annotations(workload))
 		if err != nil {
 			return err
 		}
 		if s.flag("bound") {
-			digest = fmt.Sprintf("%s@%v", digest, at(workload, "metadata")["generation"])
+			digest = fmt.Sprintf("%s@%v", digest, world.Section(workload, "metadata")["generation"])
 		}
 		err = write(ctx, s.key, digest)
 		if !rejectedFor(err, "Conflict") || try >= s.number("attempts") {
@@ -117,6 +117,6 @@ func (c client) revision(ctx context.Context, key world.Key) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	meta := at(object, "metadata")
+	meta := world.Section(object, "metadata")
 	return fmt.Sprintf("%v.%v", meta["uid"], meta["resourceVersion"]), nil
 }

@@ -6,36 +6,18 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// templatePath is where a kind of workload has its pod template.
-func templatePath(r world.Resource) []string {
-	if r == world.CronJobs {
-		return []string{"spec", "jobTemplate", "spec", "template"}
-	}
-	return []string{"spec", "template"}
-}
-
 // inTemplate makes a patch of a workload from one of its pod template.
 func inTemplate(r world.Resource, patch world.Object) world.Object {
-	path := templatePath(r)
+	path := world.PodPath(r.Plural)
 	for i := len(path) - 1; i >= 0; i-- {
 		patch = world.Object{path[i]: patch}
 	}
 	return patch
 }
 
-// at follows a path of fields; nil where there is none.
-func at(object world.Object, path ...string) world.Object {
-	for _, field := range path {
-		object, _ = object[field].(world.Object)
-	}
-	return object
-}
-
 func templateOf(r world.Resource, workload world.Object) world.Object {
-	return at(workload, templatePath(r)...)
+	return world.Section(workload, world.PodPath(r.Plural)...)
 }
-
-func annotationsOf(object world.Object) world.Object { return at(object, "metadata", "annotations") }
 
 func isList(key string) bool { return key == listOfConfigMaps || key == listOfSecrets }
 
@@ -55,6 +37,6 @@ func without(annotations world.Object, drop func(string) bool) world.Object {
 
 // isPaused reports whether a rollout is paused; kubectl then refuses to restart or undo it.
 func isPaused(workload world.Object) bool {
-	paused, _ := at(workload, "spec")["paused"].(bool)
+	paused, _ := world.Section(workload, "spec")["paused"].(bool)
 	return paused
 }

@@ -15,11 +15,11 @@ import (
 func configs(f facts, api simulate.Reader, namespace string) {
 	for _, r := range []world.Resource{world.ConfigMaps, world.Secrets} {
 		for _, o := range api.List(r, namespace) {
-			if text(o, "metadata", "name") == "kube-root-ca.crt" {
+			if world.Text(o, "metadata", "name") == "kube-root-ca.crt" {
 				continue // the controller manager puts it into every namespace; the model has no reason to
 			}
 			f[nameOf(r, o)] = canonical([]any{
-				o["data"], o["binaryData"], o["type"], section(o, "metadata", "labels"), section(o, "metadata", "annotations"),
+				o["data"], o["binaryData"], o["type"], world.Section(o, "metadata", "labels"), world.Section(o, "metadata", "annotations"),
 			})
 		}
 	}
@@ -28,8 +28,8 @@ func configs(f facts, api simulate.Reader, namespace string) {
 // keys notes the names of the digest keys: the keys themselves are random.
 func keys(f facts, api simulate.Reader) {
 	for _, o := range api.List(world.Secrets, act.System) {
-		if text(o, "metadata", "name") == act.KeySecret {
-			f["digest keys"] = fmt.Sprint(slices.Sorted(maps.Keys(section(o, "data"))))
+		if world.Text(o, "metadata", "name") == act.KeySecret {
+			f["digest keys"] = fmt.Sprint(slices.Sorted(maps.Keys(world.Section(o, "data"))))
 		}
 	}
 }
@@ -43,11 +43,11 @@ func events(f facts, api simulate.Reader, namespace string) {
 		if o["reportingController"] != "pod-reloader" || o["reason"] == "ConfigMissing" {
 			continue
 		}
-		subject := strings.ToLower(text(o, "regarding", "kind")) + "s/" + namespace + "/" + text(o, "regarding", "name")
+		subject := strings.ToLower(world.Text(o, "regarding", "kind")) + "s/" + namespace + "/" + world.Text(o, "regarding", "name")
 		if o["reason"] == "Reloaded" {
 			reloads[subject]++
 		} else {
-			others[subject+" "+text(o, "reason")+" Event"] = true
+			others[subject+" "+world.Text(o, "reason")+" Event"] = true
 		}
 	}
 	for subject, n := range reloads {

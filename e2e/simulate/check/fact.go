@@ -39,23 +39,10 @@ func orNothing(f facts, subject string) string {
 	return "(nothing)"
 }
 
-func section(o world.Object, path ...string) world.Object {
-	for _, name := range path {
-		o, _ = o[name].(world.Object)
-	}
-	return o
-}
-
-func text(o world.Object, path ...string) string {
-	last := len(path) - 1
-	s, _ := section(o, path[:last]...)[path[last]].(string)
-	return s
-}
-
 // value is a field as it is printed: a number, a truth value or a text; empty if there is none.
 func value(o world.Object, path ...string) string {
 	last := len(path) - 1
-	v, there := section(o, path[:last]...)[path[last]]
+	v, there := world.Section(o, path[:last]...)[path[last]]
 	if !there || v == nil {
 		return ""
 	}

@@ -16,7 +16,7 @@ func (w *watcher) jobs(f facts, api simulate.Reader, namespace string) {
 	pods := map[string][]string{}
 	for _, o := range api.List(world.Pods, namespace) {
 		if whose, controlled := controller(o); controlled {
-			pods[whose.uid] = append(pods[whose.uid], text(o, "status", "phase"))
+			pods[whose.uid] = append(pods[whose.uid], world.Text(o, "status", "phase"))
 		}
 	}
 	runs := map[string][]string{}
@@ -35,17 +35,17 @@ func (w *watcher) jobs(f facts, api simulate.Reader, namespace string) {
 	}
 	for _, o := range api.List(world.CronJobs, namespace) {
 		f[nameOf(world.CronJobs, o)+" schedule"] = fmt.Sprintf("suspended %s, concurrency %s, active %d",
-			value(o, "spec", "suspend"), value(o, "spec", "concurrencyPolicy"), len(items(section(o, "status"), "active")))
+			value(o, "spec", "suspend"), value(o, "spec", "concurrencyPolicy"), len(items(world.Section(o, "status"), "active")))
 	}
 }
 
 // job describes a Job: templates are counted for each workload.
 func (w *watcher) job(name, workload string, o world.Object, pods map[string][]string) string {
-	meta := section(o, "metadata")
-	marks, annotations := split(section(meta, "annotations"))
-	labels := maps.Clone(section(meta, "labels"))
+	meta := world.Section(o, "metadata")
+	marks, annotations := split(world.Section(meta, "annotations"))
+	labels := maps.Clone(world.Section(meta, "labels"))
 	maps.DeleteFunc(labels, func(label string, _ any) bool { return isGenerated(label) })
-	phases := slices.Sorted(slices.Values(pods[text(o, "metadata", "uid")]))
+	phases := slices.Sorted(slices.Values(pods[world.Text(o, "metadata", "uid")]))
 	deleted := ""
 	if meta["deletionTimestamp"] != nil {
 		deleted = ", being deleted"
@@ -57,7 +57,7 @@ func (w *watcher) job(name, workload string, o world.Object, pods map[string][]s
 
 // runName is the name of a Job of a CronJob, if a user has chosen it.
 func runName(o world.Object) string {
-	if name := text(o, "metadata", "name"); strings.HasPrefix(name, "by-hand-") {
+	if name := world.Text(o, "metadata", "name"); strings.HasPrefix(name, "by-hand-") {
 		return name
 	}
 	return "a run"
@@ -65,7 +65,7 @@ func runName(o world.Object) string {
 
 // finished reports whether a Job is complete or has failed.
 func finished(job world.Object) bool {
-	return slices.ContainsFunc(items(section(job, "status"), "conditions"), func(c world.Object) bool {
+	return slices.ContainsFunc(items(world.Section(job, "status"), "conditions"), func(c world.Object) bool {
 		return c["status"] == "True" && (c["type"] == "Complete" || c["type"] == "Failed")
 	})
 }

@@ -94,7 +94,7 @@ type stored map[world.Resource][]world.Object
 
 // List returns the objects of a namespace.
 func (s stored) List(r world.Resource, namespace string) []world.Object {
-	return slices.DeleteFunc(slices.Clone(s[r]), func(o world.Object) bool { return text(o, "metadata", "namespace") != namespace })
+	return slices.DeleteFunc(slices.Clone(s[r]), func(o world.Object) bool { return world.Text(o, "metadata", "namespace") != namespace })
 }
 
 // versions are the versions of everything, as one text.
@@ -102,7 +102,7 @@ func (s stored) versions() string {
 	var b strings.Builder
 	for _, r := range watched() {
 		for _, o := range s[r] {
-			fmt.Fprintln(&b, text(o, "metadata", "uid"), text(o, "metadata", "resourceVersion"))
+			fmt.Fprintln(&b, world.Text(o, "metadata", "uid"), world.Text(o, "metadata", "resourceVersion"))
 		}
 	}
 	return b.String()

@@ -22,14 +22,14 @@ func (w *watcher) pods(f facts, step int, api simulate.Reader, namespace string,
 		}
 		name := ""
 		if strings.HasPrefix(whose.name, "statefulsets/") {
-			name = text(o, "metadata", "name") + ", "
+			name = world.Text(o, "metadata", "name") + ", "
 		}
 		since := w.firstSeen(o, step, shrunk[whose.uid])
 		if workload, ofReplicaSet := owned[whose.uid]; ofReplicaSet {
 			whose = workload
 		}
-		line := fmt.Sprintf("%sof step %d, %s, hash %s, %s", name, since, containers(section(o, "spec")),
-			w.hash(whose.name, section(o, "metadata", "annotations")), readiness(o))
+		line := fmt.Sprintf("%sof step %d, %s, hash %s, %s", name, since, containers(world.Section(o, "spec")),
+			w.hash(whose.name, world.Section(o, "metadata", "annotations")), readiness(o))
 		if counts[whose.name] == nil {
 			counts[whose.name] = map[string]int{}
 		}
@@ -46,7 +46,7 @@ func (w *watcher) pods(f facts, step int, api simulate.Reader, namespace string,
 // stay (getPodsRankedByRelatedPodsOnSameNode goes by their nodes, and by their age in powers of two only): then all that
 // stay count as made just before.
 func (w *watcher) firstSeen(pod world.Object, step int, shrunk bool) int {
-	uid := text(pod, "metadata", "uid")
+	uid := world.Text(pod, "metadata", "uid")
 	since, known := w.since[uid]
 	if !known {
 		since = step
@@ -61,7 +61,7 @@ func (w *watcher) firstSeen(pod world.Object, step int, shrunk bool) int {
 func (w *watcher) shrunk(api simulate.Reader, namespace string) map[string]bool {
 	found := map[string]bool{}
 	for _, o := range api.List(world.ReplicaSets, namespace) {
-		uid := text(o, "metadata", "uid")
+		uid := world.Text(o, "metadata", "uid")
 		replicas, _ := strconv.Atoi(value(o, "spec", "replicas"))
 		found[uid] = replicas > 0 && replicas < w.replicas[uid]
 		w.replicas[uid] = replicas
@@ -70,7 +70,7 @@ func (w *watcher) shrunk(api simulate.Reader, namespace string) map[string]bool 
 }
 
 func readiness(pod world.Object) string {
-	for _, condition := range items(section(pod, "status"), "conditions") {
+	for _, condition := range items(world.Section(pod, "status"), "conditions") {
 		if condition["type"] == "Ready" && condition["status"] == "True" {
 			return "ready"
 		}

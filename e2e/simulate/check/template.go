@@ -35,14 +35,14 @@ func (w *watcher) hash(workload string, annotations world.Object) string {
 // template describes a pod template: which one it is to users and which digest it has, both by the order of their
 // appearance, and what can be said of it without knowing when it was made.
 func (w *watcher) template(workload string, template world.Object) string {
-	meta := section(template, "metadata")
-	marks, annotations := split(section(meta, "annotations"))
-	labels := maps.Clone(section(meta, "labels"))
+	meta := world.Section(template, "metadata")
+	marks, annotations := split(world.Section(meta, "annotations"))
+	labels := maps.Clone(world.Section(meta, "labels"))
 	maps.DeleteFunc(labels, func(name string, _ any) bool { return isGenerated(name) })
 	visible := canonical([]any{annotations, labels, template["spec"]})
 	return fmt.Sprintf("template %d, hash %s, marks %v, annotations %v, %s",
-		w.templates.of(workload, visible), w.hash(workload, section(meta, "annotations")), marks,
-		slices.Sorted(maps.Keys(annotations)), containers(section(template, "spec")))
+		w.templates.of(workload, visible), w.hash(workload, world.Section(meta, "annotations")), marks,
+		slices.Sorted(maps.Keys(annotations)), containers(world.Section(template, "spec")))
 }
 
 // isGenerated reports whether a label has a value that a controller or the API server makes up.
@@ -55,9 +55,9 @@ func isGenerated(name string) bool {
 func containers(spec world.Object) string {
 	var all []string
 	for _, c := range items(spec, "containers") {
-		words := []string{text(c, "image")}
+		words := []string{world.Text(c, "image")}
 		for _, variable := range items(c, "env") {
-			words = append(words, text(variable, "name")+"="+plain(variable))
+			words = append(words, world.Text(variable, "name")+"="+plain(variable))
 		}
 		all = append(all, strings.Join(words, " "))
 	}
@@ -67,19 +67,19 @@ func containers(spec world.Object) string {
 // plain is the value of a variable. That of a Secret depends on the digest key, which each world draws for itself: that it changes shows
 // in the number of the template.
 func plain(variable world.Object) string {
-	name := text(variable, "name")
+	name := world.Text(variable, "name")
 	if strings.HasPrefix(name, "STAKATER_") && strings.HasSuffix(name, "_SECRET") {
 		return "(keyed)"
 	}
-	return text(variable, "value")
+	return world.Text(variable, "value")
 }
 
 func templateOf(r world.Resource, o world.Object) world.Object {
 	switch r {
 	case world.CronJobs:
-		return section(o, "spec", "jobTemplate", "spec", "template")
+		return world.Section(o, "spec", "jobTemplate", "spec", "template")
 	case world.ControllerRevisions:
-		return section(o, "data", "spec", "template")
+		return world.Section(o, "data", "spec", "template")
 	}
-	return section(o, "spec", "template")
+	return world.Section(o, "spec", "template")
 }

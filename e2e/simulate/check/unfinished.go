@@ -29,7 +29,7 @@ func (s stored) unfinished() error {
 // ofTenants are the objects of a resource in the namespaces that users act in.
 func (s stored) ofTenants(r world.Resource) []world.Object {
 	return slices.DeleteFunc(slices.Clone(s[r]), func(o world.Object) bool {
-		return !slices.Contains(tenants, text(o, "metadata", "namespace"))
+		return !slices.Contains(tenants, world.Text(o, "metadata", "namespace"))
 	})
 }
 
@@ -37,7 +37,7 @@ func (s stored) ofTenants(r world.Resource) []world.Object {
 func (s stored) unseen() error {
 	for _, r := range []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets, world.ReplicaSets} {
 		for _, o := range s[r] {
-			if text(o, "metadata", "namespace") != act.System && value(o, "status", "observedGeneration") != value(o, "metadata", "generation") {
+			if world.Text(o, "metadata", "namespace") != act.System && value(o, "status", "observedGeneration") != value(o, "metadata", "generation") {
 				return fmt.Errorf("%s was not seen by its controller", nameOf(r, o))
 			}
 		}
@@ -50,7 +50,7 @@ func (s stored) uncollected() error {
 	there := map[string]bool{}
 	for _, objects := range s {
 		for _, o := range objects {
-			there[text(o, "metadata", "uid")] = true
+			there[world.Text(o, "metadata", "uid")] = true
 		}
 	}
 	for _, r := range []world.Resource{world.ReplicaSets, world.ControllerRevisions, world.Jobs, world.Pods} {
@@ -83,7 +83,7 @@ func (s stored) unfinishedRollouts() error {
 		world.DaemonSets:   {[]string{"status", "desiredNumberScheduled"}, []string{"currentNumberScheduled", "updatedNumberScheduled"}},
 	} {
 		for _, o := range s.ofTenants(r) {
-			if value(o, "spec", "paused") == "true" || stuck[text(o, "metadata", "uid")] {
+			if value(o, "spec", "paused") == "true" || stuck[world.Text(o, "metadata", "uid")] {
 				continue
 			}
 			wanted := count(o, counts.wanted...)
@@ -102,13 +102,13 @@ func (s stored) stuck() map[string]bool {
 	found := map[string]bool{}
 	for _, r := range []world.Resource{world.Deployments, world.StatefulSets, world.DaemonSets} {
 		for _, o := range s[r] {
-			if broken(section(templateOf(r, o), "spec")) {
-				found[text(o, "metadata", "uid")] = true
+			if broken(world.Section(templateOf(r, o), "spec")) {
+				found[world.Text(o, "metadata", "uid")] = true
 			}
 		}
 	}
 	for _, pod := range s[world.Pods] {
-		if whose, controlled := controller(pod); controlled && broken(section(pod, "spec")) {
+		if whose, controlled := controller(pod); controlled && broken(world.Section(pod, "spec")) {
 			found[whose.uid] = true
 		}
 	}
@@ -118,7 +118,7 @@ func (s stored) stuck() map[string]bool {
 // unfinishedJobs names a pause that goes on, or a Job that has not started, or not finished although its pod does.
 func (s stored) unfinishedJobs() error {
 	for _, o := range s.ofTenants(world.Deployments) {
-		if text(o, "metadata", "annotations", pausedAt) != "" {
+		if world.Text(o, "metadata", "annotations", pausedAt) != "" {
 			return fmt.Errorf("the pause of %s goes on", nameOf(world.Deployments, o))
 		}
 	}
@@ -134,21 +134,21 @@ func (s stored) unfinishedJobs() error {
 func settled(job world.Object) bool {
 	template := templateOf(world.Jobs, job)
 	switch running := count(job, "status", "active"); {
-	case finished(job) || section(job, "metadata")["deletionTimestamp"] != nil:
+	case finished(job) || world.Section(job, "metadata")["deletionTimestamp"] != nil:
 		return true
 	case value(job, "spec", "suspend") == "true":
 		return running == "0"
 	default:
-		return running == "1" && (text(template, "metadata", "annotations", endless) == "true" || broken(section(template, "spec")))
+		return running == "1" && (world.Text(template, "metadata", "annotations", endless) == "true" || broken(world.Section(template, "spec")))
 	}
 }
 
 func (s stored) unfinishedPods() error {
 	for _, o := range s.ofTenants(world.Pods) {
 		switch name := nameOf(world.Pods, o); {
-		case section(o, "metadata")["deletionTimestamp"] != nil:
+		case world.Section(o, "metadata")["deletionTimestamp"] != nil:
 			return fmt.Errorf("%s is being deleted", name)
-		case readiness(o) != "ready" && text(o, "status", "phase") != "Succeeded" && !broken(section(o, "spec")):
+		case readiness(o) != "ready" && world.Text(o, "status", "phase") != "Succeeded" && !broken(world.Section(o, "spec")):
 			return fmt.Errorf("%s is not ready", name)
 		}
 	}

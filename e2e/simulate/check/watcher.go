@@ -63,29 +63,29 @@ func outcome(acted error) string {
 
 func (w *watcher) workload(f facts, r world.Resource, o world.Object) {
 	name := nameOf(r, o)
-	meta := section(o, "metadata")
-	marks, annotations := split(section(meta, "annotations"))
+	meta := world.Section(o, "metadata")
+	marks, annotations := split(world.Section(meta, "annotations"))
 	f[name+" generation"] = value(meta, "generation")
 	f[name+" marks"] = strings.Join(marks, ", ")
 	f[name+" annotations"] = canonical(annotations)
-	f[name+" labels"] = canonical(section(meta, "labels"))
+	f[name+" labels"] = canonical(world.Section(meta, "labels"))
 	f[name+" replicas"] = value(o, "spec", "replicas")
 	f[name+" paused"] = value(o, "spec", "paused")
 	f[name+" template"] = w.template(name, templateOf(r, o))
 }
 
 func nameOf(r world.Resource, o world.Object) string {
-	return r.Plural + "/" + text(o, "metadata", "namespace") + "/" + text(o, "metadata", "name")
+	return r.Plural + "/" + world.Text(o, "metadata", "namespace") + "/" + world.Text(o, "metadata", "name")
 }
 
 // owner is what controls an object: its UID and its name with the resource.
 type owner struct{ uid, name string }
 
 func controller(o world.Object) (owner, bool) {
-	for _, reference := range items(section(o, "metadata"), "ownerReferences") {
+	for _, reference := range items(world.Section(o, "metadata"), "ownerReferences") {
 		if reference["controller"] == true {
-			return owner{text(reference, "uid"), strings.ToLower(text(reference, "kind")) + "s/" +
-				text(o, "metadata", "namespace") + "/" + text(reference, "name")}, true
+			return owner{world.Text(reference, "uid"), strings.ToLower(world.Text(reference, "kind")) + "s/" +
+				world.Text(o, "metadata", "namespace") + "/" + world.Text(reference, "name")}, true
 		}
 	}
 	return owner{}, false
@@ -103,10 +103,10 @@ func (w *watcher) revisions(f facts, api simulate.Reader, namespace string) map[
 				f[nameOf(r, o)] = "belongs to nothing"
 				continue
 			}
-			marks, _ := split(section(o, "metadata", "annotations"))
+			marks, _ := split(world.Section(o, "metadata", "annotations"))
 			line := fmt.Sprintf("\n      %d: %s", revision(o), w.template(whose.name, templateOf(r, o)))
 			if r == world.ReplicaSets {
-				owned[text(o, "metadata", "uid")] = whose
+				owned[world.Text(o, "metadata", "uid")] = whose
 				line += ", replicas " + value(o, "spec", "replicas")
 			}
 			f[whose.name+" revisions"] += line + fmt.Sprintf(", own marks %v", marks)
@@ -119,7 +119,7 @@ func (w *watcher) revisions(f facts, api simulate.Reader, namespace string) map[
 func revision(o world.Object) int64 {
 	number := value(o, "revision")
 	if number == "" {
-		number = text(o, "metadata", "annotations", "deployment.kubernetes.io/revision")
+		number = world.Text(o, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	}
 	n, _ := strconv.ParseInt(number, 10, 64)
 	return n

@@ -78,7 +78,7 @@ func New(store Store, options Options) *Cluster {
 	stored := map[world.Key]world.Object{}
 	for _, resource := range world.Resources() {
 		for _, object := range store.List(resource, "") {
-			key := world.Key{Resource: resource, Namespace: text(object, "metadata", "namespace"), Name: nameOf(object)}
+			key := world.Key{Resource: resource, Namespace: world.Text(object, "metadata", "namespace"), Name: nameOf(object)}
 			stored[key] = object
 			c.index.alive[uidOf(object)] = key
 		}
@@ -185,7 +185,7 @@ func (c *Cluster) written(key world.Key, wanted, stored world.Object, err error)
 	return stored
 }
 
-// reread takes note of a write of its own, so that the next pass does not depend on when Dirty is called.
+// reread records a write of its own, so that the next pass does not depend on when Dirty is called.
 func (c *Cluster) reread(key world.Key) {
 	object, ok := c.store.Get(key)
 	c.mu.Lock()

@@ -28,7 +28,7 @@ func (c *Cluster) collect(key world.Key) {
 			continue
 		}
 		lost++
-		dangling = append(dangling, text(r, "uid"))
+		dangling = append(dangling, world.Text(r, "uid"))
 	}
 	switch {
 	case lost == 0:
@@ -46,15 +46,15 @@ func (c *Cluster) collect(key world.Key) {
 // ownerExists looks the owner up by kind and name and compares the uid. A kind that the model does not know counts as existing.
 func (c *Cluster) ownerExists(namespace string, reference world.Object) bool {
 	for _, resource := range world.Resources() {
-		if resource.Kind != text(reference, "kind") || resource.APIVersion() != text(reference, "apiVersion") {
+		if resource.Kind != world.Text(reference, "kind") || resource.APIVersion() != world.Text(reference, "apiVersion") {
 			continue
 		}
-		key := world.Key{Resource: resource, Name: text(reference, "name")}
+		key := world.Key{Resource: resource, Name: world.Text(reference, "name")}
 		if resource.Namespaced {
 			key.Namespace = namespace
 		}
 		found, ok := c.store.Get(key)
-		return ok && uidOf(found) == text(reference, "uid")
+		return ok && uidOf(found) == world.Text(reference, "uid")
 	}
 	return true
 }

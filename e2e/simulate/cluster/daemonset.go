@@ -33,7 +33,7 @@ func (c *Cluster) syncDaemonSet(key world.Key, object world.Object) {
 	claimed := c.claim(s.owner, world.Pods)
 	s.findRevision(claimed)
 	s.place(claimed)
-	if !s.manage() && text(object, "spec", "updateStrategy", "type") != "OnDelete" {
+	if !s.manage() && world.Text(object, "spec", "updateStrategy", "type") != "OnDelete" {
 		s.roll()
 	}
 	s.truncate()
@@ -44,7 +44,7 @@ func (c *Cluster) syncDaemonSet(key world.Key, object world.Object) {
 func (s *daemonSet) place(pods []world.Object) {
 	s.pods = [len(nodes)][]world.Object{}
 	for _, pod := range pods {
-		if i := slices.Index(nodes[:], text(pod, "spec", "nodeName")); i >= 0 && !deleting(pod) {
+		if i := slices.Index(nodes[:], world.Text(pod, "spec", "nodeName")); i >= 0 && !deleting(pod) {
 			s.pods[i] = append(s.pods[i], pod)
 		}
 	}
@@ -56,7 +56,7 @@ func (s *daemonSet) place(pods []world.Object) {
 // findRevision finds or makes the revision of the template, with the highest number (constructHistory). Of several the one
 // with the highest number is kept, and its hash given to the pods (dedupCurHistories).
 func (s *daemonSet) findRevision(pods []world.Object) {
-	wanted := s.c.printOf(s.key, section(s.object, "spec", "template"))
+	wanted := s.c.printOf(s.key, world.Section(s.object, "spec", "template"))
 	var found []revision
 	next := 1
 	for _, r := range s.c.revisions(s.owner) {
@@ -124,9 +124,9 @@ func (s *daemonSet) manage() bool {
 
 func (s *daemonSet) create(node string) {
 	name := s.c.freeName(s.owner, world.Pods)
-	template := section(s.object, "spec", "template")
-	labels := plus(labelsOf(template), revisionHashLabel, s.hash)
-	if generation := text(s.object, "metadata", "annotations", templateGeneration); generation != "" {
+	template := world.Section(s.object, "spec", "template")
+	labels := plus(world.Labels(template), revisionHashLabel, s.hash)
+	if generation := world.Text(s.object, "metadata", "annotations", templateGeneration); generation != "" {
 		labels["pod-template-generation"] = generation
 	}
 	s.c.put(podKey(s.key.Namespace, name), with(newPod(s.owner, template, name, node), labels, "metadata", "labels"))
@@ -153,7 +153,7 @@ func (s *daemonSet) roll() {
 			candidates = append(candidates, pod)
 		}
 	}
-	allowed := max(scaled(field(s.object, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", len(nodes), true), 1)
+	allowed := max(scaled(world.Field(s.object, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", len(nodes), true), 1)
 	candidates = candidates[:min(len(candidates), max(allowed-down, 0))]
 	for _, pod := range append(broken, candidates...) {
 		s.remove(pod)
@@ -200,7 +200,7 @@ func (s *daemonSet) putStatus() {
 	withCount(status, "numberUnavailable", len(nodes)-availablePods)
 	withCount(status, "collisionCount", s.collisions)
 	collided := number(s.object, 0, "status", "collisionCount") != s.collisions
-	if !equal(section(s.object, "status"), status) && (collided || !s.c.defers(s.key)) {
+	if !equal(world.Section(s.object, "status"), status) && (collided || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, all, s.minReady)

@@ -74,16 +74,16 @@ func (c *Cluster) readDeployment(key world.Key, object world.Object) *deployment
 	d := &deployment{
 		owner: ownerOf(key, object), c: c,
 		replicas: number(object, 1, "spec", "replicas"),
-		rolling:  text(object, "spec", "strategy", "type") != "Recreate",
+		rolling:  world.Text(object, "spec", "strategy", "type") != "Recreate",
 		paused:   truth(object, "spec", "paused"),
-		status:   maps.Clone(section(object, "status")),
-		revision: text(object, "metadata", "annotations", revisionAnnotation),
+		status:   maps.Clone(world.Section(object, "status")),
+		revision: world.Text(object, "metadata", "annotations", revisionAnnotation),
 	}
 	if d.status == nil {
 		d.status = world.Object{}
 	}
 	if d.rolling {
-		update := section(object, "spec", "strategy", "rollingUpdate")
+		update := world.Section(object, "spec", "strategy", "rollingUpdate")
 		d.surge = scaled(update["maxSurge"], "25%", d.replicas, true)
 		d.unavailable = scaled(update["maxUnavailable"], "25%", d.replicas, false)
 		if d.surge == 0 && d.unavailable == 0 {
@@ -98,10 +98,10 @@ func (c *Cluster) readDeployment(key world.Key, object world.Object) *deployment
 func (d *deployment) findReplicaSets() {
 	sets := d.c.claim(d.owner, world.ReplicaSets)
 	slices.SortStableFunc(sets, byAge)
-	wanted := d.c.printOf(d.key, section(d.object, "spec", "template"))
+	wanted := d.c.printOf(d.key, world.Section(d.object, "spec", "template"))
 	for _, object := range sets {
 		set := readReplicaSet(d.key.Namespace, object)
-		if d.fresh == nil && d.c.printOf(set.key, section(object, "spec", "template")) == wanted {
+		if d.fresh == nil && d.c.printOf(set.key, world.Section(object, "spec", "template")) == wanted {
 			d.fresh = set
 			continue
 		}
@@ -164,10 +164,10 @@ func (d *deployment) store() {
 		return
 	}
 	object, changed := d.object, false
-	if !equal(section(object, "status"), d.status) {
+	if !equal(world.Section(object, "status"), d.status) {
 		object, changed = with(object, d.status, "status"), true
 	}
-	if d.revision != text(object, "metadata", "annotations", revisionAnnotation) {
+	if d.revision != world.Text(object, "metadata", "annotations", revisionAnnotation) {
 		object, changed = with(object, d.revision, "metadata", "annotations", revisionAnnotation), true
 	}
 	if changed {
@@ -178,16 +178,16 @@ func (d *deployment) store() {
 // needsStatus reports whether a later pass needs the status of this one: the collision count, the counts from which a
 // rollout begins, and every step of the progress: the deadline counts from the last, and one that is left out looks like none.
 func (d *deployment) needsStatus() bool {
-	before := section(d.object, "status")
+	before := world.Section(d.object, "status")
 	for _, count := range []string{"collisionCount", "observedGeneration"} {
 		if number(d.status, 0, count) != number(before, 0, count) {
 			return true
 		}
 	}
-	return text(d.condition("Progressing"), "reason") != text(condition(d.object, "Progressing"), "reason")
+	return world.Text(d.condition("Progressing"), "reason") != world.Text(condition(d.object, "Progressing"), "reason")
 }
 
 func revisionOf(object world.Object) int64 {
-	revision, _ := strconv.ParseInt(text(object, "metadata", "annotations", revisionAnnotation), 10, 64)
+	revision, _ := strconv.ParseInt(world.Text(object, "metadata", "annotations", revisionAnnotation), 10, 64)
 	return revision
 }

@@ -47,7 +47,7 @@ func (d *deployment) freshAnnotations(existing world.Object) world.Object {
 	if annotations == nil {
 		annotations = world.Object{}
 	}
-	for name, value := range annotationsOf(d.object) {
+	for name, value := range world.Annotations(d.object) {
 		if copied(name) {
 			annotations[name] = value
 		}
@@ -86,17 +86,17 @@ func appendRevision(history, revision string) (string, bool) {
 
 // annotateFresh brings the annotations of the existing ReplicaSet up to date, and takes its revision over (getNewReplicaSet).
 func (d *deployment) annotateFresh() {
-	annotations := d.freshAnnotations(annotationsOf(d.fresh.object))
+	annotations := d.freshAnnotations(world.Annotations(d.fresh.object))
 	minimum := number(d.object, 0, "spec", "minReadySeconds")
 	object := d.fresh.object
-	if !equal(annotationsOf(object), annotations) {
+	if !equal(world.Annotations(object), annotations) {
 		object = with(object, annotations, "metadata", "annotations")
 	}
 	if number(object, 0, "spec", "minReadySeconds") != minimum {
 		object = with(object, int64(minimum), "spec", "minReadySeconds")
 	}
 	d.fresh.store(d.c, object)
-	d.revision = text(d.fresh.object, "metadata", "annotations", revisionAnnotation)
+	d.revision = world.Text(d.fresh.object, "metadata", "annotations", revisionAnnotation)
 	if d.hasDeadline() && d.condition("Progressing") == nil {
 		d.setCondition("Progressing", "True", "FoundNewReplicaSet", "Found new replica set \""+d.fresh.key.Name+"\"")
 	}
@@ -115,15 +115,15 @@ func (s *replicaSet) store(c *Cluster, object world.Object) {
 // createFresh creates the ReplicaSet for the current template. If its name is taken, by a ReplicaSet that another
 // Deployment left behind, the collision count rises and the next pass tries again.
 func (d *deployment) createFresh() {
-	template := section(d.object, "spec", "template")
+	template := world.Section(d.object, "spec", "template")
 	hash := hashOf(d.c.printOf(d.key, template), number(d.status, 0, "collisionCount"))
 	key := world.Key{Resource: world.ReplicaSets, Namespace: d.key.Namespace, Name: d.key.Name + "-" + hash}
 	if _, taken := d.c.store.Get(key); taken {
 		d.status["collisionCount"] = int64(number(d.status, 0, "collisionCount") + 1)
 		return
 	}
-	labels := plus(section(template, "metadata", "labels"), templateHashLabel, hash)
-	selector := with(section(d.object, "spec", "selector"), plus(d.selector.labels, templateHashLabel, hash), "matchLabels")
+	labels := plus(world.Section(template, "metadata", "labels"), templateHashLabel, hash)
+	selector := with(world.Section(d.object, "spec", "selector"), plus(d.selector.labels, templateHashLabel, hash), "matchLabels")
 	set := &replicaSet{key: key}
 	d.fresh = set
 	set.replicas = d.freshReplicas()

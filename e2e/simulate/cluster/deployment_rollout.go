@@ -10,7 +10,7 @@ func (d *deployment) roll() {
 	if d.fresh == nil || d.growFresh() || d.shrinkOld() {
 		return
 	}
-	if d.complete(section(d.object, "status")) {
+	if d.complete(world.Section(d.object, "status")) {
 		d.cleanUp()
 	}
 }
@@ -93,7 +93,7 @@ func (d *deployment) recreate() {
 		return
 	}
 	d.resize(d.fresh, d.replicas, false)
-	if d.complete(section(d.object, "status")) {
+	if d.complete(world.Section(d.object, "status")) {
 		d.cleanUp()
 	}
 }

@@ -20,7 +20,7 @@ func (d *deployment) scaled() bool {
 }
 
 func countAnnotation(object world.Object, name string) (int, bool) {
-	count, err := strconv.ParseUint(text(object, "metadata", "annotations", name), 10, 31)
+	count, err := strconv.ParseUint(world.Text(object, "metadata", "annotations", name), 10, 31)
 	return int(count), err == nil
 }
 
@@ -32,7 +32,7 @@ func (d *deployment) resize(set *replicaSet, replicas int, force bool) bool {
 		return false
 	}
 	desired, most := d.desired()
-	annotations := annotationsOf(set.object)
+	annotations := world.Annotations(set.object)
 	if !changed && annotations[desiredAnnotation] == desired && annotations[maxReplicasAnnotation] == most {
 		return false
 	}

@@ -31,14 +31,14 @@ func (d *deployment) countStatus() {
 
 // rolloutStatus also judges the progress (progress.go, syncRolloutStatus).
 func (d *deployment) rolloutStatus() {
-	before := section(d.object, "status")
+	before := world.Section(d.object, "status")
 	current := d.condition("Progressing")
 	d.countStatus()
 	if !d.hasDeadline() {
 		d.dropCondition("Progressing")
 		return
 	}
-	done := number(d.status, 0, "replicas") == number(d.status, 0, "updatedReplicas") && text(current, "reason") == "NewReplicaSetAvailable"
+	done := number(d.status, 0, "replicas") == number(d.status, 0, "updatedReplicas") && world.Text(current, "reason") == "NewReplicaSetAvailable"
 	subject := "Deployment \"" + d.key.Name + "\""
 	if d.fresh != nil {
 		subject = "ReplicaSet \"" + d.fresh.key.Name + "\""
@@ -50,7 +50,7 @@ func (d *deployment) rolloutStatus() {
 	case d.progressed(before):
 		d.dropCondition("Progressing")
 		d.setCondition("Progressing", "True", "ReplicaSetUpdated", subject+" is progressing.")
-		if text(current, "status") == "True" {
+		if world.Text(current, "status") == "True" {
 			d.condition("Progressing")["lastTransitionTime"] = current["lastTransitionTime"]
 		}
 	case d.timedOut(current):
@@ -80,11 +80,11 @@ func (d *deployment) deadline() int { return number(d.object, 600, "spec", "prog
 func (d *deployment) hasDeadline() bool { return d.deadline() != math.MaxInt32 }
 
 func (d *deployment) deadlineAfter(progressing world.Object) time.Time {
-	return timeOf(text(progressing, "lastUpdateTime")).Add(time.Duration(d.deadline()) * time.Second)
+	return timeOf(world.Text(progressing, "lastUpdateTime")).Add(time.Duration(d.deadline()) * time.Second)
 }
 
 func (d *deployment) timedOut(progressing world.Object) bool {
-	switch reason := text(progressing, "reason"); {
+	switch reason := world.Text(progressing, "reason"); {
 	case progressing == nil, reason == "NewReplicaSetAvailable":
 		return false
 	case reason == "ProgressDeadlineExceeded":
@@ -100,7 +100,7 @@ func (d *deployment) wakeAtDeadline() {
 	if progressing == nil || d.complete(d.status) {
 		return
 	}
-	switch text(progressing, "reason") {
+	switch world.Text(progressing, "reason") {
 	case "ProgressDeadlineExceeded", "NewReplicaSetAvailable":
 		return // neither times out (any more)
 	}
@@ -109,7 +109,7 @@ func (d *deployment) wakeAtDeadline() {
 
 // syncPausedCondition says in the condition Progressing that the Deployment was paused or resumed (checkPausedConditions).
 func (d *deployment) syncPausedCondition() {
-	reason := text(d.condition("Progressing"), "reason")
+	reason := world.Text(d.condition("Progressing"), "reason")
 	switch known := reason == "DeploymentPaused"; {
 	case !d.hasDeadline() || reason == "ProgressDeadlineExceeded":
 	case d.paused && !known:

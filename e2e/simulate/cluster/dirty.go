@@ -7,7 +7,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// Dirty takes note of a stored change: which controllers must look again, which pods may start, what lost its owner.
+// Dirty records a stored change: which controllers must look again, which pods may start, what lost its owner.
 func (c *Cluster) Dirty(commit world.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

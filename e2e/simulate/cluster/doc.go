@@ -9,7 +9,7 @@
 //   - A pass reads the stored state. Real controllers read caches that lag, and wait until these have seen their own writes:
 //     the decisions are the same. The lag is modelled by the delay of the pieces.
 //   - A deleted pod goes at once. There is no grace period and no terminating pod.
-//   - Pods have their node from the beginning: there is no scheduler. Every node has room for every pod, and a DaemonSet runs
+//   - Pods have their node from the beginning: there is no scheduler. Every node can run every pod, and a DaemonSet runs
 //     on every node, whatever its node selector. Its maxSurge is ignored.
 //   - Hashes in names are hashes of the template, but not the ones that Kubernetes computes.
 //   - There are no Events, no PersistentVolumeClaims, and no backoff; a Job runs one pod.

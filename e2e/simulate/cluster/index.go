@@ -49,7 +49,7 @@ func (x *index) file(key world.Key, object world.Object) (before filing) {
 	after := filing{uid: uidOf(object), controller: controllerOf(object), generation: number(object, 0, "metadata", "generation")}
 	for _, reference := range items(object, "metadata", "ownerReferences") {
 		if owner, ok := reference.(map[string]any); ok {
-			after.owners = append(after.owners, text(owner, "uid"))
+			after.owners = append(after.owners, world.Text(owner, "uid"))
 		}
 	}
 	switch key.Resource {

@@ -21,7 +21,7 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 		c.createJobPod(o)
 	}
 	status := world.Object{}
-	for name, value := range section(object, "status") {
+	for name, value := range world.Section(object, "status") {
 		status[name] = value
 	}
 	if _, started := status["startTime"]; !started && !suspended {
@@ -36,7 +36,7 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 			"type": "Complete", "status": "True", "reason": "CompletionsReached", "lastProbeTime": stamp, "lastTransitionTime": stamp,
 		}}
 	}
-	if !equal(section(object, "status"), status) {
+	if !equal(world.Section(object, "status"), status) {
 		c.putStatus(key, with(object, status, "status"))
 	}
 }
@@ -58,8 +58,8 @@ func (c *Cluster) jobPods(key world.Key, object world.Object) (running, succeede
 
 func (c *Cluster) createJobPod(o owner) {
 	name := c.freeName(o, world.Pods)
-	template := section(o.object, "spec", "template")
-	labels := labelsOf(template)
+	template := world.Section(o.object, "spec", "template")
+	labels := world.Labels(template)
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
 		labels = plus(plus(labels, prefix+"controller-uid", uidOf(o.object)), prefix+"job-name", o.key.Name)
 	}
@@ -68,7 +68,7 @@ func (c *Cluster) createJobPod(o owner) {
 }
 
 func finished(job world.Object) bool {
-	return text(condition(job, "Complete"), "status") == "True" || text(condition(job, "Failed"), "status") == "True"
+	return world.Text(condition(job, "Complete"), "status") == "True" || world.Text(condition(job, "Failed"), "status") == "True"
 }
 
 // RunCronJob creates the Job that the schedule of a CronJob would create now. It reports false if there is no such CronJob, if it
@@ -91,22 +91,22 @@ func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 			break
 		}
 	}
-	template := section(object, "spec", "jobTemplate")
+	template := world.Section(object, "spec", "jobTemplate")
 	metadata := world.Object{
 		"name": job.Name, "namespace": job.Namespace, "ownerReferences": []any{o.reference()},
-		"annotations": plus(annotationsOf(template), "batch.kubernetes.io/cronjob-scheduled-timestamp", now()),
+		"annotations": plus(world.Annotations(template), "batch.kubernetes.io/cronjob-scheduled-timestamp", now()),
 	}
-	if labels := labelsOf(template); len(labels) > 0 {
+	if labels := world.Labels(template); len(labels) > 0 {
 		metadata["labels"] = labels
 	}
 	created := c.put(job, world.Object{
-		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": section(template, "spec"),
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": world.Section(template, "spec"),
 	})
 	if created == nil {
 		return world.Key{}, false
 	}
 	active := append(slices.Clone(items(object, "status", "active")), activeJob(created))
-	status := plus(plus(section(object, "status"), "lastScheduleTime", now()), "active", active)
+	status := plus(plus(world.Section(object, "status"), "lastScheduleTime", now()), "active", active)
 	c.putStatus(key, with(object, status, "status"))
 	return job, true
 }
@@ -114,21 +114,21 @@ func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 // activeJob refers to a Job in the status of its CronJob.
 func activeJob(job world.Object) world.Object {
 	return world.Object{
-		"apiVersion": "batch/v1", "kind": "Job", "namespace": text(job, "metadata", "namespace"), "name": nameOf(job), "uid": uidOf(job),
+		"apiVersion": "batch/v1", "kind": "Job", "namespace": world.Text(job, "metadata", "namespace"), "name": nameOf(job), "uid": uidOf(job),
 	}
 }
 
 // mayRun reports whether the concurrencyPolicy of a CronJob lets another Job run, and deletes what it replaces. The controller
 // does not count Jobs that others have created, even if they have it as their controller.
 func (c *Cluster) mayRun(object world.Object) bool {
-	policy := text(object, "spec", "concurrencyPolicy")
+	policy := world.Text(object, "spec", "concurrencyPolicy")
 	for _, job := range c.controlled(uidOf(object), world.Jobs) {
 		switch {
 		case finished(job) || deleting(job) || !isActiveIn(object, job):
 		case policy == "Forbid":
 			return false
 		case policy == "Replace":
-			c.remove(world.Key{Resource: world.Jobs, Namespace: text(job, "metadata", "namespace"), Name: nameOf(job)})
+			c.remove(world.Key{Resource: world.Jobs, Namespace: world.Text(job, "metadata", "namespace"), Name: nameOf(job)})
 		}
 	}
 	return true
@@ -142,12 +142,12 @@ func isActiveIn(cronJob, job world.Object) bool {
 func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 	var running []any
 	var succeeded, failed []world.Object
-	last := text(object, "status", "lastSuccessfulTime")
+	last := world.Text(object, "status", "lastSuccessfulTime")
 	for _, job := range c.controlled(uidOf(object), world.Jobs) {
 		switch {
-		case text(condition(job, "Complete"), "status") == "True":
+		case world.Text(condition(job, "Complete"), "status") == "True":
 			succeeded = append(succeeded, job)
-			last = max(last, text(job, "status", "completionTime"))
+			last = max(last, world.Text(job, "status", "completionTime"))
 		case finished(job):
 			failed = append(failed, job)
 		case isActiveIn(object, job):
@@ -156,23 +156,23 @@ func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 	}
 	c.removeOldest(succeeded, number(object, 3, "spec", "successfulJobsHistoryLimit"))
 	c.removeOldest(failed, number(object, 1, "spec", "failedJobsHistoryLimit"))
-	status := plus(section(object, "status"), "active", running)
+	status := plus(world.Section(object, "status"), "active", running)
 	if len(running) == 0 {
 		delete(status, "active")
 	}
 	if last != "" {
 		status["lastSuccessfulTime"] = last
 	}
-	if !equal(section(object, "status"), status) {
+	if !equal(world.Section(object, "status"), status) {
 		c.putStatus(key, with(object, status, "status"))
 	}
 }
 
 func (c *Cluster) removeOldest(jobs []world.Object, limit int) {
 	slices.SortStableFunc(jobs, func(a, b world.Object) int {
-		return cmp.Or(compareText(text(a, "status", "startTime"), text(b, "status", "startTime")), byName(a, b))
+		return cmp.Or(compareText(world.Text(a, "status", "startTime"), world.Text(b, "status", "startTime")), byName(a, b))
 	})
 	for _, job := range jobs[:max(len(jobs)-limit, 0)] {
-		c.remove(world.Key{Resource: world.Jobs, Namespace: text(job, "metadata", "namespace"), Name: nameOf(job)})
+		c.remove(world.Key{Resource: world.Jobs, Namespace: world.Text(job, "metadata", "namespace"), Name: nameOf(job)})
 	}
 }

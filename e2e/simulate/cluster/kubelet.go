@@ -26,7 +26,7 @@ func (c *Cluster) notePod(key world.Key, pod world.Object) {
 		c.queue.drop(piece{start, key})
 		return
 	}
-	if known, ok := c.blocked[key]; ok && known.uid == uidOf(pod) && equal(known.spec, section(pod, "spec")) {
+	if known, ok := c.blocked[key]; ok && known.uid == uidOf(pod) && equal(known.spec, world.Section(pod, "spec")) {
 		return
 	}
 	c.queue.add(piece{start, key})
@@ -49,16 +49,16 @@ func (c *Cluster) start(key world.Key) {
 	if phase := phaseOf(pod); !ok || deleting(pod) || (phase != "" && phase != "Pending") {
 		return
 	}
-	missing := c.missing(key.Namespace, section(pod, "spec"))
-	reason, message := waitingReason(section(pod, "spec"), missing)
+	missing := c.missing(key.Namespace, world.Section(pod, "spec"))
+	reason, message := waitingReason(world.Section(pod, "spec"), missing)
 	if reason == "" {
 		c.block(key, nil)
 		c.putStatus(key, with(pod, startedStatus(pod), "status"))
 		return
 	}
-	c.block(key, &blockage{uidOf(pod), section(pod, "spec"), missing})
+	c.block(key, &blockage{uidOf(pod), world.Section(pod, "spec"), missing})
 	status := waitingStatus(pod, reason, message)
-	if !equal(section(pod, "status"), status) {
+	if !equal(world.Section(pod, "status"), status) {
 		c.putStatus(key, with(pod, status, "status"))
 	}
 }
@@ -80,7 +80,7 @@ func waitingReason(spec world.Object, missing []requirement) (reason, message st
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, container := range items(spec, list) {
 			one, _ := container.(map[string]any)
-			if image := text(one, "image"); strings.Contains(image, brokenImage) {
+			if image := world.Text(one, "image"); strings.Contains(image, brokenImage) {
 				return "ImagePullBackOff", "Back-off pulling image \"" + image + "\""
 			}
 		}
@@ -98,9 +98,9 @@ func waitingReason(spec world.Object, missing []requirement) (reason, message st
 
 // waitingStatus keeps the times of the conditions if the pod waited before.
 func waitingStatus(pod world.Object, reason, message string) world.Object {
-	since, begun := now(), text(pod, "status", "startTime")
+	since, begun := now(), world.Text(pod, "status", "startTime")
 	if found := condition(pod, "Ready"); found != nil {
-		since = text(found, "lastTransitionTime")
+		since = world.Text(found, "lastTransitionTime")
 	}
 	if begun == "" {
 		begun = now()
@@ -120,12 +120,12 @@ func waitingStatus(pod world.Object, reason, message string) world.Object {
 // annotation says that it never is.
 func startedStatus(pod world.Object) world.Object {
 	stamp := now()
-	begun := text(pod, "status", "startTime")
+	begun := world.Text(pod, "status", "startTime")
 	if begun == "" {
 		begun = stamp
 	}
-	finishes := text(pod, "metadata", "annotations", endless) != "true"
-	if policy := text(pod, "spec", "restartPolicy"); finishes && (policy == "Never" || policy == "OnFailure") {
+	finishes := world.Text(pod, "metadata", "annotations", endless) != "true"
+	if policy := world.Text(pod, "spec", "restartPolicy"); finishes && (policy == "Never" || policy == "OnFailure") {
 		done := world.Object{"exitCode": int64(0), "reason": "Completed", "startedAt": stamp, "finishedAt": stamp}
 		return world.Object{
 			"phase": "Succeeded", "startTime": begun,
@@ -160,7 +160,7 @@ func containerStatuses(pod world.Object, running bool, state world.Object) []any
 	for _, container := range items(pod, "spec", "containers") {
 		one, _ := container.(map[string]any)
 		statuses = append(statuses, world.Object{
-			"name": text(one, "name"), "image": text(one, "image"), "imageID": "", "ready": running, "started": running,
+			"name": world.Text(one, "name"), "image": world.Text(one, "image"), "imageID": "", "ready": running, "started": running,
 			"restartCount": int64(0), "state": state, "lastState": world.Object{},
 		})
 	}

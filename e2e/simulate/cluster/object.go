@@ -9,42 +9,19 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// field returns what is at the path, or nil.
-func field(o world.Object, path ...string) any {
-	var value any = o
-	for _, name := range path {
-		m, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = m[name]
-	}
-	return value
-}
-
-func text(o world.Object, path ...string) string {
-	s, _ := field(o, path...).(string)
-	return s
-}
-
 func truth(o world.Object, path ...string) bool {
-	b, _ := field(o, path...).(bool)
+	b, _ := world.Field(o, path...).(bool)
 	return b
 }
 
-func section(o world.Object, path ...string) world.Object {
-	m, _ := field(o, path...).(map[string]any)
-	return m
-}
-
 func items(o world.Object, path ...string) []any {
-	l, _ := field(o, path...).([]any)
+	l, _ := world.Field(o, path...).([]any)
 	return l
 }
 
 // number returns the integer at the path, or otherwise if there is none.
 func number(o world.Object, otherwise int, path ...string) int {
-	if n, ok := integer(field(o, path...)); ok {
+	if n, ok := integer(world.Field(o, path...)); ok {
 		return int(n)
 	}
 	return otherwise
@@ -76,7 +53,7 @@ func with(o world.Object, value any, path ...string) world.Object {
 		copied[path[0]] = value
 		return copied
 	}
-	copied[path[0]] = with(section(o, path[0]), value, path[1:]...)
+	copied[path[0]] = with(world.Section(o, path[0]), value, path[1:]...)
 	return copied
 }
 
@@ -125,13 +102,10 @@ func equalMaps(x, y world.Object) bool {
 	return present == 0
 }
 
-func uidOf(o world.Object) string     { return text(o, "metadata", "uid") }
-func nameOf(o world.Object) string    { return text(o, "metadata", "name") }
-func createdAt(o world.Object) string { return text(o, "metadata", "creationTimestamp") }
-func deleting(o world.Object) bool    { return field(o, "metadata", "deletionTimestamp") != nil }
-
-func labelsOf(o world.Object) world.Object      { return section(o, "metadata", "labels") }
-func annotationsOf(o world.Object) world.Object { return section(o, "metadata", "annotations") }
+func uidOf(o world.Object) string     { return world.Text(o, "metadata", "uid") }
+func nameOf(o world.Object) string    { return world.Text(o, "metadata", "name") }
+func createdAt(o world.Object) string { return world.Text(o, "metadata", "creationTimestamp") }
+func deleting(o world.Object) bool    { return world.Field(o, "metadata", "deletionTimestamp") != nil }
 
 // now is the time of the bubble as the API writes it: in whole seconds.
 func now() string { return time.Now().UTC().Format(time.RFC3339) }

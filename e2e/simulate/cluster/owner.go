@@ -14,7 +14,7 @@ type owner struct {
 }
 
 func ownerOf(key world.Key, object world.Object) owner {
-	return owner{key, object, readSelector(section(object, "spec", "selector"))}
+	return owner{key, object, readSelector(world.Section(object, "spec", "selector"))}
 }
 
 // reference is the owner reference of a controller, as metav1.NewControllerRef makes it.
@@ -29,7 +29,7 @@ func (o owner) reference() world.Object {
 func controllerOf(object world.Object) string {
 	for _, reference := range items(object, "metadata", "ownerReferences") {
 		if r, ok := reference.(map[string]any); ok && truth(r, "controller") {
-			return text(r, "uid")
+			return world.Text(r, "uid")
 		}
 	}
 	return ""
@@ -45,7 +45,7 @@ func (c *Cluster) claim(o owner, resource world.Resource) []world.Object {
 		object, ok := c.store.Get(key)
 		switch {
 		case !ok || controllerOf(object) != uid:
-		case o.selector.matches(labelsOf(object)):
+		case o.selector.matches(world.Labels(object)):
 			claimed = append(claimed, object)
 		default:
 			c.dropOwner(key, object, uid)
@@ -54,7 +54,7 @@ func (c *Cluster) claim(o owner, resource world.Resource) []world.Object {
 	adopted := false
 	for _, key := range c.adriftKeys(resource, o.key.Namespace) {
 		object, ok := c.store.Get(key)
-		if !ok || controllerOf(object) != "" || deleting(object) || !o.selector.matches(labelsOf(object)) {
+		if !ok || controllerOf(object) != "" || deleting(object) || !o.selector.matches(world.Labels(object)) {
 			continue
 		}
 		references := append(slices.Clone(items(object, "metadata", "ownerReferences")), any(o.reference()))
@@ -104,7 +104,7 @@ func (c *Cluster) adriftKeys(resource world.Resource, namespace string) []world.
 func (c *Cluster) dropOwner(key world.Key, object world.Object, uid string) {
 	references := slices.DeleteFunc(slices.Clone(items(object, "metadata", "ownerReferences")), func(reference any) bool {
 		r, ok := reference.(map[string]any)
-		return ok && text(r, "uid") == uid
+		return ok && world.Text(r, "uid") == uid
 	})
 	c.put(key, with(object, references, "metadata", "ownerReferences"))
 }

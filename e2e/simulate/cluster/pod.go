@@ -6,7 +6,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-func phaseOf(pod world.Object) string { return text(pod, "status", "phase") }
+func phaseOf(pod world.Object) string { return world.Text(pod, "status", "phase") }
 
 // active reports whether a pod counts for its controller: it is neither finished nor being deleted.
 func active(pod world.Object) bool {
@@ -24,13 +24,13 @@ func condition(object world.Object, kind string) world.Object {
 }
 
 func ready(pod world.Object) bool {
-	return text(condition(pod, "Ready"), "status") == "True"
+	return world.Text(condition(pod, "Ready"), "status") == "True"
 }
 
 // readySince is empty for a pod that is not ready.
 func readySince(pod world.Object) string {
-	if found := condition(pod, "Ready"); text(found, "status") == "True" {
-		return text(found, "lastTransitionTime")
+	if found := condition(pod, "Ready"); world.Text(found, "status") == "True" {
+		return world.Text(found, "lastTransitionTime")
 	}
 	return ""
 }

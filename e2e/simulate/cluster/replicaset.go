@@ -24,7 +24,7 @@ func (c *Cluster) syncReplicaSet(key world.Key, object world.Object) {
 	placed := pods
 	for range replicas - len(pods) {
 		name := c.freeName(o, world.Pods)
-		pod := newPod(o, section(object, "spec", "template"), name, nodeFor(placed))
+		pod := newPod(o, world.Section(object, "spec", "template"), name, nodeFor(placed))
 		c.put(podKey(key.Namespace, name), pod)
 		placed = append(slices.Clip(placed), pod)
 	}
@@ -38,10 +38,10 @@ func (c *Cluster) syncReplicaSet(key world.Key, object world.Object) {
 
 func (c *Cluster) putReplicaSetStatus(key world.Key, object world.Object, pods []world.Object) {
 	minimum := number(object, 0, "spec", "minReadySeconds")
-	labels := selector{labels: section(object, "spec", "template", "metadata", "labels")}
+	labels := selector{labels: world.Section(object, "spec", "template", "metadata", "labels")}
 	var labeled, readyPods, availablePods int
 	for _, pod := range pods {
-		if labels.matches(labelsOf(pod)) {
+		if labels.matches(world.Labels(pod)) {
 			labeled++
 		}
 		if ready(pod) {
@@ -57,7 +57,7 @@ func (c *Cluster) putReplicaSetStatus(key world.Key, object world.Object, pods [
 	withCount(status, "fullyLabeledReplicas", labeled)
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "availableReplicas", availablePods)
-	if !equal(section(object, "status"), status) && !c.defers(key) {
+	if !equal(world.Section(object, "status"), status) && !c.defers(key) {
 		c.putStatus(key, with(object, status, "status"))
 	}
 	c.wakeWhenAvailable(key, pods, minimum)
@@ -78,16 +78,16 @@ func (c *Cluster) leastWanted(set world.Object, pods []world.Object) []world.Obj
 	perNode := c.relatedPerNode(set, pods)
 	candidates := make([]candidate, len(pods))
 	for i, pod := range pods {
-		cost, _ := strconv.Atoi(text(pod, "metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"))
+		cost, _ := strconv.Atoi(world.Text(pod, "metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"))
 		candidates[i] = candidate{
-			pod: pod, rank: perNode[text(pod, "spec", "nodeName")], cost: cost,
+			pod: pod, rank: perNode[world.Text(pod, "spec", "nodeName")], cost: cost,
 			ready: ready(pod), since: timeOf(readySince(pod)), created: timeOf(createdAt(pod)),
 		}
 	}
 	at := time.Now()
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(
-			cmp.Compare(bit(text(a.pod, "spec", "nodeName") != ""), bit(text(b.pod, "spec", "nodeName") != "")),
+			cmp.Compare(bit(world.Text(a.pod, "spec", "nodeName") != ""), bit(world.Text(b.pod, "spec", "nodeName") != "")),
 			cmp.Compare(bit(phaseOf(a.pod) == "Running"), bit(phaseOf(b.pod) == "Running")),
 			cmp.Compare(bit(a.ready), bit(b.ready)),
 			cmp.Compare(a.cost, b.cost),
@@ -131,7 +131,7 @@ func (c *Cluster) relatedPerNode(set world.Object, own []world.Object) map[strin
 	perNode := map[string]int{}
 	for _, pod := range related {
 		if active(pod) {
-			perNode[text(pod, "spec", "nodeName")]++
+			perNode[world.Text(pod, "spec", "nodeName")]++
 		}
 	}
 	return perNode

@@ -43,10 +43,10 @@ type requirer struct {
 
 // add notes a reference to an object unless it is optional. The name of a Secret is in another field in volumes.
 func (r *requirer) add(resource world.Resource, reference world.Object, name string, keys []any, mounted bool) {
-	if reference == nil || truth(reference, "optional") || text(reference, name) == "" {
+	if reference == nil || truth(reference, "optional") || world.Text(reference, name) == "" {
 		return
 	}
-	key := world.Key{Resource: resource, Namespace: r.namespace, Name: text(reference, name)}
+	key := world.Key{Resource: resource, Namespace: r.namespace, Name: world.Text(reference, name)}
 	if len(keys) == 0 {
 		r.found = append(r.found, requirement{key, "", mounted})
 	}
@@ -61,7 +61,7 @@ func (r *requirer) volume(source world.Object, secretName string) {
 		resource    world.Resource
 		field, name string
 	}{{world.ConfigMaps, "configMap", "name"}, {world.Secrets, "secret", secretName}} {
-		reference := section(source, kind.field)
+		reference := world.Section(source, kind.field)
 		var keys []any
 		for _, item := range items(reference, "items") {
 			i, _ := item.(map[string]any)
@@ -74,8 +74,8 @@ func (r *requirer) volume(source world.Object, secretName string) {
 func (r *requirer) environment(container world.Object) {
 	for _, source := range items(container, "envFrom") {
 		s, _ := source.(map[string]any)
-		r.add(world.ConfigMaps, section(s, "configMapRef"), "name", nil, false)
-		r.add(world.Secrets, section(s, "secretRef"), "name", nil, false)
+		r.add(world.ConfigMaps, world.Section(s, "configMapRef"), "name", nil, false)
+		r.add(world.Secrets, world.Section(s, "secretRef"), "name", nil, false)
 	}
 	for _, variable := range items(container, "env") {
 		v, _ := variable.(map[string]any)
@@ -83,7 +83,7 @@ func (r *requirer) environment(container world.Object) {
 			resource world.Resource
 			field    string
 		}{{world.ConfigMaps, "configMapKeyRef"}, {world.Secrets, "secretKeyRef"}} {
-			reference := section(v, "valueFrom", from.field)
+			reference := world.Section(v, "valueFrom", from.field)
 			r.add(from.resource, reference, "name", []any{reference["key"]}, false)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Cluster) met(r requirement) bool {
 		return ok
 	}
 	for _, part := range []string{"data", "stringData", "binaryData"} {
-		if _, has := section(object, part)[r.item]; has && (part != "binaryData" || r.mounted) {
+		if _, has := world.Section(object, part)[r.item]; has && (part != "binaryData" || r.mounted) {
 			return true
 		}
 	}

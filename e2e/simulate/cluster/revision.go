@@ -20,14 +20,14 @@ type revision struct {
 }
 
 func (c *Cluster) readRevision(object world.Object) revision {
-	key := world.Key{Resource: world.ControllerRevisions, Namespace: text(object, "metadata", "namespace"), Name: nameOf(object)}
+	key := world.Key{Resource: world.ControllerRevisions, Namespace: world.Text(object, "metadata", "namespace"), Name: nameOf(object)}
 	r := revision{key: key, object: object, number: number(object, 0, "revision")}
 	r.print = c.printOf(key, r.template())
 	return r
 }
 
 // template returns the pod template that the revision restores.
-func (r revision) template() world.Object { return section(r.object, "data", "spec", "template") }
+func (r revision) template() world.Object { return world.Section(r.object, "data", "spec", "template") }
 
 // revisions returns the revisions of an owner, sorted by number.
 func (c *Cluster) revisions(o owner) []revision {
@@ -53,7 +53,7 @@ func (c *Cluster) renumber(r revision, number int) revision {
 // an owner that is gone made it: the garbage collector takes it, and it is created anew. The collision count rises if
 // the name is taken by another template.
 func (c *Cluster) createRevision(o owner, number int, label string, collisions int) (revision, int) {
-	template := section(o.object, "spec", "template")
+	template := world.Section(o.object, "spec", "template")
 	wanted := c.printOf(o.key, template)
 	for {
 		hash := hashOf(wanted, collisions)
@@ -67,9 +67,9 @@ func (c *Cluster) createRevision(o owner, number int, label string, collisions i
 		}
 		metadata := world.Object{
 			"name": key.Name, "namespace": key.Namespace, "ownerReferences": []any{o.reference()},
-			"labels": plus(section(template, "metadata", "labels"), label, hash),
+			"labels": plus(world.Section(template, "metadata", "labels"), label, hash),
 		}
-		if annotations := annotationsOf(o.object); len(annotations) > 0 {
+		if annotations := world.Annotations(o.object); len(annotations) > 0 {
 			metadata["annotations"] = annotations
 		}
 		object := world.Object{

@@ -14,7 +14,7 @@ type selector struct {
 }
 
 func readSelector(o world.Object) selector {
-	return selector{section(o, "matchLabels"), items(o, "matchExpressions")}
+	return selector{world.Section(o, "matchLabels"), items(o, "matchExpressions")}
 }
 
 func (s selector) matches(labels world.Object) bool {
@@ -35,9 +35,9 @@ func (s selector) matches(labels world.Object) bool {
 }
 
 func expressionMatches(expression, labels world.Object) bool {
-	value, present := labels[text(expression, "key")]
+	value, present := labels[world.Text(expression, "key")]
 	among := present && slices.Contains(items(expression, "values"), value)
-	switch text(expression, "operator") {
+	switch world.Text(expression, "operator") {
 	case "In":
 		return among
 	case "NotIn":

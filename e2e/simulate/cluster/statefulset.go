@@ -45,8 +45,8 @@ func (c *Cluster) readStatefulSet(key world.Key, object world.Object) *statefulS
 		first:      number(object, 0, "spec", "ordinals", "start"),
 		partition:  number(object, 0, "spec", "updateStrategy", "rollingUpdate", "partition"),
 		minReady:   number(object, 0, "spec", "minReadySeconds"),
-		rolling:    text(object, "spec", "updateStrategy", "type") != "OnDelete",
-		ordered:    text(object, "spec", "podManagementPolicy") != "Parallel",
+		rolling:    world.Text(object, "spec", "updateStrategy", "type") != "OnDelete",
+		ordered:    world.Text(object, "spec", "podManagementPolicy") != "Parallel",
 		collisions: number(object, 0, "status", "collisionCount"),
 	}
 }
@@ -54,7 +54,7 @@ func (c *Cluster) readStatefulSet(key world.Key, object world.Object) *statefulS
 // findRevisions finds or makes the revision of the template, and the one that the status calls current
 // (getStatefulSetRevisions).
 func (s *statefulSet) findRevisions(revisions []revision) {
-	wanted := s.c.printOf(s.key, section(s.object, "spec", "template"))
+	wanted := s.c.printOf(s.key, world.Section(s.object, "spec", "template"))
 	next := 1
 	if len(revisions) > 0 {
 		next = revisions[len(revisions)-1].number + 1
@@ -75,7 +75,7 @@ func (s *statefulSet) findRevisions(revisions []revision) {
 	}
 	s.current = s.update
 	for _, r := range revisions {
-		if r.key.Name == text(s.object, "status", "currentRevision") {
+		if r.key.Name == world.Text(s.object, "status", "currentRevision") {
 			s.current = r
 		}
 	}
@@ -145,11 +145,11 @@ func (s *statefulSet) create(i int) {
 	}
 	template := from.template()
 	pod := newPod(s.owner, template, name, nodeFor(s.members))
-	labels := plus(labelsOf(template), "statefulset.kubernetes.io/pod-name", name)
+	labels := plus(world.Labels(template), "statefulset.kubernetes.io/pod-name", name)
 	labels = plus(labels, "apps.kubernetes.io/pod-index", strconv.Itoa(s.first+i))
 	pod = with(pod, plus(labels, revisionHashLabel, from.key.Name), "metadata", "labels")
-	spec := plus(section(pod, "spec"), "hostname", name)
-	if service := text(s.object, "spec", "serviceName"); service != "" {
+	spec := plus(world.Section(pod, "spec"), "hostname", name)
+	if service := world.Text(s.object, "spec", "serviceName"); service != "" {
 		spec["subdomain"] = service
 	}
 	pod["spec"] = spec

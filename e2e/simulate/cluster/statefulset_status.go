@@ -3,7 +3,9 @@ package cluster
 import "github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 
 // podRevision is the name of a StatefulSet's revision, or the hash of a DaemonSet's.
-func podRevision(pod world.Object) string { return text(pod, "metadata", "labels", revisionHashLabel) }
+func podRevision(pod world.Object) string {
+	return world.Text(pod, "metadata", "labels", revisionHashLabel)
+}
 
 // putStatus writes the counts from the beginning of the pass, and ends a rollout when all pods have the revision of the
 // template and are ready (completeRollingUpdate).
@@ -25,8 +27,8 @@ func (s *statefulSet) putStatus() {
 	withCount(status, "currentReplicas", currents)
 	withCount(status, "updatedReplicas", updated)
 	// The next pass needs the current revision and the collision count.
-	needed := text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions
-	if !equal(section(s.object, "status"), status) && (needed || !s.c.defers(s.key)) {
+	needed := world.Text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions
+	if !equal(world.Section(s.object, "status"), status) && (needed || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)

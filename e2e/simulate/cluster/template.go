@@ -91,13 +91,13 @@ func newPod(o owner, template world.Object, name, node string) world.Object {
 		"name": name, "namespace": o.key.Namespace, "ownerReferences": []any{o.reference()},
 	}
 	for _, copied := range []string{"labels", "annotations", "finalizers"} {
-		if value := field(template, "metadata", copied); value != nil {
+		if value := world.Field(template, "metadata", copied); value != nil {
 			metadata[copied] = value
 		}
 	}
 	return world.Object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-		"spec":   with(section(template, "spec"), node, "nodeName"),
+		"spec":   with(world.Section(template, "spec"), node, "nodeName"),
 		"status": world.Object{"phase": "Pending"},
 	}
 }
@@ -130,7 +130,7 @@ func nodeFor(pods []world.Object) string {
 	for _, node := range nodes {
 		count := 0
 		for _, pod := range pods {
-			if text(pod, "spec", "nodeName") == node {
+			if world.Text(pod, "spec", "nodeName") == node {
 				count++
 			}
 		}

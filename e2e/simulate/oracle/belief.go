@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -13,7 +12,7 @@ type period struct {
 	open bool
 	// waits means that a write of the program shows that it has looked, or minutes in which it does not say that it cannot.
 	waits bool
-	// blind means that it began with a record of before a digest key was lost.
+	// blind means that it began with a record that was made before a digest key was lost.
 	blind bool
 	// unrecorded means that it lasts for as long as the workload has no record.
 	unrecorded bool
@@ -53,7 +52,7 @@ type adoption struct {
 	period  *period
 	// of is the object that it is about; all of them if its name is empty.
 	of ref
-	// lost means that digests of before mean nothing any more; precise that it makes only one object uncertain, and no restart.
+	// lost means that earlier digests mean nothing any more; precise that it makes only one object uncertain, and no restart.
 	lost, precise bool
 }
 
@@ -74,26 +73,26 @@ func (w *workload) knowledge(s *stamp, r ref) []*period {
 }
 
 // beliefs returns what the program may take for the content of the pods of a stamp.
-func (o *Oracle) beliefs(w *workload, s *stamp, r ref) believed {
+func (l *configLog) beliefs(w *workload, s *stamp, r ref) believed {
 	set := believed{}
-	h := o.contents.of(w.id.namespace, r)
+	h := l.contents.of(w.id.namespace, r)
 	for _, p := range w.knowledge(s, r) {
-		set.addPeriod(h, p, o.version)
+		set.addPeriod(h, p, l.version)
 	}
 	return set
 }
 
 // believes reports whether the program may take a content for that of the pods of a stamp.
-func (o *Oracle) believes(w *workload, s *stamp, r ref, content int) bool {
-	h := o.contents.of(w.id.namespace, r)
-	return slices.ContainsFunc(w.knowledge(s, r), func(p *period) bool { return o.had(h, p, content) })
+func (l *configLog) believes(w *workload, s *stamp, r ref, content int) bool {
+	h := l.contents.of(w.id.namespace, r)
+	return slices.ContainsFunc(w.knowledge(s, r), func(p *period) bool { return l.hadContent(h, p, content) })
 }
 
-// had reports whether an object had a content at some time of a period.
-func (o *Oracle) had(h *history, p *period, content int) bool {
+// hadContent reports whether an object had a content at some time of a period.
+func (l *configLog) hadContent(h *history, p *period, content int) bool {
 	to := p.to
 	if p.open {
-		to = o.version
+		to = l.version
 	}
 	if h.at(p.from) == content {
 		return true
@@ -127,24 +126,24 @@ const chance = 20 * time.Second
 // readoption is how long the program may take to write a workload again after a digest key was lost.
 const readoption = 2 * time.Minute
 
-// saysBlind reports whether marks made with a lost key came back, and a Warning Event says so: two installations must not
-// fight about a workload. The Event is not repeated where such marks come again before the program has written the workload.
-func (o *Oracle) saysBlind(w *workload, p *period) bool {
+// saysBlind reports whether managed annotations made with a lost key came back, and a Warning Event says so: two installations must not
+// fight about a workload. The Event is not repeated where such managed annotations come again before the program has written the workload.
+func (l *ledger) saysBlind(w *workload, p *period) bool {
 	since := p.opened
 	for _, earlier := range w.open {
 		if earlier.open && earlier.waits && earlier.opened.Before(since) {
 			since = earlier.opened
 		}
 	}
-	return w.last() != nil && (w.last().foreign || p.blind) && o.events.warned[w.uid].After(since)
+	return w.last() != nil && (w.last().foreign || p.blind) && l.events.warned[w.uid].After(since)
 }
 
 // closePeriods ends the periods in which the program may not have looked at a workload yet.
-func (o *Oracle) closePeriods(w *workload, now time.Time) {
+func (l *ledger) closePeriods(w *workload, now time.Time) {
 	if len(w.open) == 0 || !w.eligible {
 		return
 	}
-	since, known := o.calmSince(w)
+	since, known := l.calmSince(w)
 	if !known {
 		return
 	}
@@ -152,11 +151,11 @@ func (o *Oracle) closePeriods(w *workload, now time.Time) {
 	kept := w.open[:0]
 	for _, p := range w.open {
 		since := later(since, p.opened)
-		if now.Sub(since) < chance || p.waits && (now.Sub(since) < readoption || o.saysBlind(w, p)) || p.unrecorded && o.recordOf(w.object) == "" {
+		if now.Sub(since) < chance || p.waits && (now.Sub(since) < readoption || l.saysBlind(w, p)) || p.unrecorded && l.recordOf(w.object) == "" {
 			kept = append(kept, p)
 			continue
 		}
-		p.open, p.to = false, o.version
+		p.open, p.to = false, l.version
 	}
 	w.open = kept
 }
@@ -185,11 +184,41 @@ func (w *workload) adopt(version, from int64, at time.Time, of ref) *adoption {
 	return a
 }
 
-// versionAt returns the last version that was stored at a time or before.
-func (o *Oracle) versionAt(at time.Time) int64 {
-	i := sort.Search(len(o.clock), func(i int) bool { return o.clock[i].at.After(at) })
-	if i == 0 {
-		return 0
+// changed returns what surely happened to an object between a stamp and the next: it kept its content, or it has another one; none
+// of both where that is not known.
+func (l *configLog) changed(w *workload, before, s *stamp, r ref) (kept, modified bool, content int) {
+	known, read := l.findContents(w, before, s, r)
+	now, alone := read.only()
+	was, knows := known.only()
+	if !knows || !alone {
+		return false, false, 0
 	}
-	return o.clock[i-1].version
+	return was == now, was != now && was != absent && now != absent, now
+}
+
+// findContents returns the contents of an object that a stamp may have been made with, and the next one.
+func (l *configLog) findContents(w *workload, before, s *stamp, r ref) (known, read believed) {
+	window := &period{from: s.arrived, to: s.version}
+	if s.direct || !l.healthy(w, s.arrivedAt) {
+		window.from = min(s.arrived, l.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	}
+	read = believed{}
+	read.addPeriod(l.contents.of(w.id.namespace, r), window, l.version)
+	return l.beliefs(w, before, r), read
+}
+
+// missesRequired reports whether an object that the pods may require was absent during a stamp: then the program may have
+// kept what it knew earlier. An absent one that no annotation names any more may still be recorded, and match an expression.
+func (l *configLog) missesRequired(w *workload, s *stamp) bool {
+	for r, need := range w.needs {
+		if need == optional {
+			continue
+		}
+		set := believed{}
+		set.addPeriod(l.contents.of(w.id.namespace, r), &period{from: s.arrived, to: s.version}, l.version)
+		if set[absent] {
+			return true
+		}
+	}
+	return false
 }

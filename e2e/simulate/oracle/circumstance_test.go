@@ -57,15 +57,15 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.keys("one")
 			s.keys("two")
 			s.wait(time.Second)
-			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { section(o, "metadata")["managedFields"] = []any{"x"} }))
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { world.Section(o, "metadata")["managedFields"] = []any{"x"} }))
 			s.wait(time.Second)
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
-			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordMark, "x") }))
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }))
 			s.wait(time.Minute)
 			s.tick()
 		}},
-		"marks of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
+		"managed annotations of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -120,15 +120,15 @@ func (s *harness) recordLost() {
 
 // record is the program's note of what the pods run with.
 func (s *harness) record(value string) {
-	next := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordMark, value) })
+	next := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, value) })
 	s.write(replica, "patch", cart, next)
 }
 
 // undoTo is a release that brings a record back.
 func (s *harness) undoTo(value string) {
 	s.edit(cart, func(o world.Object) {
-		setAnnotation(o, prefix+recordMark, value)
-		setAnnotation(section(o, "spec", "template"), "example.com/version", "2")
+		setAnnotation(o, prefix+recordAnnotation, value)
+		setAnnotation(world.Section(o, "spec", "template"), "example.com/version", "2")
 	})
 	s.wait(time.Second)
 }
@@ -177,7 +177,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.fault("clock", "replica-0", time.Second)
 			ahead := s.now.Add(time.Hour).UTC().Format(time.RFC3339)
 			copied := edited(marked(manifest(cart, "app:1"), "a"), func(o world.Object) {
-				setAnnotation(o, prefix+reloadMark, `{"time":"`+ahead+`","before":[{"time":"`+ahead+`"}]}`)
+				setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+ahead+`","before":[{"time":"`+ahead+`"}]}`)
 			})
 			s.remove("user", cart)
 			s.wait(time.Second)
@@ -190,9 +190,9 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.changed()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
-			before := text(annotationsOf(s.objects[cart]), prefix+reloadMark)
-			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, "") })
-			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadMark, before) })
+			before := world.Text(world.Annotations(s.objects[cart]), prefix+reloadAnnotation)
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadAnnotation, "") })
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadAnnotation, before) })
 			s.reportReload(cart)
 			s.quiet()
 		}},

@@ -1,58 +1,79 @@
 package oracle
 
-import "github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+import (
+	"time"
 
-// commitConfig takes note of a stored change of a ConfigMap or a Secret.
-func (o *Oracle) commitConfig(c world.Commit) {
-	if !o.commitManifest(c) {
-		o.commitContent(c)
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// configLog has what is known of config objects and custom resources, and what the program may know of them.
+type configLog struct {
+	*rules
+	*findings
+	*chronicle
+	*faultLog
+
+	contents contents
+	graph    graph
+	// traits are those of the config objects that exist.
+	traits map[id]traits
+	// revisions are the UIDs and resource versions of the config objects, empty for those that do not exist.
+	revisions map[id]string
+	// keysChanged is when the digest keys changed last, keyVersion at which version: what was read or published before does not count.
+	keysChanged time.Time
+	keyVersion  int64
+}
+
+func newConfigLog(r *rules, f *findings, c *chronicle, faults *faultLog) *configLog {
+	return &configLog{
+		rules: r, findings: f, chronicle: c, faultLog: faults, contents: newContents(), graph: newGraph(), traits: map[id]traits{},
+		revisions: map[id]string{},
 	}
 }
 
-// commitContent is commitConfig for what workloads may track, and for the configuration and the keys of the program.
-func (o *Oracle) commitContent(c world.Commit) {
+// commitContent records a stored change of a ConfigMap or a Secret that workloads may track, or that has the configuration or the keys of
+// the program.
+func (l *ledger) commitContent(c world.Commit) {
 	key := idOf(c.Key)
-	o.secrets.commit(c)
-	if c.Key == o.options.Configuration {
-		o.commitConfiguration(c)
+	if c.Key == l.options.Configuration {
+		l.commitConfiguration(c)
 	}
-	if o.isKeySecret(c.Key) {
-		o.commitKey(c)
+	if l.isKeySecret(c.Key) {
+		l.commitKey(c)
 	}
-	o.probes.disturbed = c.At
-	before := o.contents.histories[key].now()
-	changed := o.contents.commit(c)
-	o.revisions[key] = revisionOf(c.New)
-	o.commitTraits(c)
+	l.disturbed = c.At
+	before := l.contents.histories[key].now()
+	changed := l.contents.commit(c)
+	l.revisions[key] = revisionOf(c.New)
+	l.commitTraits(c)
 	if !changed {
 		return
 	}
-	o.count("content changes")
-	defer o.regraph(c)
+	l.count("content changes")
+	defer l.regraph(c)
 	r := ref{key.plural, key.name}
-	for _, w := range o.all {
+	for _, w := range l.all {
 		if w.gone || !w.lists(key) {
 			continue
 		}
 		s := w.last()
 		adopts := w.needs[r] != optional || !w.triggers[r].created
-		if s != nil && before == absent && adopts && o.believes(w, s, r, absent) {
+		if s != nil && before == absent && adopts && l.believes(w, s, r, absent) {
 			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].created
 		}
-		o.judgeDue(w, c.At)
+		l.readDue(w, c.At)
 	}
 }
 
-// commitKey takes note of a lost digest key: what was recorded under it means nothing any more.
-func (o *Oracle) commitKey(c world.Commit) {
-	before, after := section(c.Old, "data"), section(c.New, "data")
-	o.jobs.keyChanged, o.keysChanged = c.Version, c.At
-	clear(o.graph.published)
+// commitKey records a lost digest key: what was recorded under it means nothing any more.
+func (l *ledger) commitKey(c world.Commit) {
+	before, after := world.Section(c.Old, "data"), world.Section(c.New, "data")
+	l.keyVersion, l.keysChanged = c.Version, c.At
 	lost := c.Old != nil && c.New == nil
 	for name, value := range before {
 		lost = lost || !equal(after[name], value)
 	}
-	for _, w := range o.all {
+	for _, w := range l.all {
 		w.requests.allowed++
 		w.keyChanged = c.Version
 		if lost && !w.gone {

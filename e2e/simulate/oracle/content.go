@@ -118,7 +118,7 @@ func (c *contents) of(namespace string, r ref) *history {
 	return c.histories[id{r.plural, namespace, r.name}]
 }
 
-// commit takes note of a stored change and reports whether it is one of the content.
+// commit records a stored change and reports whether it is one of the content.
 func (c *contents) commit(commit world.Commit) bool {
 	key := idOf(commit.Key)
 	h := c.histories[key]
@@ -143,14 +143,14 @@ func (c *contents) number(object world.Object) int {
 	var b strings.Builder
 	var pairs []string
 	for _, field := range []string{"data", "binaryData"} {
-		data := section(object, field)
+		data := world.Section(object, field)
 		names := make([]string, 0, len(data))
 		for name := range data {
 			names = append(names, name)
 		}
 		sort.Strings(names)
 		for _, name := range names {
-			value := text(data, name)
+			value := world.Text(data, name)
 			b.WriteString(field + " " + strconv.Itoa(len(name)) + " " + name + " " + strconv.Itoa(len(value)) + " " + value)
 			pairs = append(pairs, name+"="+value)
 		}

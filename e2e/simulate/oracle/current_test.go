@@ -60,7 +60,9 @@ func TestCurrent(t *testing.T) {
 		}))},
 		"excluded": {options: hooked, because: "it is not looked after", happens: quietly(func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.edit(cart, func(o world.Object) {
+				world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
+			})
 			s.set(configMap("app"), "2")
 		})},
 		"pods that started in between": {options: hooked, because: "the program knows nothing of pods", happens: quietly(func(s *harness) {
@@ -74,7 +76,7 @@ func TestCurrent(t *testing.T) {
 			s.rollout(cart)
 			s.set(configMap("app"), "2")
 		})},
-		"marks taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *harness) {
+		"managed annotations taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "") })
@@ -129,14 +131,14 @@ func TestCurrentOfStatefulSetIsJudgedByItsRevision(t *testing.T) {
 	store := world.Key{Resource: world.StatefulSets, Namespace: "shop", Name: "store"}
 	s.set(configMap("app"), "1")
 	s.sends("create", store, manifest(store, "one"), "a")
-	template := section(s.objects[store], "spec", "template")
+	template := world.Section(s.objects[store], "spec", "template")
 	revision := edited(template, func(o world.Object) { o["$patch"] = "replace" })
 	s.change(nil, world.Key{Resource: world.ControllerRevisions, Namespace: "shop", Name: "store-1"}, nil, world.Object{
 		"metadata": world.Object{"ownerReferences": owner(store)}, "data": world.Object{"spec": world.Object{"template": revision}},
 	})
 	made := edited(template, func(o world.Object) {
-		section(o, "metadata", "labels")["controller-revision-hash"] = "store-1"
-		section(o, "spec")["hostname"] = "store-0"
+		world.Section(o, "metadata", "labels")["controller-revision-hash"] = "store-1"
+		world.Section(o, "spec")["hostname"] = "store-0"
 	})
 	s.podOf(store, "store-0", made)
 	s.set(configMap("app"), "2")
@@ -150,11 +152,11 @@ func TestCurrentOfStatefulSetIsJudgedByItsRevision(t *testing.T) {
 
 func TestPodWithoutRevisionIsMatchedByItsFields(t *testing.T) {
 	t.Parallel()
-	template := section(manifest(cart, "one"), "spec", "template")
+	template := world.Section(manifest(cart, "one"), "spec", "template")
 	pod := edited(template, func(o world.Object) {
-		section(o, "spec")["nodeName"] = "node-a"
-		section(o, "metadata", "labels")["pod-template-hash"] = "x"
+		world.Section(o, "spec")["nodeName"] = "node-a"
+		world.Section(o, "metadata", "labels")["pod-template-hash"] = "x"
 	})
 	assert.True(t, madeFrom(pod, template, prefix))
-	assert.False(t, madeFrom(pod, section(manifest(cart, "two"), "spec", "template"), prefix))
+	assert.False(t, madeFrom(pod, world.Section(manifest(cart, "two"), "spec", "template"), prefix))
 }

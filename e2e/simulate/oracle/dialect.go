@@ -24,14 +24,14 @@ type traits struct{ ignored, marked bool }
 
 // traitsOf reads them: only "true" counts.
 func traitsOf(object world.Object) traits {
-	annotations := annotationsOf(object)
-	return traits{text(annotations, otherDomain+"ignore") == "true", text(annotations, otherDomain+"match") == "true"}
+	annotations := world.Annotations(object)
+	return traits{world.Text(annotations, otherDomain+"ignore") == "true", world.Text(annotations, otherDomain+"match") == "true"}
 }
 
 // hasOtherDialect reports whether there are annotations of the second dialect that are about what is tracked.
 func hasOtherDialect(annotations world.Object) bool {
 	for name := range annotations {
-		if strings.Contains(name, otherDomain) && name != sourceMark && name != pausePeriod && name != pausedAt {
+		if strings.Contains(name, otherDomain) && name != sourceAnnotation && name != pausePeriod && name != pausedAt {
 			return true
 		}
 	}
@@ -70,10 +70,10 @@ func foreignKeys(annotations world.Object) bool {
 }
 
 // other returns what a workload tracks by the second dialect, and whether it uses it.
-func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]triggers, uses bool) {
-	own := annotationsOf(object)
-	template := annotationsOf(section(object, podPath(w.id.plural)...))
-	if !o.options.AutoReloadAll && !hasOtherDialect(own) && !hasOtherDialect(template) {
+func (l *configLog) other(w *workload, object world.Object) (tracked map[ref]triggers, uses bool) {
+	own := world.Annotations(object)
+	template := world.Annotations(world.Section(object, world.PodPath(w.id.plural)...))
+	if !l.options.AutoReloadAll && !hasOtherDialect(own) && !hasOtherDialect(template) {
 		return nil, false
 	}
 	tracked = map[ref]triggers{}
@@ -85,7 +85,7 @@ func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]trigge
 				from = own
 			}
 		}
-		for _, name := range o.otherNames(w, plural, from, names(text(own, keys.exclude))) {
+		for _, name := range l.otherNames(w, plural, from, names(world.Text(own, keys.exclude))) {
 			tracked[ref{plural, name}] = triggers{}
 		}
 	}
@@ -93,40 +93,40 @@ func (o *Oracle) other(w *workload, object world.Object) (tracked map[ref]trigge
 }
 
 // otherNames returns the names of one kind that are tracked.
-func (o *Oracle) otherNames(w *workload, plural string, from world.Object, excluded []string) []string {
+func (l *configLog) otherNames(w *workload, plural string, from world.Object, excluded []string) []string {
 	keys := otherKeysOf(plural)
 	if isBool(from, otherAuto, false) {
 		return nil
 	}
 	var found []string
-	if auto := o.isAuto(from, keys); auto || text(from, otherSearch) == "true" {
+	if auto := l.isAuto(from, keys); auto || world.Text(from, otherSearch) == "true" {
 		for r := range w.needs {
-			if r.plural == plural && (auto || o.isMarked(w, r)) {
+			if r.plural == plural && (auto || l.isMarked(w, r)) {
 				found = append(found, r.name)
 			}
 		}
 	}
-	for _, item := range names(text(from, keys.reload)) {
+	for _, item := range names(world.Text(from, keys.reload)) {
 		if regexp.QuoteMeta(item) == item {
 			found = append(found, item)
 			continue
 		}
-		found = append(found, o.matching(w, plural, item)...)
+		found = append(found, l.matching(w, plural, item)...)
 	}
 	return slices.DeleteFunc(found, func(name string) bool {
-		return slices.Contains(excluded, name) || o.traits[id{plural, w.id.namespace, name}].ignored
+		return slices.Contains(excluded, name) || l.traits[id{plural, w.id.namespace, name}].ignored
 	})
 }
 
 // isAuto reports whether all objects of a kind are tracked that a pod spec references.
-func (o *Oracle) isAuto(from world.Object, keys otherKeys) bool {
-	unset := text(from, otherAuto) == "" && text(from, keys.auto) == ""
-	return isBool(from, otherAuto, true) || isBool(from, keys.auto, true) || o.options.AutoReloadAll && unset
+func (l *rules) isAuto(from world.Object, keys otherKeys) bool {
+	unset := world.Text(from, otherAuto) == "" && world.Text(from, keys.auto) == ""
+	return isBool(from, otherAuto, true) || isBool(from, keys.auto, true) || l.options.AutoReloadAll && unset
 }
 
 // isMarked reports whether an object has the mark. One that is absent keeps what it had.
-func (o *Oracle) isMarked(w *workload, r ref) bool {
-	is, exists := o.traits[id{r.plural, w.id.namespace, r.name}]
+func (l *configLog) isMarked(w *workload, r ref) bool {
+	is, exists := l.traits[id{r.plural, w.id.namespace, r.name}]
 	if _, before := w.triggers[r]; !exists {
 		return before
 	}
@@ -134,17 +134,17 @@ func (o *Oracle) isMarked(w *workload, r ref) bool {
 }
 
 // matching returns the names that an expression matches as a whole: of objects that exist, and of absent ones that were tracked.
-func (o *Oracle) matching(w *workload, plural, expression string) []string {
+func (l *configLog) matching(w *workload, plural, expression string) []string {
 	compiled, err := regexp.Compile("^(?:" + expression + ")$")
 	if err != nil {
 		return nil
 	}
 	candidates := map[string]bool{}
-	for key := range o.traits {
+	for key := range l.traits {
 		candidates[key.name] = candidates[key.name] || key.plural == plural && key.namespace == w.id.namespace
 	}
 	for r := range w.triggers {
-		if _, exists := o.traits[id{plural, w.id.namespace, r.name}]; r.plural == plural && !exists {
+		if _, exists := l.traits[id{plural, w.id.namespace, r.name}]; r.plural == plural && !exists {
 			candidates[r.name] = true
 		}
 	}
@@ -154,7 +154,7 @@ func (o *Oracle) matching(w *workload, plural, expression string) []string {
 
 // isBool reports whether an annotation says true or false in one of the usual ways.
 func isBool(annotations world.Object, key string, want bool) bool {
-	value, err := strconv.ParseBool(text(annotations, key))
+	value, err := strconv.ParseBool(world.Text(annotations, key))
 	return err == nil && value == want
 }
 
@@ -170,38 +170,38 @@ func names(list string) []string {
 }
 
 // asks returns what a workload tracks in both dialects together, sorted, with what restarts it.
-func (o *Oracle) asks(w *workload, object world.Object) (refs []ref, by map[ref]triggers) {
-	by, uses := o.other(w, object)
+func (l *configLog) asks(w *workload, object world.Object) (refs []ref, by map[ref]triggers) {
+	by, uses := l.other(w, object)
 	w.dynamic = uses
 	if by == nil {
 		by = map[ref]triggers{}
 	}
-	for _, r := range listed(annotationsOf(object), o.options.Prefix) {
+	for _, r := range listed(world.Annotations(object), l.options.Prefix) {
 		by[r] = triggers{created: true, deleted: true}
 	}
-	for _, r := range referents(annotationsOf(object), o.options.Prefix) {
+	for _, r := range referents(world.Annotations(object), l.options.Prefix) {
 		by[r] = triggers{}
 	}
 	return slices.SortedFunc(maps.Keys(by), compareRefs), by
 }
 
-// commitTraits takes note of what a config object says about its use, and of what workloads track then.
-func (o *Oracle) commitTraits(c world.Commit) {
+// commitTraits records what a config object says about its use, and of what workloads track then.
+func (l *ledger) commitTraits(c world.Commit) {
 	key := idOf(c.Key)
-	before, existed := o.traits[key]
+	before, existed := l.traits[key]
 	now := traitsOf(c.New)
 	if c.New == nil {
-		delete(o.traits, key)
+		delete(l.traits, key)
 	} else {
-		o.traits[key] = now
+		l.traits[key] = now
 	}
 	if before == now && existed == (c.New != nil) {
 		return
 	}
-	for _, w := range o.all {
+	for _, w := range l.all {
 		if !w.gone && w.dynamic && w.id.namespace == key.namespace {
-			o.track(w, w.object, c, false)
-			o.readScope(w, c.At, c.Version)
+			l.track(w, w.object, c, false)
+			l.readScope(w, c.At, c.Version)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // Secret db.
 func asked(annotations world.Object) world.Object {
 	return edited(manifest(cart, "one"), func(o world.Object) {
-		section(o, "metadata")["annotations"] = annotations
-		spec := section(o, "spec", "template", "spec")
+		world.Section(o, "metadata")["annotations"] = annotations
+		spec := world.Section(o, "spec", "template", "spec")
 		spec["volumes"] = []any{
 			world.Object{"name": "a", "configMap": world.Object{"name": "extra", "optional": true}},
 			world.Object{"name": "b", "secret": world.Object{"secretName": "db", "optional": true}},
@@ -77,7 +77,7 @@ func TestTrackedInTheSecondDialect(t *testing.T) {
 			s.mark(configMap("extra"), "match", "true")
 			s.set(configMap("ignored"), "1")
 			sent := edited(asked(test.annotations), func(o world.Object) {
-				section(o, "spec", "template", "metadata")["annotations"] = test.template
+				world.Section(o, "spec", "template", "metadata")["annotations"] = test.template
 			})
 			s.sends("create", cart, sent, "")
 			w := s.oracle.workloads[idOf(cart)]
@@ -139,7 +139,7 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 		beginAsking(auto())(s)
 		record := func(text, bulk string) {
 			s.edit(cart, func(o world.Object) {
-				setAnnotation(o, prefix+recordMark, text)
+				setAnnotation(o, prefix+recordAnnotation, text)
 				setAnnotation(o, "example.com/bulk", bulk)
 			})
 			s.wait(time.Minute)
@@ -163,7 +163,7 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 			s.remove(user, configMap("extra"))
 			late(s)
 		}},
-		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the content of before", happens: func(s *harness) {
+		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the earlier content", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
@@ -244,7 +244,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			s.set(secret("db"), "1")
 			reload(s)
 		}},
-		"back with other content": {options: hooked, because: "the pods have the content of before", happens: func(s *harness) {
+		"back with other content": {options: hooked, because: "the pods have the earlier content", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)

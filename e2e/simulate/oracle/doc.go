@@ -4,8 +4,10 @@
 // may expect. It shares no code with the program and knows nothing of digests, Records or any other annotation that the
 // program writes: only the annotations and labels of users, pods, contents, Events and metrics.
 //
-// The ledger (workload.go, stamp.go, belief.go, content.go, pod.go, fault.go) keeps what is known; each law is a file of its
-// own (law_*.go). The rule for all laws: where it is ambiguous what the program could know, the oracle does not judge.
+// The ledger (ledger.go) records what happens, in parts by subject: faults (calm.go), config objects and custom resources (config.go),
+// workloads (workload.go), Jobs (job.go), Events (event.go) and pods (pod.go). Each law is a struct in a file of its own (law_*.go): it
+// reads the ledger, and reacts to the moments of the interface law. The order of the laws in New is that of what they find. The rule
+// for all of them: where it is ambiguous what the program could know, the oracle does not judge.
 // Describe counts what was judged and what was excused, so that an oracle that sees nothing is noticed.
 //
 // The central notion is the belief. A stamp is a change of a workload's pod template, be it of what users see there or of
@@ -22,8 +24,8 @@
 //   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen,
 //     after an edit of the lists in direct mode, and after the creation of a required object.
 //   - What changed after a digest key was lost, until the program writes the workload again, for two minutes, or for longer
-//     where marks or a record of the lost key came back and a Warning Event says so.
-//   - Replaced pods after an edit of the lists, after marks were edited where the webhook may not have seen it, after a
+//     where managed annotations or a record of the lost key came back and a Warning Event says so.
+//   - Replaced pods after an edit of the lists, after managed annotations were edited where the webhook may not have seen it, after a
 //     release outside of the program's scope, and in the sequences that the documentation names as limits.
 //   - Time, as long as a fault touches the workload, and for a minute after it, six minutes after a denial. Watches that are
 //     opened again, slow requests in the same namespace, and users who write the same workload again and again put the bound

@@ -51,73 +51,89 @@ type warning struct {
 }
 
 // noteOf returns the text of an Event, in either of the two APIs.
-func noteOf(event world.Object) string { return text(event, "note") + text(event, "message") }
+func noteOf(event world.Object) string {
+	return world.Text(event, "note") + world.Text(event, "message")
+}
+
+// eventLog records the Events of the program.
+type eventLog struct {
+	*rules
+	*findings
+
+	events events
+}
+
+func newEventLog(r *rules, f *findings) *eventLog { return &eventLog{r, f, newEvents()} }
 
 func newEvents() events {
-	return events{reloaded: map[string]reloadEvent{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{}}
+	return events{
+		reloaded: map[string]reloadEvent{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{},
+	}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
 func subjectOf(event world.Object) world.Object {
-	if about := section(event, "regarding"); about != nil {
+	if about := world.Section(event, "regarding"); about != nil {
 		return about
 	}
-	return section(event, "involvedObject")
+	return world.Section(event, "involvedObject")
 }
 
-// commitEvent takes note of an Event.
-func (o *Oracle) commitEvent(c world.Commit) {
-	if c.New == nil || c.Call == nil || !o.options.Program(c.Call.Client) {
+// commitEvent records an Event.
+func (l *eventLog) commitEvent(c world.Commit) {
+	if c.New == nil || !l.isProgram(c.Call) {
 		return
 	}
-	if text(c.New, "type") == "Warning" {
-		o.events.warnings = append(o.events.warnings, warning{moment{c.At, c.Version}, noteOf(c.New)})
-		about := text(subjectOf(c.New), "uid")
-		o.events.warned[about] = c.At
-		if text(c.New, "reason") == "ReloadFailed" {
-			o.events.failed[about] = c.At
+	if world.Text(c.New, "type") == "Warning" {
+		l.events.warnings = append(l.events.warnings, warning{moment{c.At, c.Version}, noteOf(c.New)})
+		about := world.Text(subjectOf(c.New), "uid")
+		l.events.warned[about] = c.At
+		if world.Text(c.New, "reason") == "ReloadFailed" {
+			l.events.failed[about] = c.At
 		}
-		o.noteHeld(c)
+		l.recordHeld(c)
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
-	o.events.bodies[name] = c.New
-	if text(c.New, "reason") == "Reloaded" {
-		o.events.writes = append(o.events.writes, eventWrite{c.Call.Client, c.At})
+	l.events.bodies[name] = c.New
+	if world.Text(c.New, "reason") == "Reloaded" {
+		l.events.writes = append(l.events.writes, eventWrite{c.Call.Client, c.At})
 	}
-	o.noteReloadEvent(name, c.New)
+	l.recordReload(name, c.New)
 }
 
-// noteHeld takes note of an Event that says that custom resources are held.
-func (o *Oracle) noteHeld(c world.Commit) {
-	if text(c.New, "reason") != "ReferentHeld" {
+// recordHeld records an Event that says that custom resources are held.
+func (l *eventLog) recordHeld(c world.Commit) {
+	if world.Text(c.New, "reason") != "ReferentHeld" {
 		return
 	}
 	about := subjectOf(c.New)
-	o.events.held = append(o.events.held, heldReport{
-		kind: text(about, "kind"), namespace: text(about, "namespace"), name: text(about, "name"), note: noteOf(c.New), at: c.At,
+	l.events.held = append(l.events.held, heldReport{
+		kind: world.Text(about, "kind"), namespace: world.Text(about, "namespace"), name: world.Text(about, "name"), note: noteOf(c.New),
+		at: c.At,
 	})
 }
 
-// noteReloadEvent takes note of an Event that reports a reload.
-func (o *Oracle) noteReloadEvent(name string, body world.Object) {
-	if text(body, "reason") != "Reloaded" {
+// recordReload records an Event that reports a reload.
+func (l *eventLog) recordReload(name string, body world.Object) {
+	if world.Text(body, "reason") != "Reloaded" {
 		return
 	}
 	about := subjectOf(body)
 	event := reloadEvent{
-		namespace: text(about, "namespace"), kind: text(about, "kind"), name: text(about, "name"), uid: text(about, "uid"), count: 1,
+		namespace: world.Text(about, "namespace"), kind: world.Text(about, "kind"), name: world.Text(about, "name"),
+		uid: world.Text(about, "uid"), count: 1,
 	}
-	for _, count := range []any{body["count"], body["deprecatedCount"], section(body, "series")["count"]} {
+	for _, count := range []any{body["count"], body["deprecatedCount"], world.Section(body, "series")["count"]} {
 		if n, ok := numberOf(count); ok && int(n) > event.count {
 			event.count = int(n)
 		}
 	}
-	o.events.reloaded[name] = event
+	l.events.reloaded[name] = event
 }
 
-// noteCollision takes note of an Event whose name is that of one about something else. Names that are made of the time, as
+// recordCollision records an Event whose name is that of one about something else. Names that are made of the time, as
 // client-go makes them, collide only in fake time, where many things happen at one moment.
-func (o *Oracle) noteCollision(r world.Reply) {
+func (l *eventLog) recordCollision(r world.Reply) {
 	if r.Status != http.StatusConflict || r.Call.Verb != "create" || r.Call.Key.Resource.Plural != "events" {
 		return
 	}
@@ -125,15 +141,15 @@ func (o *Oracle) noteCollision(r world.Reply) {
 	if body == nil {
 		return
 	}
-	name := r.Call.Key.Namespace + "/" + text(section(body, "metadata"), "name")
-	stored := o.events.bodies[name]
-	same := text(stored, "reason") == text(body, "reason")
+	name := r.Call.Key.Namespace + "/" + world.Text(world.Section(body, "metadata"), "name")
+	stored := l.events.bodies[name]
+	same := world.Text(stored, "reason") == world.Text(body, "reason")
 	for _, field := range []string{"kind", "namespace", "name", "uid"} {
-		same = same && text(subjectOf(stored), field) == text(subjectOf(body), field)
+		same = same && world.Text(subjectOf(stored), field) == world.Text(subjectOf(body), field)
 	}
 	if stored != nil && !same {
-		o.noteReloadEvent(name+" "+text(body, "note")+text(subjectOf(body), "resourceVersion"), body)
-		o.count("Events that collided")
+		l.recordReload(name+" "+world.Text(body, "note")+world.Text(subjectOf(body), "resourceVersion"), body)
+		l.count("Events that collided")
 	}
 }
 
@@ -166,16 +182,16 @@ func eventOf(call *world.Call) world.Object {
 }
 
 // reloadsReported counts the reloads of a workload that Events report.
-func (o *Oracle) reloadsReported(w *workload) int {
-	names := make([]string, 0, len(o.events.reloaded))
-	for name := range o.events.reloaded {
+func (l *eventLog) reloadsReported(w *workload) int {
+	names := make([]string, 0, len(l.events.reloaded))
+	for name := range l.events.reloaded {
 		names = append(names, name)
 	}
 	sort.Strings(names)
 	sum := 0
 	for _, name := range names {
-		event := o.events.reloaded[name]
-		sameName := event.namespace == w.id.namespace && event.name == w.id.name && o.pluralOf(world.Object{"kind": event.kind}) == w.id.plural
+		event := l.events.reloaded[name]
+		sameName := event.namespace == w.id.namespace && event.name == w.id.name && pluralOf(world.Object{"kind": event.kind}) == w.id.plural
 		if event.uid != "" && event.uid == w.uid || (event.uid == "" || w.uid == "") && sameName {
 			sum += event.count
 		}

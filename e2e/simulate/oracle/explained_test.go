@@ -36,7 +36,58 @@ func uncounted(kind, scope string, later time.Duration) func(s *harness) {
 	}
 }
 
-func TestExplained(t *testing.T) {
+func TestExplainedByAnnotations(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	changed := func(s *harness) {
+		s.begin()
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+	runLaw(t, "explained", map[string]lawCase{
+		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
+			changed(s)
+			s.stamp(cart, "b", "")
+		}},
+		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
+			changed(s)
+			s.stamp(cart, "b", "today")
+		}},
+		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
+			changed(s)
+			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
+		}},
+		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
+			changed(s)
+			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
+		}},
+		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
+			changed(s)
+			s.reload(cart, "b", "configmap/extra modified")
+		}},
+		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
+			s.rollout(cart)
+		}},
+		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
+			reloadUnannotated(s)
+			s.scrape(replica, 2, nil)
+			s.quiet()
+		}},
+		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
+			reloadUnannotated(s)
+			s.reportReload(cart)
+			s.quiet()
+		}},
+	})
+}
+
+func TestExplainedByEvents(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	changed := func(s *harness) {
@@ -111,7 +162,9 @@ func TestExplained(t *testing.T) {
 			changed(s)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+			s.edit(cart, func(o world.Object) {
+				world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
+			})
 			s.quiet()
 		}},
 		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *harness) {
@@ -157,102 +210,6 @@ func TestExplained(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
-			changed(s)
-			s.stamp(cart, "b", "")
-		}},
-		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
-			changed(s)
-			s.stamp(cart, "b", "today")
-		}},
-		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
-			changed(s)
-			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
-		}},
-		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
-			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
-			changed(s)
-			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
-		}},
-		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
-			changed(s)
-			s.reload(cart, "b", "configmap/extra modified")
-		}},
-		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.set(configMap("extra"), "2")
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
-			s.rollout(cart)
-		}},
-		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
-			changed(s)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.wait(5 * time.Minute)
-			s.scrape(replica, 0, nil)
-			s.quiet()
-		}},
-		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
-			changed(s)
-			s.reloadSilently(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.wait(5 * time.Minute)
-			s.quiet()
-		}},
-		"not counted by a replica that was killed":            {options: hooked, because: "its count is lost", happens: uncounted("down", replica, time.Second)},
-		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
-		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
-		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
-		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *harness) {
-			changed(s)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.fault("frozen", "replica-0", 2*time.Minute)
-			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
-			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
-			s.wait(5 * time.Minute)
-			s.scrape(replica, 0, nil)
-			s.scrape("replica-0.2", 0, nil)
-			s.quiet()
-		}},
-		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
-			changed(s)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.wait(5 * time.Minute)
-			s.scrape(replica, 2, nil)
-			s.quiet()
-		}},
-		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
-			reloadUnannotated(s)
-			s.scrape(replica, 2, nil)
-			s.quiet()
-		}},
-		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
-			reloadUnannotated(s)
-			s.reportReload(cart)
-			s.quiet()
-		}},
-		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
-			reloadUnannotated(s)
-			s.scrape(replica, 3, nil)
-			s.quiet()
-		}},
-		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
-			changed(s)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.set(configMap("app"), "3")
-			s.wait(10 * time.Second)
-			s.reload(cart, "c", "configmap/app modified")
-			s.rollout(cart)
-			s.wait(5 * time.Minute)
-			s.scrape(replica, 1, nil)
-			s.scrape("replica-1.1", 1, nil)
-			s.quiet()
-		}},
 	})
 }
 
@@ -271,14 +228,14 @@ func reloadUnreported(s *harness, n int) {
 	s.wait(5 * time.Minute)
 }
 
-// reloadUnannotated is a release that brings a change, then a reload by the program for whose annotation a user has left no room: each has
+// reloadUnannotated is a release that brings a change, then a reload by the program for whose annotation a user has left no space: each has
 // its Event.
 func reloadUnannotated(s *harness) {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
 	sent := edited(s.objects[cart], func(o world.Object) {
-		objects(section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two"
+		objects(world.Section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two"
 	})
 	call := s.call(user, "update", cart, nil)
 	s.oracle.Request(call)

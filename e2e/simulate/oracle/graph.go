@@ -20,9 +20,9 @@ const (
 	filters, proxies = "filters", "proxies"
 	// graphGroup is their API group.
 	graphGroup = "proxy.example.com"
-	// referentList is the annotation on workloads, checksumMark the one on proxies.
-	referentList = "referents"
-	checksumMark = "referent-checksum"
+	// referentList is the annotation on workloads, checksumAnnotation the one on proxies.
+	referentList       = "referents"
+	checksumAnnotation = "referent-checksum"
 )
 
 func isReferent(plural string) bool { return plural == filters || plural == proxies }
@@ -34,12 +34,10 @@ type graph struct {
 	nodes   map[id]*referent
 	// leaves are the config objects that a custom resource refers to, or once did.
 	leaves map[id]bool
-	// published has the digest that was written for each content below a proxy, since the digest key changed last.
-	published map[string]int
 }
 
 func newGraph() graph {
-	return graph{objects: map[id]world.Object{}, nodes: map[id]*referent{}, leaves: map[id]bool{}, published: map[string]int{}}
+	return graph{objects: map[id]world.Object{}, nodes: map[id]*referent{}, leaves: map[id]bool{}}
 }
 
 // referent is one custom resource, with all that is below it.
@@ -107,7 +105,7 @@ func (n *referent) movedWithin(from, to int64) bool {
 // referents reads the annotation of a workload. What is not in the graph is left out.
 func referents(annotations world.Object, prefix string) []ref {
 	var refs []ref
-	for _, item := range names(text(annotations, prefix+referentList)) {
+	for _, item := range names(world.Text(annotations, prefix+referentList)) {
 		if r, ok := referentOf(item); ok {
 			refs = append(refs, r)
 		}
@@ -122,49 +120,45 @@ func referentOf(item string) (ref, bool) {
 	return ref{plural, name}, isReferent(plural) && group == graphGroup && name != ""
 }
 
-// commitReferent takes note of a stored change of a custom resource.
-func (o *Oracle) commitReferent(c world.Commit) {
+// commitReferent records a stored change of a custom resource.
+func (l *ledger) commitReferent(c world.Commit) {
 	key := idOf(c.Key)
 	if c.New == nil {
-		delete(o.graph.objects, key)
+		delete(l.graph.objects, key)
 	} else {
-		o.graph.objects[key] = c.New
+		l.graph.objects[key] = c.New
 	}
-	if o.graph.nodes[key] == nil {
-		o.graph.nodes[key] = &referent{}
+	if l.graph.nodes[key] == nil {
+		l.graph.nodes[key] = &referent{}
 	}
-	byProgram := c.Call != nil && o.options.Program(c.Call.Client)
-	if !byProgram {
-		o.probes.disturbed = c.At
+	if !l.isProgram(c.Call) {
+		l.disturbed = c.At
 	}
-	o.regraph(c)
-	if byProgram {
-		o.judgePublication(c)
-	}
+	l.regraph(c)
 }
 
 // regraph looks at all custom resources of the namespace of a change.
-func (o *Oracle) regraph(c world.Commit) {
-	if len(o.graph.nodes) == 0 {
+func (l *ledger) regraph(c world.Commit) {
+	if len(l.graph.nodes) == 0 {
 		return
 	}
-	keys := make([]id, 0, len(o.graph.nodes))
-	for key := range o.graph.nodes {
+	keys := make([]id, 0, len(l.graph.nodes))
+	for key := range l.graph.nodes {
 		if key.namespace == c.Key.Namespace {
 			keys = append(keys, key)
 		}
 	}
 	slices.SortFunc(keys, func(a, b id) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
-		o.revalue(key, c)
+		l.revalue(key, c)
 	}
 }
 
 // revalue finds out what a custom resource is now.
-func (o *Oracle) revalue(key id, c world.Commit) {
-	n, now := o.graph.nodes[key], moment{c.At, c.Version}
+func (l *ledger) revalue(key id, c world.Commit) {
+	n, now := l.graph.nodes[key], moment{c.At, c.Version}
 	var v valuation
-	o.value(key, &v)
+	l.value(key, &v)
 	state := v.content.String() + "\n" + v.held
 	if state == n.state {
 		return
@@ -179,8 +173,8 @@ func (o *Oracle) revalue(key id, c world.Commit) {
 	if below := v.below(); below != n.belowText {
 		n.belowText, n.movedBelow = below, c.At
 	}
-	o.recontent(key, &v, now)
-	for _, w := range o.all {
+	l.recontent(key, &v, now)
+	for _, w := range l.all {
 		if w.gone || !w.lists(key) {
 			continue
 		}
@@ -188,27 +182,27 @@ func (o *Oracle) revalue(key id, c world.Commit) {
 		if freed && !n.seenSince(w.knownSince(r), c.At) {
 			w.adopt(c.Version, c.Version, c.At, r).precise = true
 		}
-		o.judgeDue(w, c.At)
+		l.readDue(w, c.At)
 	}
 }
 
-// recontent takes note of what a custom resource has below it. While it is held, the content stays what it was.
-func (o *Oracle) recontent(key id, v *valuation, now moment) {
-	h := o.contents.histories[key]
+// recontent records what a custom resource has below it. While it is held, the content stays what it was.
+func (l *configLog) recontent(key id, v *valuation, now moment) {
+	h := l.contents.histories[key]
 	if h == nil {
 		h = &history{}
-		o.contents.histories[key] = h
+		l.contents.histories[key] = h
 	}
 	h.touched = append(h.touched, now)
 	if v.held != "" {
-		o.count("graph held: " + v.held)
+		l.count("graph held: " + v.held)
 		return
 	}
 	before := h.now()
-	o.graph.nodes[key].below = o.contents.numberOf("below " + v.below())
-	if content := o.contents.numberOf(v.content.String()); content != before {
+	l.graph.nodes[key].below = l.contents.numberOf("below " + v.below())
+	if content := l.contents.numberOf(v.content.String()); content != before {
 		h.edits = append(h.edits, edit{now.version, now.at, content})
-		o.count("graph changes")
+		l.count("graph changes")
 	}
 }
 
@@ -264,14 +258,14 @@ func (v *valuation) hold(why string) {
 }
 
 // value adds a custom resource and all that is below it.
-func (o *Oracle) value(key id, v *valuation) {
-	object := o.graph.objects[key]
+func (l *configLog) value(key id, v *valuation) {
+	object := l.graph.objects[key]
 	if object == nil {
 		v.content.WriteString(key.String() + " missing\n")
 		v.hold("missing")
 		return
 	}
-	spec := section(object, "spec")
+	spec := world.Section(object, "spec")
 	encoded, _ := json.Marshal(spec) // decoded JSON can be encoded
 	v.content.WriteString(key.String() + " " + string(encoded) + "\n")
 	if v.own == 0 {
@@ -281,13 +275,13 @@ func (o *Oracle) value(key id, v *valuation) {
 		v.hold("not ready")
 	}
 	for _, name := range referredTo(spec) {
-		o.value(id{filters, key.namespace, name}, v)
+		l.value(id{filters, key.namespace, name}, v)
 	}
-	secret, config := text(section(spec, "secretRef"), "name"), text(section(spec, "configRef"), "name")
+	secret, config := world.Text(world.Section(spec, "secretRef"), "name"), world.Text(world.Section(spec, "configRef"), "name")
 	if secret != "" {
 		leaf := id{secretList, key.namespace, secret}
-		o.graph.leaves[leaf] = true
-		content := o.contents.histories[leaf].now()
+		l.graph.leaves[leaf] = true
+		content := l.contents.histories[leaf].now()
 		if content == absent {
 			v.hold("Secret missing")
 		}
@@ -295,8 +289,8 @@ func (o *Oracle) value(key id, v *valuation) {
 	}
 	if config != "" {
 		leaf := id{configMapList, key.namespace, config}
-		o.graph.leaves[leaf] = true
-		content := o.contents.histories[leaf].now()
+		l.graph.leaves[leaf] = true
+		content := l.contents.histories[leaf].now()
 		v.content.WriteString("configmap " + config + " " + strconv.Itoa(content) + "\n")
 	}
 }
@@ -305,7 +299,7 @@ func (o *Oracle) value(key id, v *valuation) {
 func referredTo(spec world.Object) []string {
 	var all []string
 	for _, item := range objects(spec, "filterRefs") {
-		all = append(all, text(item, "name"))
+		all = append(all, world.Text(item, "name"))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -313,35 +307,35 @@ func referredTo(spec world.Object) []string {
 
 // isReady reports whether the operator has seen the present spec and says that it is valid.
 func isReady(object world.Object) bool {
-	generation, _ := numberOf(section(object, "metadata")["generation"])
-	observed, _ := numberOf(section(object, "status")["observedGeneration"])
+	generation, _ := numberOf(world.Section(object, "metadata")["generation"])
+	observed, _ := numberOf(world.Section(object, "status")["observedGeneration"])
 	if observed < generation {
 		return false
 	}
-	for _, condition := range objects(section(object, "status"), "conditions") {
+	for _, condition := range objects(world.Section(object, "status"), "conditions") {
 		of, said := numberOf(condition["observedGeneration"])
-		if text(condition, "type") == "Ready" {
-			return text(condition, "status") == "True" && (!said || of >= generation)
+		if world.Text(condition, "type") == "Ready" {
+			return world.Text(condition, "status") == "True" && (!said || of >= generation)
 		}
 	}
 	return false
 }
 
 // referentHeld reports whether an object that a workload tracks is a custom resource that is held.
-func (o *Oracle) referentHeld(w *workload, r ref) bool {
+func (l *configLog) referentHeld(w *workload, r ref) bool {
 	if !isReferent(r.plural) {
 		return false
 	}
-	n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
+	n := l.graph.nodes[id{r.plural, w.id.namespace, r.name}]
 	return n == nil || n.held != ""
 }
 
 // carry notes for the custom resources of a workload that were, or may have been, held when a stamp was made: the program goes on
-// with what it knew of before, by the stamp before or by what it has adopted since.
-func (o *Oracle) carry(w *workload, s *stamp) {
+// with what it knew earlier, by the stamp before or by what it has adopted since.
+func (l *ledger) carry(w *workload, s *stamp) {
 	previous := w.last()
 	for _, r := range w.refs {
-		if !isReferent(r.plural) || previous == nil || !o.mayHold(w, s, r) {
+		if !isReferent(r.plural) || previous == nil || !l.mayHold(w, s, r) {
 			continue
 		}
 		if s.carried == nil {
@@ -352,30 +346,8 @@ func (o *Oracle) carry(w *workload, s *stamp) {
 }
 
 // mayHold reports whether a custom resource was, or may have been, held when a stamp was made.
-func (o *Oracle) mayHold(w *workload, s *stamp, r ref) bool {
-	n := o.graph.nodes[id{r.plural, w.id.namespace, r.name}]
-	from := o.versionAt(s.arrivedAt.Add(-readBefore))
-	return n.heldWithin(from, s.version) || n.movedWithin(from, s.version) || !o.healthy(w, s.arrivedAt.Add(-readBefore))
-}
-
-// unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two
-// stamps: its watches deliver each resource for itself. Empty for other objects.
-func (o *Oracle) unclearGraph(p *pod, s *stamp, r ref) string {
-	if !isReferent(r.plural) {
-		return ""
-	}
-	n := o.graph.nodes[id{r.plural, p.workload.id.namespace, r.name}]
-	for _, at := range []*stamp{p.stamp, s} {
-		from := at.arrived // the webhook reads what is live
-		if !at.seen && (!at.program || at.direct) {
-			from = o.versionAt(at.arrivedAt.Add(-readBefore))
-		}
-		if n.movedWithin(from, at.version) {
-			return "graph in motion"
-		}
-		if !o.healthy(p.workload, at.arrivedAt.Add(-readBefore)) && n.movedWithin(o.versionAt(at.arrivedAt.Add(-longRecovery)), at.version) {
-			return "graph in motion and fault"
-		}
-	}
-	return ""
+func (l *configLog) mayHold(w *workload, s *stamp, r ref) bool {
+	n := l.graph.nodes[id{r.plural, w.id.namespace, r.name}]
+	from := l.versionAt(s.arrivedAt.Add(-readBefore))
+	return n.heldWithin(from, s.version) || n.movedWithin(from, s.version) || !l.healthy(w, s.arrivedAt.Add(-readBefore))
 }

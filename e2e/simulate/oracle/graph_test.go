@@ -62,7 +62,7 @@ func (s *harness) trackGraph(configMaps string) {
 	s.sends("create", cart, edited(manifest(cart, "one"), func(o world.Object) {
 		setAnnotation(o, prefix+"configmaps", configMaps)
 		setAnnotation(o, prefix+"referents", "proxies.proxy.example.com/edge")
-		section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "one"}}
+		world.Section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "one"}}
 	}), "a")
 	s.wait(100 * time.Millisecond)
 	s.rollout(cart)
@@ -122,7 +122,7 @@ func TestGraphKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 		"changed and held at once, stamped for another reason": {
-			options: hooked, because: "it was adopted with the content of before", happens: func(s *harness) {
+			options: hooked, because: "it was adopted with its earlier content", happens: func(s *harness) {
 				s.adoptGraph()
 				s.set(secret("tls"), "2")
 				s.reloadedWhileHeld()
@@ -220,7 +220,7 @@ func TestGraphPrompt(t *testing.T) {
 // changeWhileHeld is a change of a ConfigMap while a custom resource is held that cart tracks as well, and whether cart has a Record.
 func (s *harness) changeWhileHeld(record string) {
 	s.adoptGraph()
-	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordMark, record) })
+	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, record) })
 	s.referent(user, auth, 2, 1, filterSpec("slow"))
 	s.reportHeld()
 	s.set(configMap("extra"), "2")

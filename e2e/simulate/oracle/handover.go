@@ -3,6 +3,8 @@ package oracle
 import (
 	"strings"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 const (
@@ -77,31 +79,44 @@ func (t *timeline) restored() time.Time {
 }
 
 // ledSince returns when a replica surely leads and works again after all outages: soon where another one could take over.
-func (o *Oracle) ledSince() time.Time {
-	t := &o.faults
+func (l *faultLog) ledSince() time.Time {
+	t := &l.faults
 	var since time.Time
 	if !t.alone.IsZero() {
 		since = t.alone.Add(recovery)
 	}
 	for _, s := range t.spans {
 		if s.outage() {
-			since = later(since, o.ledAfter(s))
+			since = later(since, l.ledAfter(s))
 		}
 	}
 	return since
 }
 
-func (o *Oracle) ledAfter(s *span) time.Time {
+func (l *faultLog) ledAfter(s *span) time.Time {
 	var since time.Time
 	switch {
 	case !s.covered:
 		since = s.from.Add(recovery)
-	case s.kind == "down" && o.faults.isStopped(s):
+	case s.kind == "down" && l.faults.isStopped(s):
 	default:
-		since = s.from.Add(o.options.handOver(s.kind == "stopped") + afterElection)
+		since = s.from.Add(l.options.handOver(s.kind == "stopped") + afterElection)
 	}
 	if !s.open && !s.coveredAtEnd {
 		since = later(since, s.to.Add(recovery))
 	}
 	return since
+}
+
+// commitLease finds out who leads.
+func (l *faultLog) commitLease(c world.Commit) {
+	holder := world.Text(world.Section(c.New, "spec"), "holderIdentity")
+	if !l.isProgram(c.Call) || holder == world.Text(world.Section(c.Old, "spec"), "holderIdentity") {
+		return
+	}
+	if holder == "" {
+		l.leaderSince = c.At
+		return
+	}
+	l.lead(c.Call.Client, c.At)
 }

@@ -169,8 +169,8 @@ func edited(o world.Object, edit func(o world.Object)) world.Object {
 }
 
 func setAnnotation(o world.Object, name, value string) {
-	metadata := section(o, "metadata")
-	annotations := maps.Clone(section(metadata, "annotations"))
+	metadata := world.Section(o, "metadata")
+	annotations := maps.Clone(world.Section(metadata, "annotations"))
 	if annotations == nil {
 		annotations = world.Object{}
 	}
@@ -184,7 +184,7 @@ func setAnnotation(o world.Object, name, value string) {
 
 // marked returns a workload with a hash on its template.
 func marked(o world.Object, hash string) world.Object {
-	return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"config-hash", hash) })
+	return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", hash) })
 }
 
 // sends is a user's write of a workload that the webhook gives a hash; an empty one leaves it alone.
@@ -269,7 +269,7 @@ func (s *harness) rollout(key world.Key) {
 
 // pod starts a pod of the present template.
 func (s *harness) pod(of world.Key, name string) world.Key {
-	template := section(s.objects[of], "spec", "template")
+	template := world.Section(s.objects[of], "spec", "template")
 	set := world.Key{Resource: world.ReplicaSets, Namespace: of.Namespace, Name: "rs-" + name}
 	s.change(nil, set, nil, world.Object{
 		"metadata": world.Object{"uid": "uid-" + set.Name, "ownerReferences": owner(of)},
@@ -281,7 +281,7 @@ func (s *harness) pod(of world.Key, name string) world.Key {
 // podOf starts a pod of a ReplicaSet.
 func (s *harness) podOf(set world.Key, name string, template world.Object) world.Key {
 	pod := world.Key{Resource: world.Pods, Namespace: set.Namespace, Name: name}
-	metadata := maps.Clone(section(template, "metadata"))
+	metadata := maps.Clone(world.Section(template, "metadata"))
 	metadata["name"], metadata["uid"], metadata["ownerReferences"] = name, "uid-"+name, owner(set)
 	waiting := world.Object{"metadata": metadata, "spec": template["spec"], "status": world.Object{"phase": "Pending"}}
 	s.change(nil, pod, nil, waiting)

@@ -9,17 +9,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// Jobs are no workloads of [Oracle.workloads]: their template never changes. The program deletes one whose configuration changed and
+// Jobs are no workloads of the roster: their template never changes. The program deletes one whose configuration changed and
 // creates it again, from a manifest that is in a Secret meanwhile. A CronJob is run: the program creates a Job that it controls.
 
 const (
 	jobsResource = "jobs"
 	// manifestName is in the names of the Secrets with manifests; the UID of the Job that is deleted follows.
 	manifestName = "-job-"
-	// replacesMark has the UID of the Job that another one replaces, below the prefix.
-	replacesMark = "recreated-from"
-	// runMark is on the Jobs of a CronJob that are not scheduled.
-	runMark = "cronjob.kubernetes.io/instantiate"
+	// replacesAnnotation has the UID of the Job that another one replaces, below the prefix.
+	replacesAnnotation = "recreated-from"
+	// runAnnotation is on the Jobs of a CronJob that are not scheduled.
+	runAnnotation = "cronjob.kubernetes.io/instantiate"
 )
 
 // job is what is known of one Job.
@@ -40,67 +40,44 @@ type job struct {
 	reported         bool
 }
 
-// lostJob is a Job that is to be created again.
-type lostJob struct {
-	job *job
-	at  time.Time
-	// owed means that the program has deleted it; else a user has, while its manifest was stored.
-	owed, restored bool
+// jobLog has the Jobs that exist.
+type jobLog struct {
+	*configLog
+
+	jobs map[id]*job
 }
 
-// jobs has what is known of all Jobs.
-type jobs struct {
-	present map[id]*job
-	// lost has those that were deleted, manifests the versions at which a manifest was stored; both by the UID of the Job.
-	lost       map[string]*lostJob
-	manifests  map[string]moment
-	keyChanged int64
-	// recreated counts the Jobs that were created again.
-	recreated int
-	// runs has the Jobs that the program made for a CronJob, by its UID.
-	runs map[string][]run
-}
-
-// run is a Job that the program made for a CronJob, with the content of a version or a later one.
-type run struct {
-	moment
-
-	content int64
-}
-
-func newJobs() jobs {
-	return jobs{present: map[id]*job{}, lost: map[string]*lostJob{}, manifests: map[string]moment{}, runs: map[string][]run{}}
-}
+func newJobLog(config *configLog) *jobLog { return &jobLog{configLog: config, jobs: map[id]*job{}} }
 
 // sortedJobs returns the Jobs that exist, by name.
-func (o *Oracle) sortedJobs() []*job {
-	names := slices.SortedFunc(maps.Keys(o.jobs.present), func(a, b id) int { return strings.Compare(a.String(), b.String()) })
+func (l *jobLog) sortedJobs() []*job {
+	names := slices.SortedFunc(maps.Keys(l.jobs), func(a, b id) int { return strings.Compare(a.String(), b.String()) })
 	all := make([]*job, 0, len(names))
 	for _, name := range names {
-		all = append(all, o.jobs.present[name])
+		all = append(all, l.jobs[name])
 	}
 	return all
 }
 
-// commitJob takes note of a stored change of a Job.
-func (o *Oracle) commitJob(c world.Commit) {
+// commitJob records a stored change of a Job.
+func (l *jobLog) commitJob(c world.Commit) {
 	key := idOf(c.Key)
-	program := c.Call != nil && o.options.Program(c.Call.Client)
-	j := o.jobs.present[key]
+	program := l.isProgram(c.Call)
+	j := l.jobs[key]
 	switch {
 	case c.New == nil:
 		if j != nil {
-			o.removeJob(j, c, program)
+			l.removeJob(j, program)
 		}
 	case j == nil || j.workload.uid != uidOf(c.New):
-		o.createJob(key, c, program)
+		l.createJob(key, c)
 	default:
-		o.changeJob(j, c, program)
+		l.changeJob(j, c, program)
 	}
 }
 
-// createJob takes note of a new Job.
-func (o *Oracle) createJob(key id, c world.Commit, program bool) {
+// createJob records a new Job.
+func (l *jobLog) createJob(key id, c world.Commit) {
 	j := &job{
 		workload: &workload{id: key, uid: uidOf(c.New), object: c.New, tracked: map[ref]int64{}, dropped: map[ref]lapse{}},
 		created:  moment{c.At, c.Version}, since: c.Version, acted: c.At,
@@ -110,29 +87,16 @@ func (o *Oracle) createJob(key id, c world.Commit, program bool) {
 	}
 	j.first = j.since
 	j.finish(c)
-	o.readNeeds(j.workload)
-	o.jobs.present[key] = j
-	if program {
-		o.judgeCreatedJob(j, c)
-		return
-	}
-	for _, lost := range o.jobs.lost {
-		if lost.job.workload.id == key {
-			lost.owed = false // a user's Job of the name is kept, also if it is deleted later
-		}
-	}
+	j.workload.readNeeds()
+	l.jobs[key] = j
 }
 
-// changeJob takes note of a change, and of the begin of a deletion.
-func (o *Oracle) changeJob(j *job, c world.Commit, program bool) {
+// changeJob records a change, and of the begin of a deletion.
+func (l *jobLog) changeJob(j *job, c world.Commit, program bool) {
 	w := j.workload
-	begins := deleting(c.New) && !deleting(c.Old)
-	if program && begins {
-		o.judgeDeletedJob(j, c)
-		j.deleted = true
-	}
-	record := o.options.Prefix + "config-record"
-	if program && text(annotationsOf(c.Old), record) != text(annotationsOf(c.New), record) {
+	j.deleted = j.deleted || program && beginsDeletion(c)
+	record := l.options.Prefix + "config-record"
+	if program && world.Text(world.Annotations(c.Old), record) != world.Text(world.Annotations(c.New), record) {
 		j.adopted = true
 	}
 	if !program && c.Call != nil {
@@ -142,6 +106,9 @@ func (o *Oracle) changeJob(j *job, c world.Commit, program bool) {
 	w.object = c.New
 }
 
+// beginsDeletion reports whether a change begins the deletion of an object that a finalizer holds.
+func beginsDeletion(c world.Commit) bool { return deleting(c.New) && !deleting(c.Old) }
+
 // finish notes when a Job is complete or has failed.
 func (j *job) finish(c world.Commit) {
 	if j.finished == 0 && finishedJob(c.New) {
@@ -149,62 +116,68 @@ func (j *job) finish(c world.Commit) {
 	}
 }
 
-// removeJob takes note of a Job that is gone.
-func (o *Oracle) removeJob(j *job, c world.Commit, program bool) {
-	w := j.workload
-	delete(o.jobs.present, w.id)
-	if program && !j.deleted {
-		o.judgeDeletedJob(j, c)
-		j.deleted = true
-	}
-	_, stored := o.jobs.manifests[w.uid]
-	if j.deleted && o.controllerOf(w) == "" || stored {
-		o.jobs.lost[w.uid] = &lostJob{job: j, at: c.At, owed: j.deleted}
-	}
-	if j.deleted {
-		o.judgeLostJob(o.jobs.lost[w.uid], c.At)
-	}
+// removeJob records a Job that is gone.
+func (l *jobLog) removeJob(j *job, program bool) {
+	delete(l.jobs, j.workload.id)
+	j.deleted = j.deleted || program
 }
 
-func (o *Oracle) controllerOf(w *workload) string {
+// controllerKind returns the kind of the controller of a workload.
+func controllerKind(w *workload) string {
 	kind, _ := controllerOf(w.object)
 	return kind
 }
 
-// commitManifest takes note of a Secret with the manifest of a Job; false if it is another Secret.
-func (o *Oracle) commitManifest(c world.Commit) bool {
-	uid, is := o.manifestOf(c.Key)
-	switch {
-	case !is:
-		return false
-	case c.New != nil:
-		if _, there := o.jobs.manifests[uid]; !there {
-			o.jobs.manifests[uid] = moment{c.At, c.Version}
-		}
-	default:
-		delete(o.jobs.manifests, uid)
-		if lost := o.jobs.lost[uid]; lost != nil {
-			o.judgeLostJob(lost, c.At)
-		}
-	}
-	return true
-}
-
-// manifestOf returns the UID of the Job whose manifest a Secret has; false if it has none.
-func (o *Oracle) manifestOf(key world.Key) (uid string, is bool) {
-	if key.Resource.Plural != secretList || key.Namespace != o.options.KeySecret.Namespace {
-		return "", false
-	}
-	_, uid, is = strings.Cut(key.Name, manifestName)
-	return uid, is
-}
-
 // finishedJob reports whether a Job is complete or has failed.
 func finishedJob(object world.Object) bool {
-	return slices.ContainsFunc(items(section(object, "status"), "conditions"), func(item any) bool {
+	return slices.ContainsFunc(items(world.Section(object, "status"), "conditions"), func(item any) bool {
 		condition, _ := item.(map[string]any)
-		return text(condition, "status") == "True" && (text(condition, "type") == "Complete" || text(condition, "type") == "Failed")
+		kind := world.Text(condition, "type")
+		return world.Text(condition, "status") == "True" && (kind == "Complete" || kind == "Failed")
 	})
 }
 
-func suspended(object world.Object) bool { return section(object, "spec")["suspend"] == true }
+func suspended(object world.Object) bool { return world.Section(object, "spec")["suspend"] == true }
+
+// activeRuns returns the Jobs of a CronJob that have neither finished nor are being deleted.
+func (l *jobLog) activeRuns(w *workload) []*job {
+	var active []*job
+	for _, j := range l.sortedJobs() {
+		_, owner := controllerOf(j.workload.object)
+		if owner == w.uid && !finishedJob(j.workload.object) && !deleting(j.workload.object) {
+			active = append(active, j)
+		}
+	}
+	return active
+}
+
+// finishedAt returns when a Job has finished.
+func (l *jobLog) finishedAt(j *job) time.Time {
+	at, err := time.Parse(time.RFC3339, world.Text(world.Section(j.workload.object, "status"), "completionTime"))
+	if err != nil {
+		return l.clockNow()
+	}
+	return at
+}
+
+// waitsForRuns reports whether the reload of a workload has to wait until a Job has finished.
+func (l *jobLog) waitsForRuns(w *workload) bool {
+	return w.id.plural == "cronjobs" && policyOf(w.object) == forbid && !suspended(w.object) &&
+		len(l.atOnce(w)) > 0 && len(l.activeRuns(w)) > 0
+}
+
+// heldJobs reports whether a finalizer holds a Job that the program has deleted, and will create again.
+func (l *jobLog) heldJobs() bool {
+	for _, j := range l.jobs {
+		if j.deleted && deleting(j.workload.object) {
+			return true
+		}
+	}
+	return false
+}
+
+// atOnce returns what runs a CronJob.
+func (l *jobLog) atOnce(w *workload) map[ref]triggers {
+	tracked, _ := l.other(w, w.object)
+	return tracked
+}

@@ -18,7 +18,7 @@ var (
 func jobNamed(uid string, edits ...func(o world.Object)) world.Object {
 	return edited(marked(asked(auto()), "a"), func(o world.Object) {
 		o["kind"], o["apiVersion"] = "Job", "batch/v1"
-		metadata := section(o, "metadata")
+		metadata := world.Section(o, "metadata")
 		metadata["name"], metadata["uid"] = importJob.Name, uid
 		for _, edit := range edits {
 			edit(o)
@@ -27,18 +27,18 @@ func jobNamed(uid string, edits ...func(o world.Object)) world.Object {
 }
 
 func inPlaceOf(uid string) func(o world.Object) {
-	return func(o world.Object) { setAnnotation(o, prefix+replacesMark, uid) }
+	return func(o world.Object) { setAnnotation(o, prefix+replacesAnnotation, uid) }
 }
 
-func ownedByNightly(o world.Object) { section(o, "metadata")["ownerReferences"] = owner(nightly) }
+func ownedByNightly(o world.Object) { world.Section(o, "metadata")["ownerReferences"] = owner(nightly) }
 
-func isRun(o world.Object) { setAnnotation(o, runMark, "manual"); ownedByNightly(o) }
+func isRun(o world.Object) { setAnnotation(o, runAnnotation, "manual"); ownedByNightly(o) }
 
 func isDone(o world.Object) {
 	o["status"] = world.Object{"conditions": []any{world.Object{"type": "Complete", "status": "True"}}}
 }
 
-func isSuspended(o world.Object) { section(o, "spec")["suspend"] = true }
+func isSuspended(o world.Object) { world.Section(o, "spec")["suspend"] = true }
 
 func manifestOf(uid string) world.Key {
 	return world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-job-" + uid}
@@ -188,9 +188,9 @@ func TestJobsAreCreatedAgainInTime(t *testing.T) {
 func cronJob(edits ...func(o world.Object)) world.Object {
 	return edited(asked(auto()), func(o world.Object) {
 		o["kind"], o["apiVersion"] = "CronJob", "batch/v1"
-		maps.Copy(section(o, "metadata"), world.Object{"name": nightly.Name, "uid": "uid-nightly"})
-		template := section(o, "spec", "template")
-		section(template, "metadata")["annotations"] = world.Object{prefix + requestMark: "a"}
+		maps.Copy(world.Section(o, "metadata"), world.Object{"name": nightly.Name, "uid": "uid-nightly"})
+		template := world.Section(o, "spec", "template")
+		world.Section(template, "metadata")["annotations"] = world.Object{prefix + requestAnnotation: "a"}
 		o["spec"] = world.Object{"jobTemplate": world.Object{"spec": world.Object{"template": template}}}
 		for _, edit := range edits {
 			edit(o)
@@ -216,7 +216,7 @@ func (s *harness) beginCronJob(edits ...func(o world.Object)) {
 func (s *harness) createCronJob(edits ...func(o world.Object)) {
 	s.set(configMap("app"), "1")
 	sent := edited(cronJob(edits...), func(o world.Object) {
-		delete(section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
+		delete(world.Section(o, "spec", "jobTemplate", "spec", "template", "metadata"), "annotations")
 	})
 	call := s.call(user, "create", nightly, nil)
 	s.oracle.Request(call)
@@ -229,8 +229,8 @@ func (s *harness) reloadCronJob() {
 	call := s.call(replica, "patch", nightly, []byte(`{}`))
 	s.oracle.Request(call)
 	s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
-		setAnnotation(section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestMark, "b")
-		setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+		setAnnotation(world.Section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestAnnotation, "b")
+		setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
 	}))
 }
 
@@ -245,7 +245,7 @@ func TestRunsOfCronJobs(t *testing.T) {
 			s.reloadCronJob()
 		}
 	}
-	// later runs it with the change of before, and again after the stamp.
+	// later runs it with the earlier change, and again after the stamp.
 	later := func(before string, names ...string) func(s *harness) {
 		return func(s *harness) {
 			s.beginCronJob()
@@ -295,7 +295,7 @@ func TestRunsOfCronJobs(t *testing.T) {
 
 // withPolicy sets the concurrencyPolicy of a CronJob.
 func withPolicy(policy string) func(o world.Object) {
-	return func(o world.Object) { section(o, "spec")["concurrencyPolicy"] = policy }
+	return func(o world.Object) { world.Section(o, "spec")["concurrencyPolicy"] = policy }
 }
 
 var byHand = world.Key{Resource: world.Jobs, Namespace: "shop", Name: "by-hand"}
@@ -342,7 +342,7 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 		"Forbid, deleted":      {options: hooked, want: "jobs/deleted/controlled", because: "it is to finish", happens: deleted(forbid)},
 		"Allow, deleted":       {options: hooked, want: "jobs/deleted/controlled", because: "it does no harm", happens: deleted("Allow")},
 		"Replace, finished": {options: hooked, want: "jobs/deleted/finished", because: "the history limits are the CronJob controller's", happens: deleted(replace, isDone, func(o world.Object) {
-			section(o, "status")["completionTime"] = "2030-01-01T00:01:00Z"
+			world.Section(o, "status")["completionTime"] = "2030-01-01T00:01:00Z"
 		})},
 		"Replace, no change": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *harness) {
 			s.createCronJob(withPolicy(replace))

@@ -17,7 +17,7 @@ func afterExcludedRelease(value string, reload func(*harness)) func(*harness) {
 		}
 		released := manifest(cart, "two")
 		s.sends("update", cart, edited(released, func(o world.Object) {
-			section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
+			world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
 		}), "a")
 		s.rollout(cart)
 		s.sends("update", cart, released, "a")
@@ -41,7 +41,7 @@ func (s *harness) undoesWhileExcluded(released, undone string) {
 	s.sends("update", cart, manifest(cart, "broken"), released)
 	s.wait(time.Minute)
 	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
-		section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
+		world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
 	}), undone)
 	s.rollout(cart)
 }
@@ -64,7 +64,7 @@ func releasedWhileHeld(adopted string, changes ...string) func(*harness) {
 		s.set(secret("db"), "2")
 		s.wait(time.Second)
 		s.sends("update", cart, edited(tracksMore(), func(o world.Object) {
-			section(o, "spec", "template")["spec"] = section(manifest(cart, "two"), "spec", "template", "spec")
+			world.Section(o, "spec", "template")["spec"] = world.Section(manifest(cart, "two"), "spec", "template", "spec")
 		}), "a")
 		s.wait(time.Second)
 		s.set(configMap("app"), "1")

@@ -7,30 +7,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-func TestKept(t *testing.T) {
+func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-		}},
-		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
-			s.begin()
-			s.reload(cart, "b")
-			s.rollout(cart)
-		}},
-		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *harness) {
-			s.begin()
-			labelled := edited(s.objects[configMap("app")], func(o world.Object) { section(o, "metadata")["labels"] = world.Object{"a": "b"} })
-			s.write(user, "update", configMap("app"), labelled)
-			s.wait(time.Second)
-			s.reload(cart, "b")
-			s.rollout(cart)
-		}},
 		"changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
@@ -61,7 +41,7 @@ func TestKept(t *testing.T) {
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
 				s.sends("update", cart, edited(tracksMore(), func(o world.Object) {
-					section(o, "spec", "template")["spec"] = section(manifest(cart, "two"), "spec", "template", "spec")
+					world.Section(o, "spec", "template")["spec"] = world.Section(manifest(cart, "two"), "spec", "template", "spec")
 				}), "a")
 				s.rollout(cart)
 				s.changesAndBack()
@@ -99,91 +79,30 @@ func TestKept(t *testing.T) {
 				s.rollout(cart)
 			},
 		},
-		"released while a required one was missing, with a change of an object adopted before": {
-			options: hooked, because: "the release keeps what is known", happens: releasedWhileHeld("1", "secret/db modified"),
-		},
-		"released while a required one was missing, with an object adopted before": {
-			options: hooked, want: "kept/program/touched", because: "what is known is current", happens: releasedWhileHeld("2"),
-		},
-		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
-			s.begin()
-			s.remove(user, configMap("app"))
-			s.wait(2 * time.Second)
-			s.set(configMap("app"), "1")
-			s.wait(20 * time.Second)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-		}},
-		"required one created that the pods waited for": {options: hooked, want: "kept/program/touched", because: "they started with it", happens: func(s *harness) {
-			s.set(configMap("extra"), "1")
-			s.set(configMap("app"), "1")
-			s.remove(user, configMap("app"))
-			s.sends("create", cart, manifest(cart, "one"), "a")
-			s.wait(time.Minute)
-			s.set(configMap("app"), "1")
-			s.rollout(cart)
-			s.wait(time.Minute)
-			s.reload(cart, "b", "configmap/app created")
-			s.rollout(cart)
-		}},
-		"required one deleted": {options: hooked, want: "kept/missing-required", because: "the pods could not start", happens: func(s *harness) {
-			s.begin()
-			s.remove(user, configMap("app"))
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/app deleted")
-		}},
-		"required one just deleted": {
-			options: Options{Webhook: true, Settle: 50 * time.Millisecond, SettleMax: 50 * time.Millisecond},
-			want:    "kept/missing-required/just-deleted", because: "the pods could not start", happens: func(s *harness) {
-				s.begin()
-				s.remove(user, configMap("app"))
-				s.wait(100 * time.Millisecond)
-				s.reload(cart, "b", "configmap/app deleted")
-			},
-		},
-		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *harness) {
-			s.set(configMap("extra"), "1")
-			s.sends("create", cart, manifest(cart, "one"), "a")
-			s.wait(time.Minute)
-			s.set(configMap("extra"), "2")
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/extra modified")
-		}},
-		"required one back at the time": {options: hooked, because: "it came back", happens: func(s *harness) {
-			s.begin()
-			s.remove(user, configMap("app"))
-			s.wait(time.Second)
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/app modified")
-		}},
-		"required one deleted, to be reloaded": {
-			options: Options{Webhook: true, ReloadMissingRequired: true}, because: "the flag says so",
-			happens: func(s *harness) {
-				s.begin()
-				s.remove(user, configMap("app"))
-				s.wait(time.Second)
-				s.reload(cart, "b", "configmap/app deleted")
-				s.rollout(cart)
-			},
-		},
-		"PUT that forgot the marks, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *harness) {
+	})
+}
+
+func TestKeptBesideWritesOfUsers(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"PUT that forgot the managed annotations, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "b")
 			s.rollout(cart)
 		}},
-		"PUT that forgot the marks, restored": {options: hooked, because: "the template is the same", happens: func(s *harness) {
+		"PUT that forgot the managed annotations, restored": {options: hooked, because: "the template is the same", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
 		}},
-		"PUT that forgot the marks while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *harness) {
+		"PUT that forgot the managed annotations while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
 			s.rollout(cart)
 		}},
-		"marks put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *harness) {
+		"managed annotations put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
@@ -192,11 +111,6 @@ func TestKept(t *testing.T) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
 			s.wait(5 * time.Minute)
 			s.reload(cart, "a")
-			s.rollout(cart)
-		}},
-		"release": {options: hooked, because: "the template changed", happens: func(s *harness) {
-			s.begin()
-			s.sends("update", cart, manifest(cart, "two"), "a")
 			s.rollout(cart)
 		}},
 		"lists edited": {options: hooked, because: "that restarts once", happens: func(s *harness) {
@@ -234,6 +148,23 @@ func TestKept(t *testing.T) {
 				world.Object{"metadata": world.Object{"deletionTimestamp": "2030-01-01T00:00:00Z"}})
 			s.change(nil, s.pods[0], nil, nil)
 		}},
+		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *harness) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"mine", "1") })
+			s.rollout(cart)
+		}},
+	})
+}
+
+func TestKeptByReleasesAndKeys(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"release": {options: hooked, because: "the template changed", happens: func(s *harness) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "two"), "a")
+			s.rollout(cart)
+		}},
 		"key rotated": {options: hooked, want: "kept/program", because: "a rotation restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
@@ -266,72 +197,53 @@ func TestKept(t *testing.T) {
 			s.wait(time.Minute)
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *harness) {
+		"versions moved, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *harness) {
+				s.begin()
+				s.set(configMap("app"), "1")
+				s.sends("update", cart, manifest(cart, "broken"), "b")
+				s.wait(time.Minute)
+				s.sends("update", cart, manifest(cart, "one"), "c")
+				s.wait(time.Minute)
+				s.change(nil, s.pods[0], nil, nil)
+			},
+		},
+	})
+}
+
+func TestKept(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
-			s.wait(time.Minute)
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = nil })
-			s.wait(time.Minute)
-			s.reload(cart, "b")
-			s.rollout(cart)
-		}},
-		"release while excluded, label removed": {options: hooked, want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *harness) {
-			s.begin()
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
 			s.set(configMap("app"), "2")
-			s.wait(time.Minute)
-			s.edit(cart, func(o world.Object) {
-				section(o, "spec", "template", "spec")["containers"] = []any{world.Object{"image": "two"}}
-			})
-			s.rollout(cart)
-			s.wait(time.Minute)
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = nil })
-			s.wait(time.Minute)
+			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *harness) {
+		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"mine", "1") })
+			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"hash set by hand while excluded": {options: hooked, because: "the program does not look after it", happens: func(s *harness) {
+		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
-			s.wait(time.Minute)
-			s.edit(cart, func(o world.Object) { setAnnotation(section(o, "spec", "template"), prefix+"config-hash", "x") })
+			labelled := edited(s.objects[configMap("app")], func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{"a": "b"} })
+			s.write(user, "update", configMap("app"), labelled)
+			s.wait(time.Second)
+			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"PUT that forgot the marks while excluded": {options: hooked, want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *harness) {
+		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
-			labelled := edited(manifest(cart, "one"), func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"} })
-			s.sends("update", cart, labelled, "")
+			s.remove(user, configMap("app"))
+			s.wait(2 * time.Second)
+			s.set(configMap("app"), "1")
+			s.wait(20 * time.Second)
+			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"release with configuration, undone while excluded": {options: hooked, because: "the hash stays that of the release", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.undoesWhileExcluded("b", "b")
-		}},
-		"release with configuration, undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
-				s.begin()
-				s.set(configMap("app"), "2")
-				s.undoesWhileExcluded("b", "")
-			},
-		},
-		"release without configuration, undone while excluded": {
-			options: hooked, want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *harness) {
-				s.begin()
-				s.undoesWhileExcluded("b", "b")
-			},
-		},
-		"release undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
-				s.begin()
-				s.undoesWhileExcluded("a", "")
-			},
-		},
 		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.wait(time.Hour)
@@ -349,22 +261,11 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"versions moved, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *harness) {
-				s.begin()
-				s.set(configMap("app"), "1")
-				s.sends("update", cart, manifest(cart, "broken"), "b")
-				s.wait(time.Minute)
-				s.sends("update", cart, manifest(cart, "one"), "c")
-				s.wait(time.Minute)
-				s.change(nil, s.pods[0], nil, nil)
-			},
-		},
 		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.pods = append(s.pods, s.podOf(world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-" + s.pods[0].Name}, "scaled-up",
-				section(s.objects[cart], "spec", "template")))
+				world.Section(s.objects[cart], "spec", "template")))
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)

@@ -25,70 +25,84 @@ type probe struct {
 	read           *world.Call
 }
 
-// probes has the requests of users that are under way.
-type probes struct {
-	running []*probe
-	// disturbed is when something happened last that may make the program read.
-	disturbed time.Time
+// costLaw is the law "cost" for what users change outside of the template, and for writes.
+type costLaw struct {
+	*ledger
+	passive
+
+	// probes has the requests of users that are under way.
+	probes []*probe
 }
 
-func newProbes() probes { return probes{} }
+func (l *costLaw) request(call *world.Call) {
+	if !l.isProgram(call) {
+		l.probeRequest(call)
+		return
+	}
+	l.probeRead(call)
+	l.countPatch(call)
+}
+
+func (l *costLaw) reply(r world.Reply) {
+	if !l.isProgram(r.Call) {
+		l.judgeProbe(r)
+		return
+	}
+	l.countFailure(r)
+}
 
 // rest is how long nothing must have happened before a read can only come from the request that is judged.
 const rest = 15 * time.Second
 
-// probeRequest takes note of a user's request.
-func (o *Oracle) probeRequest(call *world.Call) {
+// probeRequest records a user's request.
+func (l *costLaw) probeRequest(call *world.Call) {
 	if !call.Write() || call.Key.Resource.Plural == "leases" || call.Key.Resource.Plural == "events" {
 		return
 	}
-	o.probes.running = slices.DeleteFunc(o.probes.running, func(p *probe) bool { return call.Arrived.Sub(p.call.Arrived) > recovery })
-	for _, p := range o.probes.running {
+	l.probes = slices.DeleteFunc(l.probes, func(p *probe) bool { return call.Arrived.Sub(p.call.Arrived) > recovery })
+	for _, p := range l.probes {
 		p.spoiled = true
 	}
-	w := o.workloads[idOf(call.Key)]
-	p := &probe{call: call, workload: w, spoiled: len(o.probes.running) > 0}
-	if w == nil || call.Subresource != "" || call.Verb == "create" || call.Verb == "delete" || !o.undisturbed(w, call.Arrived) {
+	w := l.workloads[idOf(call.Key)]
+	p := &probe{call: call, workload: w, spoiled: len(l.probes) > 0}
+	if w == nil || call.Subresource != "" || call.Verb == "create" || call.Verb == "delete" || !l.undisturbed(w, call.Arrived) {
 		p.spoiled = true
 	}
-	o.probes.running = append(o.probes.running, p)
+	l.probes = append(l.probes, p)
 }
 
 // undisturbed reports whether the program has nothing else to do about a workload.
-func (o *Oracle) undisturbed(w *workload, now time.Time) bool {
-	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && o.healthy(w, now.Add(-rest)) &&
-		now.Sub(o.probes.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !o.held(w) && !o.waitsForRuns(w) &&
-		!slices.ContainsFunc(w.refs, func(r ref) bool { return o.referentHeld(w, r) })
+func (l *costLaw) undisturbed(w *workload, now time.Time) bool {
+	return w.eligible && len(w.open) == 0 && w.due.since.IsZero() && l.healthy(w, now.Add(-rest)) &&
+		now.Sub(l.disturbed) >= rest && now.Sub(w.eligibleSince) >= rest && !l.held(w) && !l.waitsForRuns(w) &&
+		!slices.ContainsFunc(w.refs, func(r ref) bool { return l.referentHeld(w, r) })
 }
 
-// probeRead takes note of a read of the program.
-func (o *Oracle) probeRead(call *world.Call) {
+// probeRead records a read of the program.
+func (l *costLaw) probeRead(call *world.Call) {
 	if call.Verb != "get" || !isConfig(call.Key.Resource.Plural) && !isReferent(call.Key.Resource.Plural) {
 		return
 	}
-	for _, p := range o.probes.running {
+	for _, p := range l.probes {
 		if p.workload != nil && p.read == nil && p.workload.lists(idOf(call.Key)) {
 			p.read = call
 		}
 	}
 }
 
-// requestCommitted takes note of what a request has changed.
-func (o *Oracle) requestCommitted(c world.Commit) {
-	w := o.workloads[idOf(c.Key)]
-	if c.Call == nil {
+// stored records what a request has changed.
+func (l *costLaw) stored(c world.Commit) {
+	w := l.workloads[idOf(c.Key)]
+	if world.TemplatePath(c.Key.Resource.Plural) == nil || c.Call == nil {
 		return // controllers write status and their own annotations
 	}
-	o.probes.disturbed = c.At
-	if w != nil && !o.options.Program(c.Call.Client) {
+	l.disturbed = c.At
+	if w != nil && !l.isProgram(c.Call) {
 		w.requests.allowed++
 	}
-	if w != nil && c.New != nil {
-		o.noteStory(w, c)
-	}
-	for _, p := range o.probes.running {
+	for _, p := range l.probes {
 		if p.call == c.Call && p.workload == w && w != nil {
-			p.plain = c.Old != nil && c.Sent != nil && o.outsideTemplate(w, c.Old, c.Sent)
+			p.plain = c.Old != nil && c.Sent != nil && l.outsideTemplate(w, c.Old, c.Sent)
 		}
 	}
 }
@@ -97,18 +111,19 @@ func (o *Oracle) requestCommitted(c world.Commit) {
 // next write makes it read everything again.
 const ample = annotationLimit - 32<<10
 
-// outsideTemplate reports whether a user changed neither the pod template nor marks nor lists nor what decides about scope,
+// outsideTemplate reports whether a user changed neither the pod template nor managed annotations nor lists nor what decides about scope,
 // of a workload on which the program can keep what it knows.
-func (o *Oracle) outsideTemplate(w *workload, before, sent world.Object) bool {
-	path := templatePath(w.id.plural)
-	return o.sizeOfOthers(annotationsOf(before)) < ample && equal(section(before, path...), section(sent, path...)) && o.marksOfAll(before) == o.marksOfAll(sent) &&
-		equal(listsOf(before, o.options.Prefix), listsOf(sent, o.options.Prefix)) &&
-		equal(ownLabels(before, o.options.Prefix), ownLabels(sent, o.options.Prefix)) &&
-		o.scopeOf(before, w) == o.scopeOf(sent, w)
+func (l *costLaw) outsideTemplate(w *workload, before, sent world.Object) bool {
+	path := world.TemplatePath(w.id.plural)
+	return l.sizeOfOthers(world.Annotations(before)) < ample && equal(world.Section(before, path...), world.Section(sent, path...)) &&
+		l.allManagedAnnotations(before) == l.allManagedAnnotations(sent) &&
+		equal(listsOf(before, l.options.Prefix), listsOf(sent, l.options.Prefix)) &&
+		equal(ownLabels(before, l.options.Prefix), ownLabels(sent, l.options.Prefix)) &&
+		l.scopeOf(before, w) == l.scopeOf(sent, w)
 }
 
 func listsOf(object world.Object, prefix string) []any {
-	annotations := annotationsOf(object)
+	annotations := world.Annotations(object)
 	lists := []any{annotations[prefix+configMapList], annotations[prefix+secretList]}
 	for _, key := range otherKeysOfAll() {
 		lists = append(lists, annotations[key])
@@ -117,67 +132,62 @@ func listsOf(object world.Object, prefix string) []any {
 }
 
 func ownLabels(object world.Object, prefix string) []any {
-	labels := labelsOf(object)
+	labels := world.Labels(object)
 	return []any{labels[prefix+ignoredLabel], labels[prefix+disabledLabel]}
 }
 
 // judgeProbe is the law "cost" for reads: what a user changes outside of the template makes the program read nothing.
-func (o *Oracle) judgeProbe(r world.Reply) {
-	running := o.probes.running[:0]
+func (l *costLaw) judgeProbe(r world.Reply) {
+	running := l.probes[:0]
 	var found *probe
-	for _, p := range o.probes.running {
+	for _, p := range l.probes {
 		if p.call == r.Call {
 			found = p
 			continue
 		}
 		running = append(running, p)
 	}
-	o.probes.running = running
+	l.probes = running
 	if found == nil || found.spoiled || !found.plain || r.Failure != nil || r.Status >= 300 {
 		return
 	}
-	o.count("updates outside of the template judged")
+	l.count("updates outside of the template judged")
 	if found.read != nil {
-		o.violate(r.At, broken{"cost", found.workload.id.String(), "read"}, "a %s at %s that changed nothing of the template made %s read %s",
-			r.Call.Verb, o.when(r.Call.Arrived), found.read.Client, idOf(found.read.Key))
+		l.violate(r.At, broken{"cost", found.workload.id.String(), "read"}, "a %s at %s that changed nothing of the template made %s read %s",
+			r.Call.Verb, l.when(r.Call.Arrived), found.read.Client, idOf(found.read.Key))
 	}
 }
 
-func (o *Oracle) notePatch(call *world.Call) {
-	if w := o.workloads[idOf(call.Key)]; w != nil && call.Verb == "patch" && !call.DryRun {
+// countPatch counts a write of a workload.
+func (l *costLaw) countPatch(call *world.Call) {
+	if w := l.workloads[idOf(call.Key)]; w != nil && call.Verb == "patch" && !call.DryRun {
 		w.requests.patches++
 	}
 }
 
-func (o *Oracle) notePatchReply(r world.Reply) {
-	w := o.workloads[idOf(r.Call.Key)]
+// countFailure counts a write of a workload that had no effect.
+func (l *costLaw) countFailure(r world.Reply) {
+	w := l.workloads[idOf(r.Call.Key)]
 	if w == nil || r.Call.Verb != "patch" || r.Call.DryRun {
 		return
 	}
-	unstamped := o.full(w) && len(r.Warnings) > 0
+	unstamped := l.full(w) && len(r.Warnings) > 0
 	if r.Status >= 300 || r.Failure != nil || r.Lost || unstamped {
 		w.requests.failed++
 	}
 }
 
-// judgePatches is the law "cost" for writes, in histories without faults.
-func (o *Oracle) judgePatches(w *workload) {
-	if !o.faults.never() || w.ineligibleAt > 0 {
+// settled is the law "cost" for writes, in histories without faults.
+func (l *costLaw) settled(w *workload, _ time.Time) {
+	if w.gone || !l.faults.never() || w.ineligibleAt > 0 {
 		return
 	}
-	o.count("patches judged")
+	l.count("patches judged")
 	n := w.requests
 	allowed := w.story.restarts + n.failed + n.allowed + len(w.adoptions) + 1
 	if n.patches > allowed {
-		o.violate(o.clockNow(), broken{"cost", w.id.String(), "patches"},
+		l.violate(l.clockNow(), broken{"cost", w.id.String(), "patches"},
 			"the program sent %d patches: %d restarts, %d failures and %d changes by users explain only %d",
 			n.patches, w.story.restarts, n.failed, n.allowed, allowed)
 	}
-}
-
-func (o *Oracle) clockNow() time.Time {
-	if len(o.clock) == 0 {
-		return o.born
-	}
-	return o.clock[len(o.clock)-1].at
 }

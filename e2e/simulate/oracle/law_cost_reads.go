@@ -10,11 +10,15 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// reads is what the program has read of config objects. The table of costs allows: the loop, one read of the content of each version
-// of an object; the webhook, one read of metadata for each object and call, and one read of a content that its replica does not know.
-// A standby that answers no call reads nothing. What is below a custom resource each replica reads for the chain as well, whenever
-// something of the graph changes: such objects are not judged. For what it does besides a stamp, the loop reads metadata live, too.
-type reads struct {
+// readsLaw is the law "cost" for what the program reads of config objects. The table of costs allows: the loop, one read of the content of
+// each version of an object; the webhook, one read of metadata for each object and call, and one read of a content that its replica does
+// not know. A standby that answers no call reads nothing. What is below a custom resource each replica reads for the chain as well,
+// whenever something of the graph changes: such objects are not judged. For what it does besides a stamp, the loop reads metadata live,
+// too.
+type readsLaw struct {
+	*ledger
+	passive
+
 	// known has what a process has read of an object.
 	known map[readKey]knownContent
 	// running are the writes of workloads that are under way, of users and of the program: the webhook reads for them.
@@ -41,8 +45,8 @@ type tally struct {
 	metadata map[id]int
 }
 
-func newReads() reads {
-	return reads{known: map[readKey]knownContent{}, lastWrite: map[string]time.Time{}}
+func newReadsLaw(l *ledger) *readsLaw {
+	return &readsLaw{ledger: l, known: map[readKey]knownContent{}, lastWrite: map[string]time.Time{}}
 }
 
 const (
@@ -55,113 +59,116 @@ const (
 // isReviewed reports whether a request is one for which the webhook may be called.
 func isReviewed(call *world.Call) bool {
 	plural := call.Key.Resource.Plural
-	return (templatePath(plural) != nil || plural == jobsResource) && call.Subresource == "" &&
+	return (world.TemplatePath(plural) != nil || plural == jobsResource) && call.Subresource == "" &&
 		(call.Verb == "create" || call.Verb == "update" || call.Verb == "patch")
 }
 
-// isObjectRead reports whether a request reads one config object of a user. Those in the namespace of the installation are the program's.
-func (o *Oracle) isObjectRead(call *world.Call) bool {
-	return call.Verb == "get" && isConfig(call.Key.Resource.Plural) && call.Key.Name != "" && call.Key.Namespace != o.options.KeySecret.Namespace
+func (l *readsLaw) request(call *world.Call) {
+	l.tallyRequest(call)
+	if l.isProgram(call) {
+		l.judgeRead(call)
+	}
 }
 
-// tallyRequest takes note of a request, of a user or of the program.
-func (o *Oracle) tallyRequest(call *world.Call) {
-	r := &o.reads
+// tallyRequest records a request, of a user or of the program.
+func (l *readsLaw) tallyRequest(call *world.Call) {
 	if !isReviewed(call) {
 		return
 	}
 	namespace := call.Key.Namespace
-	r.running = slices.DeleteFunc(r.running, func(t *tally) bool { return call.Arrived.Sub(t.call.Arrived) > recovery })
-	next := &tally{call: call, alone: call.Arrived.Sub(r.lastWrite[namespace]) > answered, metadata: map[id]int{}}
-	for _, t := range r.running {
+	l.running = slices.DeleteFunc(l.running, func(t *tally) bool { return call.Arrived.Sub(t.call.Arrived) > recovery })
+	next := &tally{call: call, alone: call.Arrived.Sub(l.lastWrite[namespace]) > answered, metadata: map[id]int{}}
+	for _, t := range l.running {
 		if t.call.Key.Namespace == namespace {
 			t.alone, next.alone = false, false
 		}
 	}
-	r.running = append(r.running, next)
-	r.lastWrite[namespace] = call.Arrived
+	l.running = append(l.running, next)
+	l.lastWrite[namespace] = call.Arrived
 }
 
 // reviewing reports whether the webhook may read in a namespace for a write of a workload.
-func (r *reads) reviewing(namespace string, now time.Time) bool {
-	return now.Sub(r.lastWrite[namespace]) <= answered ||
-		slices.ContainsFunc(r.running, func(t *tally) bool { return t.call.Key.Namespace == namespace })
+func (l *readsLaw) reviewing(namespace string, now time.Time) bool {
+	return now.Sub(l.lastWrite[namespace]) <= answered ||
+		slices.ContainsFunc(l.running, func(t *tally) bool { return t.call.Key.Namespace == namespace })
 }
 
 // judgeRead is the law "cost" for a request of the program that reads a config object.
-func (o *Oracle) judgeRead(call *world.Call) {
-	if !o.isObjectRead(call) {
+func (l *readsLaw) judgeRead(call *world.Call) {
+	if !l.isObjectRead(call) {
 		return
 	}
-	r, key := &o.reads, idOf(call.Key)
-	for _, t := range r.running {
+	key := idOf(call.Key)
+	for _, t := range l.running {
 		if call.Partial && t.call.Key.Namespace == key.namespace {
 			t.metadata[key]++
 		}
 	}
 	if !call.Partial {
-		o.judgeContentRead(call)
+		l.judgeContentRead(call)
 	}
-	if o.options.Webhook && o.exists(key, call.Arrived) && o.unasked(call) && !o.disturbedReads(key, call.Arrived) {
-		o.violate(call.Arrived, broken{"cost", key.String(), "unasked"}, "%s read it at %s, although the webhook was not called in its namespace",
-			call.Client, o.when(call.Arrived))
+	if l.options.Webhook && l.exists(key, call.Arrived) && l.unasked(call) && !l.disturbedReads(key, call.Arrived) {
+		l.violate(call.Arrived, broken{"cost", key.String(), "unasked"},
+			"%s read it at %s, although the webhook was not called in its namespace",
+			call.Client, l.when(call.Arrived))
 	}
 }
 
 // unasked reports whether a read has no cause: the webhook was not called, and the loop needs no such read.
-func (o *Oracle) unasked(call *world.Call) bool {
+func (l *readsLaw) unasked(call *world.Call) bool {
 	namespace := call.Key.Namespace
-	standby := call.Client != o.leader && call.Arrived.Sub(o.leaderSince) > recovery
-	return (standby || call.Partial && !o.readsLive(namespace) && !o.adopts(namespace, call.Arrived)) && !o.reads.reviewing(namespace, call.Arrived)
+	standby := call.Client != l.leader && call.Arrived.Sub(l.leaderSince) > recovery
+	return (standby || call.Partial && !l.readsLive(namespace) && !l.adopts(namespace, call.Arrived)) && !l.reviewing(namespace, call.Arrived)
 }
 
 // adopts reports whether a workload of a namespace has just become one that the program looks after: what its pods were started with may be
 // read live.
-func (o *Oracle) adopts(namespace string, now time.Time) bool {
-	return slices.ContainsFunc(o.all, func(w *workload) bool {
+func (l *readsLaw) adopts(namespace string, now time.Time) bool {
+	return slices.ContainsFunc(l.all, func(w *workload) bool {
 		return !w.gone && w.id.namespace == namespace && w.eligible && now.Sub(w.eligibleSince) <= answered
 	})
 }
 
 // judgeContentRead judges a read of a content: a process reads each version once.
-func (o *Oracle) judgeContentRead(call *world.Call) {
+func (l *readsLaw) judgeContentRead(call *world.Call) {
 	key := idOf(call.Key)
-	known, is := o.reads.known[readKey{call.Client, key}]
-	last, exists := o.contents.histories[key].lastTouch()
+	known, is := l.known[readKey{call.Client, key}]
+	last, exists := l.contents.histories[key].lastTouch()
 	if !is || !exists || last.version > known.version {
 		return
 	}
-	o.count("second reads of a version")
-	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(o.keysChanged) < recovery || o.disturbedReads(key, known.at) {
+	l.count("second reads of a version")
+	if call.Arrived.Sub(last.at) < delivered || known.at.Sub(l.keysChanged) < recovery || l.disturbedReads(key, known.at) {
 		return // what a watch delivers late makes the program forget what it has read since
 	}
-	o.violate(call.Arrived, broken{"cost", key.String(), "content-again"}, "%s read its content at %s, although it had read the same version until %s",
-		call.Client, o.when(call.Arrived), o.when(known.at))
+	l.violate(call.Arrived, broken{"cost", key.String(), "content-again"},
+		"%s read its content at %s, although it had read the same version until %s",
+		call.Client, l.when(call.Arrived), l.when(known.at))
 }
 
-// readsLive reports whether the loop may read the metadata of config objects in a namespace: before it runs a CronJob, creates a Job again or
-// restarts a Rollout, since nothing verifies that.
-func (o *Oracle) readsLive(namespace string) bool {
-	for _, j := range o.jobs.present {
+// readsLive reports whether the loop may read the metadata of config objects in a namespace: before it runs a CronJob, creates a Job
+// again or restarts a Rollout, since nothing verifies that.
+func (l *readsLaw) readsLive(namespace string) bool {
+	for _, j := range l.jobs {
 		if j.workload.id.namespace == namespace {
 			return true
 		}
 	}
-	return slices.ContainsFunc(o.all, func(w *workload) bool {
-		return !w.gone && w.id.namespace == namespace && (w.id.plural == rollouts || w.id.plural == "cronjobs" && len(o.atOnce(w)) > 0)
+	return slices.ContainsFunc(l.all, func(w *workload) bool {
+		return !w.gone && w.id.namespace == namespace && (w.id.plural == rollouts || w.id.plural == "cronjobs" && len(l.atOnce(w)) > 0)
 	})
 }
 
 // exists reports whether a config object has been stored for a while. What is missing is looked for again before it is reported.
-func (o *Oracle) exists(key id, now time.Time) bool {
-	last, is := o.contents.histories[key].lastTouch()
+func (l *readsLaw) exists(key id, now time.Time) bool {
+	last, is := l.contents.histories[key].lastTouch()
 	return is && now.Sub(last.at) >= rest
 }
 
 // disturbedReads reports whether something may have made the program read an object more than usual: faults, or a custom resource
 // that is or was above it.
-func (o *Oracle) disturbedReads(key id, now time.Time) bool {
-	return o.graph.leaves[key] || slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+func (l *readsLaw) disturbedReads(key id, now time.Time) bool {
+	return l.graph.leaves[key] || slices.ContainsFunc(l.faults.spans, func(s *span) bool {
 		return s.open || s.to.Add(s.recovery()).After(now) || s.kind == "watch-held" && s.to.Add(silentRecovery).After(now)
 	})
 }
@@ -169,45 +176,52 @@ func (o *Oracle) disturbedReads(key id, now time.Time) bool {
 // silentRecovery is how long a watch that was held back may still count as silent: until its next bookmark, and the reads after that.
 const silentRecovery = 3 * time.Minute
 
-// noteRead takes note of the answer to a read of a content.
-func (o *Oracle) noteRead(reply world.Reply) {
+// recordRead records the answer to a read of a content.
+func (l *readsLaw) recordRead(reply world.Reply) {
 	call := reply.Call
-	if !o.isObjectRead(call) || call.Partial || reply.Status != http.StatusOK || reply.Lost {
+	if !l.isObjectRead(call) || call.Partial || reply.Status != http.StatusOK || reply.Lost {
 		return
 	}
-	o.count("contents read")
+	l.count("contents read")
 	key := readKey{call.Client, idOf(call.Key)}
-	if o.contents.histories[key.object].touchedWithin(call.ArrivedVersion, o.version) {
-		delete(o.reads.known, key) // it is not known which version was read
+	if l.contents.histories[key.object].touchedWithin(call.ArrivedVersion, l.version) {
+		delete(l.known, key) // it is not known which version was read
 		return
 	}
-	o.reads.known[key] = knownContent{moment{reply.At, o.version}}
+	l.known[key] = knownContent{moment{reply.At, l.version}}
+}
+
+func (l *readsLaw) reply(r world.Reply) {
+	l.judgeTally(r)
+	if l.isProgram(r.Call) {
+		l.recordRead(r)
+	}
 }
 
 // judgeTally is the law "cost" for the webhook: each call of it reads the metadata of an object once.
-func (o *Oracle) judgeTally(reply world.Reply) {
-	r := &o.reads
-	i := slices.IndexFunc(r.running, func(t *tally) bool { return t.call == reply.Call })
+func (l *readsLaw) judgeTally(reply world.Reply) {
+	i := slices.IndexFunc(l.running, func(t *tally) bool { return t.call == reply.Call })
 	if i < 0 {
 		return
 	}
-	t := r.running[i]
-	r.running = slices.Delete(r.running, i, i+1)
-	r.lastWrite[reply.Call.Key.Namespace] = reply.At
-	if !t.alone || !o.options.Webhook || len(t.metadata) == 0 || o.readsLive(t.call.Key.Namespace) {
+	t := l.running[i]
+	l.running = slices.Delete(l.running, i, i+1)
+	l.lastWrite[reply.Call.Key.Namespace] = reply.At
+	if !t.alone || !l.options.Webhook || len(t.metadata) == 0 || l.readsLive(t.call.Key.Namespace) {
 		return
 	}
 	calls := 0
 	for _, name := range reply.Called {
-		if name == o.options.WebhookName {
+		if name == l.options.WebhookName {
 			calls++
 		}
 	}
-	o.count("reads of metadata judged")
+	l.count("reads of metadata judged")
 	for _, key := range slices.SortedFunc(maps.Keys(t.metadata), func(a, b id) int { return strings.Compare(a.String(), b.String()) }) {
-		if n := t.metadata[key]; n > calls && o.exists(key, reply.At) && !o.disturbedReads(key, reply.At) {
-			o.violate(reply.At, broken{"cost", key.String(), "metadata"}, "its metadata was read %d times during a %s of %s at %s, which called the webhook %d times",
-				n, t.call.Verb, idOf(t.call.Key), o.when(t.call.Arrived), calls)
+		if n := t.metadata[key]; n > calls && l.exists(key, reply.At) && !l.disturbedReads(key, reply.At) {
+			l.violate(reply.At, broken{"cost", key.String(), "metadata"},
+				"its metadata was read %d times during a %s of %s at %s, which called the webhook %d times",
+				n, t.call.Verb, idOf(t.call.Key), l.when(t.call.Arrived), calls)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 const (
@@ -19,113 +21,105 @@ const (
 )
 
 // deniesWorkloads reports whether a fault keeps the program from writing the workloads of a resource, and from nothing else.
-func (s *span) deniesWorkloads() bool { return s.kind == writesDenied && templatePath(s.scope) != nil }
-
-// eventsAllowedSince returns since when the program has had the right to create Events for so long that those of before are written, too.
-// It is not known while the right is withdrawn.
-func (o *Oracle) eventsAllowedSince() (since time.Time, known bool) {
-	for _, s := range o.faults.spans {
-		if s.kind != writesDenied || s.scope != eventsResource {
-			continue
-		}
-		if s.open {
-			return time.Time{}, false
-		}
-		since = later(since, s.to.Add(s.recovery()))
-	}
-	return since, true
+func (s *span) deniesWorkloads() bool {
+	return s.kind == writesDenied && world.TemplatePath(s.scope) != nil
 }
 
-// deniedSince returns since when the right to write a workload is withdrawn, in times without it that follow one another so soon that the
-// program need not have noticed the gap; false if it is not now.
-func (o *Oracle) deniedSince(w *workload) (since time.Time, denied bool) {
-	for _, s := range slices.Backward(o.faults.spans) {
-		switch {
-		case !s.deniesWorkloads() || s.scope != w.id.plural:
-		case s.open, denied && s.to.Add(recovery).After(since):
-			since, denied = s.from, true
-		}
-	}
-	return since, denied
+// deniedLaw is the law "visible" for rights to write.
+type deniedLaw struct {
+	*ledger
+	passive
 }
 
-// surelyDenied reports whether a reload of a workload is due that fails since a right is missing, and the program has had the time to say so.
-func (o *Oracle) surelyDenied(w *workload, now time.Time) (since time.Time, is bool) {
+// surelyDenied reports whether a reload of a workload is due that fails since a right is missing, and the program has had the time
+// to say so.
+func (l *deniedLaw) surelyDenied(w *workload, now time.Time) (since time.Time, is bool) {
 	if w.gone || w.due.since.IsZero() {
 		return time.Time{}, false
 	}
-	since, denied := o.deniedSince(w)
+	since, denied := l.deniedSince(w)
 	if !denied {
 		return time.Time{}, false
 	}
-	calm, known := o.calmAfter(w, o.ledSince(), (*span).deniesWorkloads)
-	allowed, written := o.eventsAllowedSince()
+	calm, known := l.calmAfter(w, l.ledSince(), (*span).deniesWorkloads)
+	allowed, written := l.eventsAllowedSince()
 	if !known || !written {
 		return time.Time{}, false
 	}
-	from := o.excuse(w, later(later(w.due.since, since), later(later(calm, allowed), o.leaderSince)))
-	return since, now.Sub(from) > o.promptBound(w)+warnEvery && !o.disturbedBesides(now)
+	from := l.excuse(w, later(later(w.due.since, since), later(later(calm, allowed), l.leaderSince)))
+	return since, now.Sub(from) > l.promptBound(w)+warnEvery && !l.disturbedBesides(now)
 }
 
 // denied returns the workloads whose reload surely fails since a right is missing.
-func (o *Oracle) denied(now time.Time) (all []*workload) {
-	for _, w := range o.all {
-		if _, is := o.surelyDenied(w, now); is {
+func (l *deniedLaw) denied(now time.Time) (all []*workload) {
+	for _, w := range l.all {
+		if _, is := l.surelyDenied(w, now); is {
 			all = append(all, w)
 		}
 	}
 	return all
 }
 
-// judgeDenied is the law "visible" for rights to write: a reload that is due and fails has a Warning Event.
-func (o *Oracle) judgeDenied(w *workload, now time.Time) {
+// watch is the law "visible" for rights to write: a reload that is due and fails has a Warning Event.
+func (l *deniedLaw) watch(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.refused {
 		return
 	}
-	since, is := o.surelyDenied(w, now)
+	since, is := l.surelyDenied(w, now)
 	if !is {
 		return
 	}
 	w.due.refused = true
-	o.count("denied reloads judged")
-	said := o.events.failed[w.uid]
+	l.count("denied reloads judged")
+	said := l.events.failed[w.uid]
 	if w.id.plural == "cronjobs" {
-		said = o.events.warned[w.uid] // there is more that may fail
+		said = l.events.warned[w.uid] // there is more that may fail
 	}
 	if said.Before(since) {
-		o.violate(now, broken{"visible", w.id.String(), "denied"}, "a reload is due since %s, and the right to write the workload is withdrawn since %s, but until %s no Warning Event says so",
-			o.when(w.due.since), o.when(since), o.when(now))
+		l.violate(now, broken{"visible", w.id.String(), "denied"},
+			"a reload is due since %s, and the right to write the workload is withdrawn since %s, but until %s no Warning Event says so",
+			l.when(w.due.since), l.when(since), l.when(now))
 	}
 }
 
-// judgeDeniedMetric is the law "visible" for the metric of the reloads that are due.
-func (o *Oracle) judgeDeniedMetric(client string, families map[string]*dto.MetricFamily, at time.Time) {
-	if client != o.leader || !o.faults.up[client] || o.faults.out(client) {
+// scraped is the law "visible" for the metric of the reloads that are due.
+func (l *deniedLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
+	if client != l.leader || !l.faults.up[client] || l.faults.out(client) {
 		return
 	}
-	denied := o.denied(at)
+	denied := l.denied(at)
 	if len(denied) == 0 {
 		return
 	}
-	o.count("metrics of denied reloads judged")
+	l.count("metrics of denied reloads judged")
 	if value, found := gauge(families[dueReloads]); !found || int(value) < len(denied) {
-		o.violate(at, broken{"visible", client, "due"}, "%s is %v at %s, but the reload of %s is due since %s, and %d such are",
-			dueReloads, value, o.when(at), denied[0].id, o.when(denied[0].due.since), len(denied))
+		l.violate(at, broken{"visible", client, "due"}, "%s is %v at %s, but the reload of %s is due since %s, and %d such are",
+			dueReloads, value, l.when(at), denied[0].id, l.when(denied[0].due.since), len(denied))
 	}
 }
 
-// judgeDeniedWhy is the law "visible" for `pod-reloader why`: it prints why a reload fails. One that was made meanwhile is not judged.
-func (o *Oracle) judgeDeniedWhy(q Question, printed string, at time.Time) {
-	w := o.workloads[idOf(q.Workload)]
-	if w == nil || !w.due.since.Equal(q.denied) || q.client != o.leader {
+// ask returns a workload whose reload surely fails; false if there is none.
+func (l *deniedLaw) ask(now time.Time) (Question, bool) {
+	denied := l.denied(now)
+	if len(denied) == 0 {
+		return Question{}, false
+	}
+	return Question{Workload: keyOf(denied[0]), Asked: now, client: l.leader, denied: denied[0].due.since}, true
+}
+
+// judgeWhy is the law "visible" for `pod-reloader why`: it prints why a reload fails. One that was made meanwhile is not judged.
+func (l *deniedLaw) judgeWhy(q Question, printed string, at time.Time) {
+	w := l.workloads[idOf(q.Workload)]
+	if w == nil || !w.due.since.Equal(q.denied) || q.client != l.leader {
 		return
 	}
-	if _, is := o.surelyDenied(w, at); !is {
+	if _, is := l.surelyDenied(w, at); !is {
 		return
 	}
-	o.count("explanations of denied reloads judged")
+	l.count("explanations of denied reloads judged")
 	if !slices.ContainsFunc(strings.Split(printed, "\n"), func(line string) bool { return strings.HasPrefix(line, "Warning ") }) {
-		o.violate(at, broken{"visible", w.id.String(), "denied-why"}, "a reload is due since %s and fails, but what why prints at %s does not say so:\n%s",
-			o.when(q.denied), o.when(at), printed)
+		l.violate(at, broken{"visible", w.id.String(), "denied-why"},
+			"a reload is due since %s and fails, but what why prints at %s does not say so:\n%s",
+			l.when(q.denied), l.when(at), printed)
 	}
 }

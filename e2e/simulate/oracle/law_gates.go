@@ -1,61 +1,69 @@
 package oracle
 
-import "time"
+import (
+	"time"
+)
 
-// judgeGates is the law "gates": the program waits until contents are quiet, and between two restarts of a workload.
-func (o *Oracle) judgeGates(w *workload, before, s *stamp) {
-	if !s.program || s.marks == before.marks || o.faults.clocksWrong(s.at) {
+// gatesLaw is the law "gates" for restarts: the program waits until contents are quiet, and between two restarts of a workload.
+type gatesLaw struct {
+	*ledger
+	passive
+}
+
+func (l *gatesLaw) stamped(r restamp) {
+	if !r.byProgram() || l.faults.clocksWrong(r.stamp.at) {
 		return
 	}
-	gates := o.timingOf(s.call.Client)
-	o.judgeRefractory(w, s, gates.refractory)
-	o.judgeSettle(w, before, s, gates)
+	gates := l.timingOf(r.stamp.call.Client)
+	l.judgeRefractory(r.workload, r.stamp, gates.refractory)
+	l.judgeSettle(r.workload, r.before, r.stamp, gates)
 }
 
 // almost returns almost all of a duration: clocks are read at slightly different moments.
 func almost(d time.Duration) time.Duration { return d - d/100 }
 
 // judgeRefractory compares with the program's restart before, unless a user's request came in between.
-func (o *Oracle) judgeRefractory(w *workload, s *stamp, refractory time.Duration) {
+func (l *gatesLaw) judgeRefractory(w *workload, s *stamp, refractory time.Duration) {
 	if len(w.stamps) < 2 || refractory == 0 {
 		return
 	}
 	before := w.stamps[len(w.stamps)-2]
-	if !before.program || w.fumbled > before.version || w.story.unannotatedAt >= before.version || len(w.stamps) > 2 && before.marks == w.stamps[len(w.stamps)-3].marks {
+	if !before.program || w.lastHandEdit > before.version || w.story.unannotatedAt >= before.version ||
+		len(w.stamps) > 2 && before.managed == w.stamps[len(w.stamps)-3].managed {
 		return
 	}
-	o.count("refractory judged")
+	l.count("refractory judged")
 	if gap := s.at.Sub(before.arrivedAt); gap < almost(refractory) {
-		o.violate(s.at, broken{"gates", w.id.String(), "refractory" + w.restartedUnder(before)},
-			"the program restarted it at %s and at %s, %s apart: at least %s are promised", o.when(before.at), o.when(s.at), gap, refractory)
+		l.violate(s.at, broken{"gates", w.id.String(), "refractory" + w.restartedUnder(before)},
+			"the program restarted it at %s and at %s, %s apart: at least %s are promised", l.when(before.at), l.when(s.at), gap, refractory)
 	}
 }
 
 // judgeSettle compares with the changes since the stamp before. The program may have read a content that it had not heard of
 // yet, after the settle time was over, so that a late change is judged only if it is the first one.
-func (o *Oracle) judgeSettle(w *workload, before, s *stamp, gates timing) {
+func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if gates.settle == 0 || w.uncertain(before) {
 		return
 	}
-	first, last := o.changesBetween(w, before.arrived, s.arrived)
-	if first.at.IsZero() || !o.heardOf(w, before, first) {
+	first, last := l.changesBetween(w, before.arrived, s.arrived)
+	if first.at.IsZero() || !l.heardOf(w, before, first) {
 		return
 	}
-	o.count("settle judged")
+	l.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
-	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && o.watched(w, first.at, s.arrivedAt)
-	if !tooSoon || s.arrivedAt.Sub(o.firstTouch(w, w.markedSince(before), first.at)) >= almost(gates.settleMax) {
+	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && l.watched(w, first.at, s.arrivedAt)
+	if !tooSoon || s.arrivedAt.Sub(l.firstTouch(w, w.markedSince(before), first.at)) >= almost(gates.settleMax) {
 		return
 	}
-	o.violate(s.at, broken{"gates", w.id.String(), "settle"},
+	l.violate(s.at, broken{"gates", w.id.String(), "settle"},
 		"the program asked for a restart at %s, %s after the last and %s after the first change: settle is %s, settle-max %s",
-		o.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
+		l.when(s.arrivedAt), sinceLast, sinceFirst, gates.settle, gates.settleMax)
 }
 
 // heardOf reports whether the leader knew of the first change when it happened: a program that is blind does not know of a
 // change from which on it should wait.
-func (o *Oracle) heardOf(w *workload, before *stamp, first edit) bool {
-	return o.healthy(w, first.at) && !w.changed.After(before.at) && !o.leaderSince.After(first.at) && !o.faults.started.After(first.at)
+func (l *gatesLaw) heardOf(w *workload, before *stamp, first edit) bool {
+	return l.healthy(w, first.at) && !w.changed.After(before.at) && !l.leaderSince.After(first.at) && !l.faults.started.After(first.at)
 }
 
 // amongChanges reports whether a change was so long ago that the program had heard of it, and so short that it should wait.
@@ -66,9 +74,9 @@ func amongChanges(sinceLast time.Duration, gates timing) bool {
 // firstTouch returns when one of the listed objects was written first after a version, at the latest at the given time. A write
 // that changes no content begins the settle time, too: the program knows what it was only when the time is over. A release that is
 // not stamped acts on none of them.
-func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time {
+func (l *gatesLaw) firstTouch(w *workload, from int64, latest time.Time) time.Time {
 	for _, r := range w.refs {
-		h := o.contents.of(w.id.namespace, r)
+		h := l.contents.of(w.id.namespace, r)
 		if h == nil {
 			continue
 		}
@@ -79,20 +87,10 @@ func (o *Oracle) firstTouch(w *workload, from int64, latest time.Time) time.Time
 	return latest
 }
 
-// watched reports whether the program surely heard of all changes since a moment without delay.
-func (o *Oracle) watched(w *workload, since, now time.Time) bool {
-	for _, plural := range []string{"configmaps", "secrets", filters, proxies} {
-		if !o.rewatched[plural].Before(since) {
-			return false
-		}
-	}
-	return o.healthy(w, since) && !o.slow.during(w.id.namespace, since, now)
-}
-
 // changesBetween returns the first and the last change of what a workload lists, as far as the program surely sees them.
-func (o *Oracle) changesBetween(w *workload, from, to int64) (first, last edit) {
+func (l *gatesLaw) changesBetween(w *workload, from, to int64) (first, last edit) {
 	for _, r := range w.refs {
-		h := o.contents.of(w.id.namespace, r)
+		h := l.contents.of(w.id.namespace, r)
 		edits := h.within(from, to)
 		if isReferent(r.plural) {
 			edits = lasting(h.at(from), edits)

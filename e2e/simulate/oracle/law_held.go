@@ -21,38 +21,48 @@ type heldReport struct {
 	at time.Time
 }
 
-// judgeHeldAtQuiet is the law "visible" for custom resources: a workload that does not follow one because it is held has an Event that
+// heldLaw is the law "visible" for custom resources.
+type heldLaw struct {
+	*ledger
+	passive
+}
+
+func (l *heldLaw) owes(now time.Time) bool {
+	return slices.ContainsFunc(l.all, func(w *workload) bool { return l.owesReport(w, now) })
+}
+
+// settled is the law "visible" for custom resources: a workload that does not follow one because it is held has an Event that
 // names it.
-func (o *Oracle) judgeHeldAtQuiet(w *workload, now time.Time) {
-	for _, r := range o.unreportedHolds(w) {
-		since, known := o.heldSince(w, r)
+func (l *heldLaw) settled(w *workload, now time.Time) {
+	for _, r := range l.unreportedHolds(w) {
+		since, known := l.heldSince(w, r)
 		if !known || now.Sub(since) < heldTime {
 			continue
 		}
-		o.violate(now, broken{"visible", w.id.String(), "held"}, "%s is held since %s, but no Event ReferentHeld about the workload names it",
-			referentText(r), o.when(since))
+		l.violate(now, broken{"visible", w.id.String(), "held"}, "%s is held since %s, but no Event ReferentHeld about the workload names it",
+			referentText(r), l.when(since))
 	}
 }
 
-// owesHeldReport reports whether an Event about a custom resource that is held is still to come.
-func (o *Oracle) owesHeldReport(w *workload, now time.Time) bool {
-	return slices.ContainsFunc(o.unreportedHolds(w), func(r ref) bool {
-		since, known := o.heldSince(w, r)
+// owesReport reports whether an Event about a custom resource that is held is still to come.
+func (l *heldLaw) owesReport(w *workload, now time.Time) bool {
+	return slices.ContainsFunc(l.unreportedHolds(w), func(r ref) bool {
+		since, known := l.heldSince(w, r)
 		return known && now.Sub(since) < heldTime
 	})
 }
 
 // unreportedHolds returns the custom resources that a workload lists, and that exist and are held, without an Event about it.
-func (o *Oracle) unreportedHolds(w *workload) (held []ref) {
+func (l *heldLaw) unreportedHolds(w *workload) (held []ref) {
 	if w.gone || !w.eligible {
 		return nil
 	}
 	for _, r := range w.refs {
 		key := id{r.plural, w.id.namespace, r.name}
-		if n := o.graph.nodes[key]; !isReferent(r.plural) || o.graph.objects[key] == nil || n == nil || n.held == "" {
+		if n := l.graph.nodes[key]; !isReferent(r.plural) || l.graph.objects[key] == nil || n == nil || n.held == "" {
 			continue
 		}
-		if o.count("holds judged"); !o.heldReported(w, r) {
+		if l.count("holds judged"); !l.heldReported(w, r) {
 			held = append(held, r)
 		}
 	}
@@ -61,14 +71,14 @@ func (o *Oracle) unreportedHolds(w *workload) (held []ref) {
 
 // heldReported reports whether an Event names a custom resource since it is held. Times of freedom that the program may not have seen do
 // not count.
-func (o *Oracle) heldReported(w *workload, r ref) bool {
-	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
-	for len(holds) > 1 && !o.surelySeen(w, holds[len(holds)-2].at, holds[len(holds)-1].at) {
+func (l *heldLaw) heldReported(w *workload, r ref) bool {
+	holds := l.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
+	for len(holds) > 1 && !l.surelySeen(w, holds[len(holds)-2].at, holds[len(holds)-1].at) {
 		holds = holds[:len(holds)-2]
 	}
 	since := lastHeld(holds)
-	return slices.ContainsFunc(o.events.held, func(e heldReport) bool {
-		about := e.namespace == w.id.namespace && e.name == w.id.name && o.pluralOf(map[string]any{"kind": e.kind}) == w.id.plural
+	return slices.ContainsFunc(l.events.held, func(e heldReport) bool {
+		about := e.namespace == w.id.namespace && e.name == w.id.name && pluralOf(map[string]any{"kind": e.kind}) == w.id.plural
 		return about && strings.Contains(e.note, referentText(r)) && !e.at.Before(since)
 	})
 }
@@ -82,23 +92,23 @@ func lastHeld(holds []hold) time.Time {
 }
 
 // surelySeen reports whether the program has surely seen what was so between two moments, and has looked at a workload.
-func (o *Oracle) surelySeen(w *workload, from, to time.Time) bool {
+func (l *heldLaw) surelySeen(w *workload, from, to time.Time) bool {
 	if to.Sub(from) < freeTime || w.changed.After(from) || w.eligibleSince.After(from) {
 		return false
 	}
-	return !slices.ContainsFunc(o.faults.spans, func(s *span) bool {
+	return !slices.ContainsFunc(l.faults.spans, func(s *span) bool {
 		return s.from.Before(to) && (s.open || s.to.Add(longRecovery).After(from))
 	})
 }
 
 // heldSince returns since when the program should report that a custom resource is held: nothing has disturbed it, and the workload has
 // listed it.
-func (o *Oracle) heldSince(w *workload, r ref) (since time.Time, known bool) {
-	holds := o.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
-	calm, known := o.calmSince(w)
-	allowed, written := o.eventsAllowedSince()
+func (l *heldLaw) heldSince(w *workload, r ref) (since time.Time, known bool) {
+	holds := l.graph.nodes[id{r.plural, w.id.namespace, r.name}].holds
+	calm, known := l.calmSince(w)
+	allowed, written := l.eventsAllowedSince()
 	since = later(later(later(calm, allowed), lastHeld(holds)), later(w.changed, w.eligibleSince))
-	return later(since, o.leaderSince), known && written
+	return later(since, l.leaderSince), known && written
 }
 
 // referentText is how Events name a custom resource.

@@ -14,10 +14,24 @@ const (
 	shortTime = 5 * time.Second
 )
 
-// judgeRate is the law "hot-loop": the program waits between its attempts to write a workload, also where each of its own
+// hotLoopLaw is the law "hot-loop".
+type hotLoopLaw struct {
+	*ledger
+	passive
+
+	looping bool
+}
+
+func (l *hotLoopLaw) request(call *world.Call) {
+	if w := l.workloads[idOf(call.Key)]; w != nil && l.isProgram(call) && call.Write() {
+		l.judge(w, call)
+	}
+}
+
+// judge is the law "hot-loop": the program waits between its attempts to write a workload, also where each of its own
 // writes wakes it up.
-func (o *Oracle) judgeRate(w *workload, call *world.Call) {
-	if o.timingOf(call.Client).refractory == 0 {
+func (l *hotLoopLaw) judge(w *workload, call *world.Call) {
+	if l.timingOf(call.Client).refractory == 0 {
 		return // each change of its configuration may restart it at once
 	}
 	recent := append(w.requests.recent, call.Arrived)
@@ -29,16 +43,16 @@ func (o *Oracle) judgeRate(w *workload, call *world.Call) {
 	if len(recent) < hastily || took >= shortTime || w.acts[0].After(recent[0]) {
 		return
 	}
-	if every := o.restless(w, recent[0], call.Arrived); every > 0 && every < hammering {
+	if every := l.restless(w, recent[0], call.Arrived); every > 0 && every < hammering {
 		return // each change may be a reload, if the gates are open
 	}
-	o.looping = true
-	if o.faults.clockRan(call.Arrived) {
-		o.count("hot loops excused: a clock was wrong")
+	l.looping = true
+	if l.faults.clockRan(call.Arrived) {
+		l.count("hot loops excused: a clock was wrong")
 		return
 	}
-	o.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "the program sent %d writes of it in the %s before %s",
-		hastily, took, o.when(call.Arrived))
+	l.violate(call.Arrived, broken{"hot-loop", w.id.String(), call.Verb}, "the program sent %d writes of it in the %s before %s",
+		hastily, took, l.when(call.Arrived))
 }
 
 // clockRan reports whether a clock was wrong not so long ago that what a process has noted by it lies in the past for sure. An event of
@@ -46,6 +60,3 @@ func (o *Oracle) judgeRate(w *workload, call *world.Call) {
 func (t *timeline) clockRan(now time.Time) bool {
 	return slices.ContainsFunc(t.spans, func(s *span) bool { return s.kind == "clock" && (s.open || now.Sub(s.to) < clockRecovery) })
 }
-
-// Looping reports whether the program was found in a hot loop: there is no sense in going on.
-func (o *Oracle) Looping() bool { return o.looping }

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -37,8 +38,8 @@ func (l *idleLog) repeats(call *world.Call) bool {
 		return false // decoding it would cost more
 	}
 	event := eventOf(call)
-	about, kind, reason := subjectOf(event), text(event, "type"), text(event, "reason")
-	subject := text(about, "kind") + "/" + text(about, "namespace") + "/" + text(about, "name")
+	about, kind, reason := subjectOf(event), world.Text(event, "type"), world.Text(event, "reason")
+	subject := world.Text(about, "kind") + "/" + world.Text(about, "namespace") + "/" + world.Text(about, "name")
 	if kind != "Warning" {
 		return false
 	}
@@ -50,29 +51,58 @@ func (l *idleLog) repeats(call *world.Call) bool {
 	return known && call.Arrived.Sub(before) >= repeat
 }
 
-// Idle judges a time in which users did nothing and nothing was pending: the law "idle".
-func (o *Oracle) Idle(from, to time.Time) {
-	o.advance(to)
-	if o.waitingRuns() || o.heldJobs() {
-		o.count("idle times excused: the program looks after a Job")
+// idleLaw is the law "idle".
+type idleLaw struct {
+	*ledger
+	passive
+
+	idle idleLog
+}
+
+func (l *idleLaw) request(call *world.Call) {
+	if l.isProgram(call) && !l.isKeySecret(call.Key) {
+		l.idle.note(call)
+	}
+}
+
+// waitingRuns reports whether a reload of any CronJob waits: the program then looks for its Jobs from time to time.
+func (l *idleLaw) waitingRuns() bool {
+	return slices.ContainsFunc(l.all, func(w *workload) bool { return !w.gone && w.eligible && l.waitsForRuns(w) })
+}
+
+// judge judges a time in which users did nothing and nothing was pending: the law "idle".
+func (l *idleLaw) judge(from, to time.Time) {
+	if l.waitingRuns() || l.heldJobs() {
+		l.count("idle times excused: the program looks after a Job")
 		return
 	}
-	o.count("idle times judged")
-	for _, call := range o.idle.calls {
+	l.count("idle times judged")
+	for _, call := range l.idle.calls {
 		if call.Arrived.Before(from) || call.Arrived.After(to) {
 			continue
 		}
 		subject := idOf(call.Key).String()
 		switch call.Verb {
 		case "get":
-			o.violate(call.Arrived, broken{"idle", subject, "read" + o.busyUnder()}, "%s read it at %s, although nothing had changed since %s",
-				call.Client, o.when(call.Arrived), o.when(from))
+			l.violate(call.Arrived, broken{"idle", subject, "read" + l.busyUnder()}, "%s read it at %s, although nothing had changed since %s",
+				call.Client, l.when(call.Arrived), l.when(from))
 		case "list":
-			o.violate(call.Arrived, broken{"idle", subject, "list"}, "%s listed %s at %s, although nothing had changed since %s",
-				call.Client, call.Path, o.when(call.Arrived), o.when(from))
+			l.violate(call.Arrived, broken{"idle", subject, "list"}, "%s listed %s at %s, although nothing had changed since %s",
+				call.Client, call.Path, l.when(call.Arrived), l.when(from))
 		default:
-			o.violate(call.Arrived, broken{"idle", subject, call.Verb + o.busyUnder()}, "%s sent a %s at %s, although nothing had changed since %s: %.300s",
-				call.Client, call.Verb, o.when(call.Arrived), o.when(from), call.Body)
+			l.violate(call.Arrived, broken{"idle", subject, call.Verb + l.busyUnder()},
+				"%s sent a %s at %s, although nothing had changed since %s: %.300s",
+				call.Client, call.Verb, l.when(call.Arrived), l.when(from), call.Body)
 		}
 	}
+}
+
+// busyUnder returns the circumstances in which the program works although nothing changes.
+func (l *idleLaw) busyUnder() string {
+	for _, w := range l.all {
+		if slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost }) {
+			return keyLost
+		}
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -10,29 +9,106 @@ import (
 
 // The law "jobs": no Job is lost, each is created again once for a change, and a CronJob is run once for it.
 
+// jobsLaw is the law "jobs" for Jobs that are created again.
+type jobsLaw struct {
+	*ledger
+	passive
+
+	runs *runsLaw
+	// lost has the Jobs that were deleted, manifests the versions at which a manifest was stored; both by the UID of the Job.
+	lost      map[string]*lostJob
+	manifests map[string]moment
+	// recreated counts the Jobs that were created again.
+	recreated int
+	// leaving is the Job that the present change removes.
+	leaving *job
+}
+
+func newJobsLaw(l *ledger, runs *runsLaw) *jobsLaw {
+	return &jobsLaw{ledger: l, runs: runs, lost: map[string]*lostJob{}, manifests: map[string]moment{}}
+}
+
+// storing judges a deletion, which may only begin.
+func (l *jobsLaw) storing(c world.Commit) {
+	l.leaving = nil
+	if c.Key.Resource.Plural != jobsResource {
+		return
+	}
+	j := l.jobs[idOf(c.Key)]
+	if j == nil {
+		return
+	}
+	deletes := c.New != nil && j.workload.uid == uidOf(c.New) && beginsDeletion(c)
+	if c.New == nil {
+		l.leaving, deletes = j, !j.deleted
+	}
+	if deletes && l.isProgram(c.Call) {
+		l.judgeDeletedJob(j, c)
+	}
+}
+
+// stored judges a Job that was created or is gone, and the manifests of Jobs.
+func (l *jobsLaw) stored(c world.Commit) {
+	j := l.jobs[idOf(c.Key)]
+	switch {
+	case isConfig(c.Key.Resource.Plural):
+		l.commitManifest(c)
+	case l.leaving != nil:
+		l.removed(l.leaving, c)
+	case c.Key.Resource.Plural == jobsResource && j != nil && j.created.version == c.Version:
+		l.created(j, c)
+	}
+}
+
+// created judges a new Job of the program. One of a user is kept, also if it is deleted later.
+func (l *jobsLaw) created(j *job, c world.Commit) {
+	if l.isProgram(c.Call) {
+		l.judgeCreatedJob(j, c)
+		return
+	}
+	for _, lost := range l.lost {
+		if lost.job.workload.id == j.workload.id {
+			lost.owed = false
+		}
+	}
+}
+
+// removed judges whether a Job that is gone is lost.
+func (l *jobsLaw) removed(j *job, c world.Commit) {
+	w := j.workload
+	_, stored := l.manifests[w.uid]
+	if j.deleted && controllerKind(w) == "" || stored {
+		l.lost[w.uid] = &lostJob{job: j, at: c.At, owed: j.deleted}
+	}
+	if j.deleted {
+		l.judgeLostJob(l.lost[w.uid], c.At)
+	}
+}
+
 // judgeDeletedJob judges a deletion by the program. A Job that finishes between a change and the reload is created again.
-func (o *Oracle) judgeDeletedJob(j *job, c world.Commit) {
-	o.count("deletions of Jobs judged")
-	if how := o.wronglyDeleted(j, c); how != "" {
-		o.violate(c.At, broken{"jobs", j.workload.id.String(), "deleted/" + how}, "the program deleted the Job of %s at %s (%s)", o.when(j.created.at), o.when(c.At), how)
+func (l *jobsLaw) judgeDeletedJob(j *job, c world.Commit) {
+	l.count("deletions of Jobs judged")
+	if how := l.wronglyDeleted(j, c); how != "" {
+		l.violate(c.At, broken{"jobs", j.workload.id.String(), "deleted/" + how},
+			"the program deleted the Job of %s at %s (%s)", l.when(j.created.at), l.when(c.At), how)
 	}
 }
 
 // wronglyDeleted returns why a Job must not be deleted; empty if it may.
-func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
+func (l *jobsLaw) wronglyDeleted(j *job, c world.Commit) string {
 	w := j.workload
 	switch {
-	case o.controllerOf(w) != "":
-		return o.replacedRun(j, c)
-	case o.ignoresJobs(c.At):
+	case controllerKind(w) != "":
+		return l.runs.replacedRun(j, c)
+	case l.ignoresJobs(c.At):
 		return "ignored"
-	case finishedJob(w.object) && !o.options.RerunFinished && o.editsOf(j, j.since, o.mayHaveFinished(j)) == 0:
+	case finishedJob(w.object) && !l.options.RerunFinished && l.editsOf(j, j.since, l.mayHaveFinished(j)) == 0:
 		return "finished"
 	case suspended(w.object) && !finishedJob(w.object):
 		return "suspended"
-	case len(o.tracks(j)) == 0 && c.At.Sub(j.acted) > notice:
+	case len(l.tracks(j)) == 0 && c.At.Sub(j.acted) > notice:
 		return "not-asked"
-	case o.jobs.keyChanged <= j.created.version && o.editsOf(j, j.since, c.Version) == 0:
+	case l.keyVersion <= j.created.version && l.editsOf(j, j.since, c.Version) == 0:
 		return "no-cause"
 	}
 	return ""
@@ -40,37 +116,37 @@ func (o *Oracle) wronglyDeleted(j *job, c world.Commit) string {
 
 // mayHaveFinished returns the last version at which a Job may have finished as far as the program can know: each watch delivers in
 // order, but what watches of two resources have held back comes in any order; so does all that a replica finds that was frozen.
-func (o *Oracle) mayHaveFinished(j *job) int64 {
-	at := o.finishedAt(j)
-	for _, s := range o.faults.spans {
+func (l *jobsLaw) mayHaveFinished(j *job) int64 {
+	at := l.finishedAt(j)
+	for _, s := range l.faults.spans {
 		if (s.kind == "watch-held" || s.kind == "frozen") && !s.from.After(at.Add(notice)) && (s.open || !s.to.Before(at)) {
-			return o.version
+			return l.version
 		}
 	}
 	return j.finished
 }
 
 // ignoresJobs reports whether the flags of all replicas take Jobs away.
-func (o *Oracle) ignoresJobs(now time.Time) bool {
-	return !o.scope.serves(jobsResource) && o.scope.flags.Clear && now.Sub(o.scope.changed) > notice
+func (l *jobsLaw) ignoresJobs(now time.Time) bool {
+	return !l.scope.serves(jobsResource) && l.scope.flags.Clear && now.Sub(l.scope.changed) > notice
 }
 
 // editsOf counts the changes of content, within a range of versions, of all that a Job mentions.
-func (o *Oracle) editsOf(j *job, from, to int64) int {
-	refs := o.tracks(j)
+func (l *jobsLaw) editsOf(j *job, from, to int64) int {
+	refs := l.tracks(j)
 	for r := range j.workload.needs {
 		refs[r] = triggers{}
 	}
 	n := 0
 	for r := range refs {
-		n += len(o.contents.of(j.workload.id.namespace, r).within(from, to))
+		n += len(l.contents.of(j.workload.id.namespace, r).within(from, to))
 	}
 	return n
 }
 
 // tracks returns what restarts a Job: what it asks for in the second dialect.
-func (o *Oracle) tracks(j *job) map[ref]triggers {
-	tracked, _ := o.other(j.workload, j.workload.object)
+func (l *jobsLaw) tracks(j *job) map[ref]triggers {
+	tracked, _ := l.other(j.workload, j.workload.object)
 	if tracked == nil {
 		return map[ref]triggers{}
 	}
@@ -78,209 +154,119 @@ func (o *Oracle) tracks(j *job) map[ref]triggers {
 }
 
 // judgeCreatedJob judges a Job that the program has created: one that is created again, or a run of a CronJob.
-func (o *Oracle) judgeCreatedJob(j *job, c world.Commit) {
-	annotations := annotationsOf(c.New)
-	uid := text(annotations, o.options.Prefix+replacesMark)
-	if uid == "" || text(annotations, runMark) == "manual" {
-		o.judgeRun(j, c)
+func (l *jobsLaw) judgeCreatedJob(j *job, c world.Commit) {
+	annotations := world.Annotations(c.New)
+	uid := world.Text(annotations, l.options.Prefix+replacesAnnotation)
+	if uid == "" || world.Text(annotations, runAnnotation) == "manual" {
+		l.runs.judge(j, c)
 		return
 	}
-	o.jobs.recreated++
-	o.count("Jobs created again")
+	l.recreated++
+	l.count("Jobs created again")
 	subject := j.workload.id.String()
-	lost := o.jobs.lost[uid]
+	lost := l.lost[uid]
 	if lost == nil || lost.restored {
 		how := "created/doubled"
 		if lost == nil {
 			how = "created/revived"
 		}
-		o.violate(c.At, broken{"jobs", subject, how}, "the program created it at %s in place of the Job %s, which is not to be created", o.when(c.At), uid)
+		l.violate(c.At, broken{"jobs", subject, how},
+			"the program created it at %s in place of the Job %s, which is not to be created", l.when(c.At), uid)
 		return
 	}
 	lost.restored = true
 	old := lost.job
 	j.chain, j.first = old.chain+1, old.first
-	if o.webhookStamped(c) {
+	if l.webhookStamped(c) {
 		j.since = c.Call.ArrivedVersion
 	} else {
-		j.since = min(j.since, o.versionAt(o.jobs.manifests[uid].at.Add(-readLongBefore)))
+		j.since = min(j.since, l.versionAt(l.manifests[uid].at.Add(-readLongBefore)))
 	}
-	if edits := o.editsOf(j, j.first, c.Version); j.chain > max(edits, 1) && o.jobs.keyChanged <= j.first {
-		o.violate(c.At, broken{"jobs", subject, "created/twice"}, "the program created it %d times, the last time at %s, for %d changes", j.chain, o.when(c.At), edits)
+	if edits := l.editsOf(j, j.first, c.Version); j.chain > max(edits, 1) && l.keyVersion <= j.first {
+		l.violate(c.At, broken{"jobs", subject, "created/twice"},
+			"the program created it %d times, the last time at %s, for %d changes", j.chain, l.when(c.At), edits)
 	}
-	if !o.sameJob(old.workload.object, c.New) {
-		o.violate(c.At, broken{"jobs", subject, "created/other"}, "the Job that was created again at %s is not the one that was deleted", o.when(c.At))
+	if !l.sameJob(old.workload.object, c.New) {
+		l.violate(c.At, broken{"jobs", subject, "created/other"},
+			"the Job that was created again at %s is not the one that was deleted", l.when(c.At))
 	}
 }
 
-// webhookStamped reports whether the webhook gave a new Job other marks than the request has.
-func (o *Oracle) webhookStamped(c world.Commit) bool {
+// webhookStamped reports whether the webhook gave a new Job other managed annotations than the request has.
+func (l *jobsLaw) webhookStamped(c world.Commit) bool {
 	path := []string{"spec", "template"}
-	return c.Sent != nil && marksIn(section(c.Sent, path...), o.options.Prefix) != marksIn(section(c.New, path...), o.options.Prefix)
+	return c.Sent != nil &&
+		managedAnnotationsIn(world.Section(c.Sent, path...), l.options.Prefix) !=
+			managedAnnotationsIn(world.Section(c.New, path...), l.options.Prefix)
 }
 
 // sameJob compares two Jobs without what the program, other webhooks and the API server write.
-func (o *Oracle) sameJob(old, now world.Object) bool {
-	old, now = o.options.Foreign(old), o.options.Foreign(now)
+func (l *jobsLaw) sameJob(old, now world.Object) bool {
+	old, now = l.options.Foreign(old), l.options.Foreign(now)
 	generated := func(name string) bool {
 		return strings.HasSuffix(name, "controller-uid") || strings.HasSuffix(name, "job-name") || isControllerLabel(name)
 	}
 	ours := func(name string) bool {
-		return isMark(name, o.options.Prefix) || strings.HasPrefix(name, "batch.kubernetes.io/")
+		return isManagedAnnotation(name, l.options.Prefix) || strings.HasPrefix(name, "batch.kubernetes.io/")
 	}
+	made := func(name string) bool { return name == "template" || name == "selector" }
 	path := []string{"spec", "template"}
-	a, b := section(old, path...), section(now, path...)
-	return sameWithout(annotationsOf(old), annotationsOf(now), ours) && sameWithout(labelsOf(old), labelsOf(now), generated) &&
-		sameWithout(annotationsOf(a), annotationsOf(b), ours) && sameWithout(labelsOf(a), labelsOf(b), generated) && equal(a["spec"], b["spec"]) &&
-		sameWithout(section(old, "spec"), section(now, "spec"), func(name string) bool { return name == "template" || name == "selector" })
+	a, b := world.Section(old, path...), world.Section(now, path...)
+	return sameWithout(world.Annotations(old), world.Annotations(now), ours) && sameWithout(world.Labels(old), world.Labels(now), generated) &&
+		sameWithout(world.Annotations(a), world.Annotations(b), ours) && sameWithout(world.Labels(a), world.Labels(b), generated) &&
+		equal(a["spec"], b["spec"]) &&
+		sameWithout(world.Section(old, "spec"), world.Section(now, "spec"), made)
 }
 
 // judgeLostJob looks for a Job that neither exists nor has a manifest.
-func (o *Oracle) judgeLostJob(lost *lostJob, now time.Time) {
-	if lost == nil || lost.restored || !lost.owed || o.jobGone(lost) {
+func (l *jobsLaw) judgeLostJob(lost *lostJob, now time.Time) {
+	if lost == nil || lost.restored || !lost.owed || l.jobGone(lost) {
 		return
 	}
 	w := lost.job.workload
-	if _, stored := o.jobs.manifests[w.uid]; !stored {
-		o.violate(now, broken{"jobs", w.id.String(), "lost"}, "the program deleted it at %s, and at %s neither it nor its manifest exists", o.when(lost.at), o.when(now))
+	if _, stored := l.manifests[w.uid]; !stored {
+		l.violate(now, broken{"jobs", w.id.String(), "lost"},
+			"the program deleted it at %s, and at %s neither it nor its manifest exists", l.when(lost.at), l.when(now))
 	}
 }
 
 // jobGone reports whether a deleted Job need not be created again: there is another one, or its namespace is deleted.
-func (o *Oracle) jobGone(lost *lostJob) bool {
+func (l *jobsLaw) jobGone(lost *lostJob) bool {
 	w := lost.job.workload
-	namespace := o.namespaces[w.id.namespace]
-	return o.jobs.present[w.id] != nil || namespace == nil || namespace.ending
-}
-
-// judgeRun judges a Job that the program has made for a CronJob.
-func (o *Oracle) judgeRun(j *job, c world.Commit) {
-	kind, owner := controllerOf(c.New)
-	w := o.byUID[owner]
-	if kind != "CronJob" || w == nil {
-		o.violate(c.At, broken{"jobs", j.workload.id.String(), "created/unknown"}, "the program created it at %s, neither in place of another one nor for a CronJob", o.when(c.At))
-		return
-	}
-	o.count("runs of CronJobs")
-	o.jobs.runs[owner] = append(o.jobs.runs[owner], run{moment{c.At, c.Version}, o.versionAt(o.readForRun(w, c.Call))})
-	s := w.last()
-	if s == nil || c.At.Sub(w.acts[2]) < notice {
-		return
-	}
-	o.judgeConcurrency(w, j, c)
-	if w.lostKeySince(s) {
-		return
-	}
-	edits, runs, from := 0, o.runsSince(w, s.arrived), o.ranBefore(w, s)
-	for _, run := range o.jobs.runs[owner] {
-		if run.version > s.arrived {
-			from = min(from, run.content) // a release may have stamped its change meanwhile
-		}
-	}
-	for r := range o.atOnce(w) {
-		edits += len(o.contents.of(w.id.namespace, r).within(from, c.Version))
-	}
-	switch {
-	case suspended(w.object):
-		o.violate(c.At, broken{"jobs", w.id.String(), "run/suspended"}, "it is suspended, but the program ran it at %s", o.when(c.At))
-	case runs > edits && !w.uncertain(s):
-		o.violate(c.At, broken{"jobs", w.id.String(), "run/twice"}, "the program ran it %d times since %s, the last time at %s, for %d changes",
-			runs, o.when(s.at), o.when(c.At), edits)
-	}
-}
-
-// readForRun returns when the program has read, at the earliest, the content that it makes a Job of a CronJob for: that is just before,
-// unless the process was frozen, or its requests were slow, between the two.
-func (o *Oracle) readForRun(w *workload, create *world.Call) time.Time {
-	at := create.Arrived.Add(-justNow)
-	if o.slow.during(w.id.namespace, at, create.Arrived) {
-		at = create.Arrived.Add(-readLongBefore)
-	}
-	for _, s := range slices.Backward(o.faults.spans) {
-		before := s.from.Add(-justNow)
-		if s.kind == "frozen" && isProcessOf(create.Client, s.scope) && (s.open || s.to.After(at)) && before.Before(at) {
-			at = before
-		}
-	}
-	return at
-}
-
-// atOnce returns what runs a CronJob.
-func (o *Oracle) atOnce(w *workload) map[ref]triggers {
-	tracked, _ := o.other(w, w.object)
-	return tracked
-}
-
-// ranBefore returns the version with whose content a CronJob was run for a stamp: under constant change that is with an older content than the
-// one that is stamped. Where it was not run, the stamp counts.
-func (o *Oracle) ranBefore(w *workload, s *stamp) int64 {
-	for _, run := range slices.Backward(o.jobs.runs[w.uid]) {
-		before := w.stampAt(s.version - 1)
-		if run.version <= s.arrived && before != nil && run.version > before.version {
-			return run.content
-		}
-	}
-	return s.arrived
-}
-
-// runsSince counts the runs after a version.
-func (o *Oracle) runsSince(w *workload, version int64) int {
-	n := 0
-	for _, run := range o.jobs.runs[w.uid] {
-		if run.version > version {
-			n++
-		}
-	}
-	return n
-}
-
-// judgeRunMissing looks whether a CronJob was run before its reload was stored.
-func (o *Oracle) judgeRunMissing(w *workload, before, s *stamp) {
-	if w.id.plural != "cronjobs" || !s.program || s.marks == before.marks || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
-		!o.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
-		return
-	}
-	for r := range o.atOnce(w) {
-		if _, modified, _ := o.changed(w, before, s, r); !modified {
-			continue
-		}
-		o.count("runs judged")
-		if o.runsSince(w, before.version) == 0 {
-			o.violate(s.at, broken{"jobs", w.id.String(), "run/missing"}, "the program stamped it at %s for a change of %s, but has not run it", o.when(s.at), r)
-		}
-		return
-	}
+	namespace := l.namespaces[w.id.namespace]
+	return l.jobs[w.id] != nil || namespace == nil || namespace.ending
 }
 
 // jobSlack is how much longer than a rollout it may take until a Job is created again: that is several writes and a retry.
 const jobSlack = 30 * time.Second
 
-// judgeJobs judges what time alone brings.
-func (o *Oracle) judgeJobs(now time.Time) {
-	gates := o.slowest()
-	bound := max(gates.settle, gates.settleMax) + gates.refractory + o.options.Slack + jobSlack
-	for _, j := range o.sortedJobs() {
-		since, r := o.dueJob(j)
-		calm, known := o.calmSince(j.workload)
+// tick judges what time alone brings.
+func (l *jobsLaw) tick(now time.Time) {
+	gates := l.slowest()
+	bound := max(gates.settle, gates.settleMax) + gates.refractory + l.options.Slack + jobSlack
+	for _, j := range l.sortedJobs() {
+		since, r := l.dueJob(j)
+		calm, known := l.calmSince(j.workload)
 		if j.reported || since.IsZero() || !known || now.Sub(later(later(since, j.acted), calm)) <= bound {
 			continue
 		}
 		j.reported = true
-		o.violate(now, broken{"prompt", j.workload.id.String(), "job"}, "%s changed at %s, but the Job of %s is still there", r, o.when(since), o.when(j.created.at))
+		l.violate(now, broken{"prompt", j.workload.id.String(), "job"},
+			"%s changed at %s, but the Job of %s is still there", r, l.when(since), l.when(j.created.at))
 	}
 }
 
 // dueJob returns since when a Job has to be created again, and because of what; the zero time if that is not so for sure.
-func (o *Oracle) dueJob(j *job) (time.Time, ref) {
+func (l *jobsLaw) dueJob(j *job) (time.Time, ref) {
 	w := j.workload
-	stamped := text(annotationsOf(section(w.object, "spec", "template")), o.options.Prefix+requestMark) != ""
-	if o.leavesJob(w) || !stamped || j.adopted || o.jobs.keyChanged > j.created.version {
+	stamped := world.Text(world.Annotations(world.Section(w.object, "spec", "template")), l.options.Prefix+requestAnnotation) != ""
+	if l.leavesJob(w) || !stamped || j.adopted || l.keyVersion > j.created.version {
 		return time.Time{}, ref{}
 	}
-	for r := range o.tracks(j) {
-		h := o.contents.of(w.id.namespace, r)
+	for r := range l.tracks(j) {
+		h := l.contents.of(w.id.namespace, r)
 		read := believed{}
-		read.addPeriod(h, &period{from: j.since, to: j.created.version}, o.version)
+		read.addPeriod(h, &period{from: j.since, to: j.created.version}, l.version)
 		if was, alone := read.only(); alone && was != absent && h.now() != absent && h.now() != was {
 			return h.edits[len(h.edits)-1].at, r
 		}
@@ -289,53 +275,80 @@ func (o *Oracle) dueJob(j *job) (time.Time, ref) {
 }
 
 // leavesJob reports whether the program leaves a Job alone, or may.
-func (o *Oracle) leavesJob(w *workload) bool {
-	labels := labelsOf(w.object)
-	excluded := text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	done := suspended(w.object) || finishedJob(w.object) && !o.options.RerunFinished
-	return excluded || done || deleting(w.object) || o.controllerOf(w) != "" || o.scope.unclear(jobsResource) || !o.scopeOf(w.object, w)
+func (l *jobsLaw) leavesJob(w *workload) bool {
+	labels := world.Labels(w.object)
+	excluded := world.Text(labels, l.options.Prefix+ignoredLabel) == "true" || world.Text(labels, l.options.Prefix+disabledLabel) == "true"
+	done := suspended(w.object) || finishedJob(w.object) && !l.options.RerunFinished
+	return excluded || done || deleting(w.object) || controllerKind(w) != "" || l.scope.unclear(jobsResource) || !l.scopeOf(w.object, w)
 }
 
-// judgeJobsAtQuiet looks for Jobs that were not created again, and for manifests that are left.
-func (o *Oracle) judgeJobsAtQuiet(now time.Time) {
-	for uid, lost := range o.jobs.lost {
-		calm, known := o.calmSince(lost.job.workload)
+// quiet looks for Jobs that were not created again, and for manifests that are left.
+func (l *jobsLaw) quiet(now time.Time) {
+	for uid, lost := range l.lost {
+		calm, known := l.calmSince(lost.job.workload)
 		if !known || now.Sub(later(calm, lost.at)) < recovery {
 			continue
 		}
-		o.judgeLostJob(lost, now)
-		_, stored := o.jobs.manifests[uid]
-		if stored && !lost.restored && !o.jobGone(lost) {
-			o.violate(now, broken{"jobs", lost.job.workload.id.String(), "not-created"}, "the program deleted it at %s and has not created it again", o.when(lost.at))
+		l.judgeLostJob(lost, now)
+		_, stored := l.manifests[uid]
+		if stored && !lost.restored && !l.jobGone(lost) {
+			l.violate(now, broken{"jobs", lost.job.workload.id.String(), "not-created"},
+				"the program deleted it at %s and has not created it again", l.when(lost.at))
 		}
 	}
-	o.judgeManifestsAtQuiet(now)
+	l.judgeManifestsAtQuiet(now)
 }
 
 // judgeManifestsAtQuiet looks for manifests of Jobs that exist again.
-func (o *Oracle) judgeManifestsAtQuiet(now time.Time) {
-	for uid, since := range o.jobs.manifests {
-		lost := o.jobs.lost[uid]
+func (l *jobsLaw) judgeManifestsAtQuiet(now time.Time) {
+	for uid, since := range l.manifests {
+		lost := l.lost[uid]
 		if lost == nil || !lost.restored || now.Sub(since.at) < 2*recovery {
 			continue
 		}
-		if calm, known := o.calmSince(lost.job.workload); known && now.Sub(calm) >= 2*recovery {
-			o.violate(now, broken{"jobs", lost.job.workload.id.String(), "manifest-left"}, "it exists again, but the Secret with its manifest of %s is left", o.when(since.at))
+		if calm, known := l.calmSince(lost.job.workload); known && now.Sub(calm) >= 2*recovery {
+			l.violate(now, broken{"jobs", lost.job.workload.id.String(), "manifest-left"},
+				"it exists again, but the Secret with its manifest of %s is left", l.when(since.at))
 		}
 	}
 }
 
-// owesJobs reports whether a Job is to be created.
-func (o *Oracle) owesJobs() bool {
-	for _, lost := range o.jobs.lost {
-		if lost.owed && !lost.restored && !o.jobGone(lost) {
+// owes reports whether a Job is to be created.
+func (l *jobsLaw) owes(time.Time) bool {
+	for _, lost := range l.lost {
+		if lost.owed && !lost.restored && !l.jobGone(lost) {
 			return true
 		}
 	}
-	for _, j := range o.jobs.present {
-		if since, _ := o.dueJob(j); !since.IsZero() {
+	for _, j := range l.jobs {
+		if since, _ := l.dueJob(j); !since.IsZero() {
 			return true
 		}
 	}
 	return false
+}
+
+// lostJob is a Job that is to be created again.
+type lostJob struct {
+	job *job
+	at  time.Time
+	// owed means that the program has deleted it; else a user has, while its manifest was stored.
+	owed, restored bool
+}
+
+// commitManifest records a Secret with the manifest of a Job.
+func (l *jobsLaw) commitManifest(c world.Commit) {
+	uid, is := l.manifestOf(c.Key)
+	switch {
+	case !is:
+	case c.New != nil:
+		if _, there := l.manifests[uid]; !there {
+			l.manifests[uid] = moment{c.At, c.Version}
+		}
+	default:
+		delete(l.manifests, uid)
+		if lost := l.lost[uid]; lost != nil {
+			l.judgeLostJob(lost, c.At)
+		}
+	}
 }

@@ -9,121 +9,66 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// judgeKept is the law "kept": no pod is replaced that has the template users see and the contents listed.
-func (o *Oracle) judgeKept(p *pod, c world.Commit) {
+// keptLaw is the law "kept" for pods.
+type keptLaw struct {
+	*ledger
+	passive
+}
+
+func (l *keptLaw) storing(c world.Commit) {
+	if p := l.pods[idOf(c.Key)]; p != nil && (c.New == nil || deleting(c.New)) {
+		l.judge(p, c)
+	}
+}
+
+// judge is the law "kept": no pod is replaced that has the template users see and the contents listed.
+func (l *keptLaw) judge(p *pod, c world.Commit) {
 	w := p.workload
 	if c.Call != nil || w.gone || deleting(w.object) || !p.running || w.id.plural == "cronjobs" {
 		return
 	}
-	if namespace := o.namespaces[w.id.namespace]; namespace != nil && namespace.ending {
+	if namespace := l.namespaces[w.id.namespace]; namespace != nil && namespace.ending {
 		return
 	}
-	o.count("pods replaced")
-	if excuse := o.excuseFor(p, c); excuse != "" {
-		o.count("pods replaced with cause: " + excuse)
+	l.count("pods replaced")
+	if excuse := l.excuseFor(p, c); excuse != "" {
+		l.count("pods replaced with cause: " + excuse)
 		return
 	}
-	s := w.stampAt(o.decided(c))
-	o.count("pods replaced without cause")
-	o.violate(c.At, broken{"kept", w.id.String(), o.by(s) + o.replacedUnder(p, s)},
+	s := w.stampAt(l.decided(c))
+	l.count("pods replaced without cause")
+	l.violate(c.At, broken{"kept", w.id.String(), l.by(s) + l.replacedUnder(p, s)},
 		"pod %s was replaced at %s because of the template of %s (version %d), but it had the same template and the same contents since %s",
-		p.id.name, o.when(c.At), o.when(s.at), s.version, o.when(p.startedAt))
-}
-
-// judgeHeld is the law "kept" for objects that pods require: where one was deleted, the program does not restart pods that
-// could not start then.
-func (o *Oracle) judgeHeld(w *workload, before, s *stamp) {
-	if s.marks == before.marks || o.options.ReloadMissingRequired || w.unclearSince(before) || !w.knowinglyMade(before, s) {
-		return
-	}
-	how := "missing-required"
-	if !s.program {
-		how += "/" + o.by(s)
-	}
-	for _, r := range w.refs {
-		if w.needs[r] != required || w.tracked[r] > before.version || o.beliefs(w, before, r)[absent] {
-			continue
-		}
-		o.count("required objects judged")
-		if o.missingFor(w, s, r) {
-			o.violate(s.at, broken{"kept", w.id.String(), how + o.missingUnder(w, s, r)},
-				"the program restarted it at %s although %s is missing, which its pods require: they cannot start", o.when(s.at), r)
-		}
-	}
+		p.id.name, l.when(c.At), l.when(s.at), s.version, l.when(p.startedAt))
 }
 
 // unclearSince reports whether it is not clear what the program could know since a stamp.
 func (w *workload) unclearSince(s *stamp) bool {
-	return w.uncertain(s) || s.foreign || w.fumbled > s.version
-}
-
-// knowinglyMade reports whether the program made a stamp and could know what had changed: where there was no room for what it records
-// of the pods' configuration, the hash does not say that.
-func (w *workload) knowinglyMade(before, s *stamp) bool {
-	return w.story.unrecorded < before.version && (s.program || w.onlyMarked(before, s))
-}
-
-// missingFor reports whether an object was absent all the time in which the program may have read it for a stamp.
-func (o *Oracle) missingFor(w *workload, s *stamp, r ref) bool {
-	window := &period{from: s.arrived, to: s.version}
-	if s.direct {
-		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
-	}
-	set := believed{}
-	set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
-	content, alone := set.only()
-	return alone && content == absent
-}
-
-// onlyMarked reports whether a user's request that the webhook saw left the template and the lists as they were, so that the
-// program alone has changed it.
-func (w *workload) onlyMarked(before, s *stamp) bool {
-	return s.seen && s.eligible && before.eligible && !s.handmade && s.visible == before.visible && before.marks != "" &&
-		w.relisted <= before.version
-}
-
-// by says who made a stamp, and by which kind of request.
-func (o *Oracle) by(s *stamp) string {
-	switch {
-	case s.program:
-		return "program"
-	case s.call == nil:
-		return "controller"
-	}
-	if value, known := requested(s.call, o.options.Prefix+requestMark); known && value != nil && !isDirect(s.call) {
-		return "verified-reload"
-	}
-	how := s.call.Verb
-	for _, kind := range []string{"apply", "strategic", "merge", "json-patch"} {
-		if s.call.Verb == "patch" && strings.Contains(s.call.ContentType, kind) {
-			return how + "-" + kind
-		}
-	}
-	return how
+	return w.uncertain(s) || s.foreign || w.lastHandEdit > s.version
 }
 
 // excuseFor returns why a pod was or may have been replaced rightly; empty if there is no reason. The controller decides by the
 // template of that moment: for the pods of a ReplicaSet when it shrinks the set, else when it deletes the pod.
-func (o *Oracle) excuseFor(p *pod, c world.Commit) string {
+func (l *keptLaw) excuseFor(p *pod, c world.Commit) string {
 	if p.stamp == nil {
 		return "template not known"
 	}
-	s := p.workload.stampAt(o.decided(c))
+	s := p.workload.stampAt(l.decided(c))
 	switch {
 	case s == nil:
 		return "template not known"
 	case s.visible != p.stamp.visible:
 		return "template changed"
-	case s.marks == p.stamp.marks:
+	case s.managed == p.stamp.managed:
 		return "not by the template"
 	}
-	return o.causeOf(p, s)
+	return l.causeOf(p, s)
 }
 
 // decided returns the version at which it was decided that a pod is deleted.
-func (o *Oracle) decided(c world.Commit) int64 {
-	if _, owner := controllerOf(c.Old); o.shrunk[owner] > 0 {
-		return o.shrunk[owner]
+func (l *keptLaw) decided(c world.Commit) int64 {
+	if _, owner := controllerOf(c.Old); l.shrunk[owner] > 0 {
+		return l.shrunk[owner]
 	}
 	return c.Version
 }
@@ -139,35 +84,35 @@ func (w *workload) stampAt(version int64) *stamp {
 }
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
-func (o *Oracle) causeOf(p *pod, s *stamp) string {
+func (l *keptLaw) causeOf(p *pod, s *stamp) string {
 	if excuse := editCause(p, s); excuse != "" {
 		return excuse
 	}
 	if outOfCare(p, s) {
-		if o.undoneOutOfCare(p, s) {
+		if l.rolledBackWhileExcluded(p, s) {
 			return "release with configuration undone while excluded"
 		}
 		return "" // the program restarts nothing then, whatever the contents
 	}
-	if excuse := o.hashCause(p, s); excuse != "" {
+	if excuse := l.hashCause(p, s); excuse != "" {
 		return excuse
 	}
 	for _, r := range p.workload.refs {
-		if excuse := cmp.Or(o.contentCause(p, s, r), o.unclearGraph(p, s, r)); excuse != "" {
+		if excuse := cmp.Or(l.contentCause(p, s, r), l.unclearGraph(p, s, r)); excuse != "" {
 			return excuse
 		}
 	}
-	if o.droppedChanged(p) {
+	if l.droppedChanged(p) {
 		return "content changed"
 	}
 	return ""
 }
 
 // hashCause returns why the hash of a pod means nothing, or is another one although all contents are the same.
-func (o *Oracle) hashCause(p *pod, s *stamp) string {
+func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 	w := p.workload
 	switch {
-	case w.ineligibleAt > p.stamp.version && !o.keptOutside(p, s):
+	case w.ineligibleAt > p.stamp.version && !keptOutside(p, s):
 		return "not looked after"
 	case w.uncertain(p.stamp):
 		return "not known yet"
@@ -175,7 +120,7 @@ func (o *Oracle) hashCause(p *pod, s *stamp) string {
 		return "key lost"
 	case w.keyChanged > w.firstWith(p.stamp).version && w.bringsBack(s, p.stamp):
 		return "template of another content brought back, and the key changed"
-	case o.options.Revision && o.by(s) == "verified-reload" && w.rewritten > w.markedSince(p.stamp):
+	case l.options.Revision && l.by(s) == "verified-reload" && w.rewritten > w.markedSince(p.stamp):
 		return "a client waits for the digest of the lists as they are written"
 	}
 	return ""
@@ -191,9 +136,9 @@ func (w *workload) bringsBack(s, present *stamp) bool {
 }
 
 // droppedChanged reports whether an object changed that the workload of a pod has tracked since the pod's stamp, and tracks no more.
-func (o *Oracle) droppedChanged(p *pod) bool {
+func (l *keptLaw) droppedChanged(p *pod) bool {
 	for r, until := range p.workload.dropped { // at least until then
-		changes := o.contents.of(p.workload.id.namespace, r).within(p.stamp.arrived, o.versionAt(until.at.Add(chance)))
+		changes := l.contents.of(p.workload.id.namespace, r).within(p.stamp.arrived, l.versionAt(until.at.Add(chance)))
 		if until.version > p.stamp.version && len(changes) > 0 {
 			return true
 		}
@@ -211,7 +156,7 @@ func editCause(p *pod, s *stamp) string {
 	case p.workload.relisted > p.stamp.version:
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:
-		return "marks edited"
+		return "managed annotations edited"
 	}
 	return ""
 }
@@ -221,13 +166,13 @@ func outOfCare(p *pod, s *stamp) bool {
 	return !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program)
 }
 
-// undoneOutOfCare reports whether a stamp brings back what users see of a pod's template, after a release that brought configuration
-// along. That is a documented limit: the hash stays that of the release, since the write has none.
-func (o *Oracle) undoneOutOfCare(p *pod, s *stamp) bool {
+// rolledBackWhileExcluded reports whether a stamp brings back what users see of a pod's template, after a release that brought
+// configuration along. That is a documented limit: the hash stays that of the release, since the write has none.
+func (l *keptLaw) rolledBackWhileExcluded(p *pod, s *stamp) bool {
 	w := p.workload
 	release := w.stampAt(s.version - 1)
-	return release.visible != s.visible && release.marks == s.marks && slices.ContainsFunc(w.refs, func(r ref) bool {
-		return len(o.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
+	return release.visible != s.visible && release.managed == s.managed && slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(l.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
 	})
 }
 
@@ -238,7 +183,7 @@ func (w *workload) lostKeySince(s *stamp) bool {
 
 // keptOutside reports whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,
 // and no other template was made since. A label that comes and goes restarts nothing then.
-func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
+func keptOutside(p *pod, s *stamp) bool {
 	for _, other := range p.workload.stamps {
 		if other.version > p.stamp.version && other.version < s.version && other.visible != p.stamp.visible {
 			return false
@@ -248,28 +193,28 @@ func (o *Oracle) keptOutside(p *pod, s *stamp) bool {
 }
 
 // contentCause returns which change of an object may have led from the stamp of a pod to a later one.
-func (o *Oracle) contentCause(p *pod, s *stamp, r ref) string {
-	h := o.contents.of(p.workload.id.namespace, r)
-	if o.differed(p, s, r, h) {
+func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
+	h := l.contents.of(p.workload.id.namespace, r)
+	if l.differed(p, s, r, h) {
 		return "content changed"
 	}
 	if len(h.within(p.stamp.version, s.version)) > 0 {
-		if limit := o.changedBackLimit(p, s, r, h); limit != "" {
+		if limit := l.changedBackLimit(p, s, r, h); limit != "" {
 			return limit
 		}
 	}
-	if o.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
+	if l.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
 		return "version changed"
 	}
-	if o.options.Revision && o.by(s) == "verified-reload" && h.touchedWithin(p.workload.markedSince(p.stamp), s.version) {
+	if l.options.Revision && l.by(s) == "verified-reload" && h.touchedWithin(p.workload.markedSince(p.stamp), s.version) {
 		return "a client waits for its digest"
 	}
 	return ""
 }
 
 // differed reports whether the program may have found another content of an object than that of a pod.
-func (o *Oracle) differed(p *pod, s *stamp, r ref, h *history) bool {
-	w, between := p.workload, o.contentsBetween(p, s, r)
+func (l *keptLaw) differed(p *pod, s *stamp, r ref, h *history) bool {
+	w, between := p.workload, l.contentsBetween(p, s, r)
 	if w.triggers[r] != (triggers{}) {
 		content, alone := between.only()
 		return !alone || content != h.at(p.started)
@@ -283,14 +228,14 @@ func (o *Oracle) differed(p *pod, s *stamp, r ref, h *history) bool {
 	return len(between) > 1
 }
 
-// markedSince returns since when a workload's templates in a row have had the marks of a stamp: a release that is out of the program's
-// care keeps them, though its pods start with later versions.
+// markedSince returns since when a workload's templates in a row have had the managed annotations of a stamp: a release that
+// is out of the program's care keeps them, though its pods start with later versions.
 func (w *workload) markedSince(s *stamp) int64 {
 	since := s.arrived
 	for _, earlier := range slices.Backward(w.stamps) {
 		switch {
 		case earlier.version >= s.version:
-		case earlier.marks != s.marks:
+		case earlier.managed != s.managed:
 			return since
 		default:
 			since = earlier.arrived
@@ -301,29 +246,29 @@ func (w *workload) markedSince(s *stamp) int64 {
 
 // contentsBetween returns the contents of an object that the program may have compared: what it may take for that of a pod,
 // and what it may have read for a later stamp.
-func (o *Oracle) contentsBetween(p *pod, s *stamp, r ref) believed {
+func (l *keptLaw) contentsBetween(p *pod, s *stamp, r ref) believed {
 	w := p.workload
-	set := o.beliefs(w, p.stamp, r)
-	if w.needs[r] == required && w.fumbled <= p.stamp.version && len(set) > 1 {
+	set := l.beliefs(w, p.stamp, r)
+	if w.needs[r] == required && w.lastHandEdit <= p.stamp.version && len(set) > 1 {
 		delete(set, absent) // the pods waited for it
 	}
 	window := &period{from: s.arrived, to: s.version}
-	if s.program && (s.direct || !o.healthy(w, s.arrivedAt)) {
-		window.from = min(window.from, o.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	if s.program && (s.direct || !l.healthy(w, s.arrivedAt)) {
+		window.from = min(window.from, l.versionAt(s.arrivedAt.Add(-readLongBefore)))
 	}
-	set.addPeriod(o.contents.of(w.id.namespace, r), window, o.version)
+	set.addPeriod(l.contents.of(w.id.namespace, r), window, l.version)
 	return set
 }
 
 // changedBackLimit returns the documented limit by which a content that changed and came back may replace a pod.
-func (o *Oracle) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
+func (l *keptLaw) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
 	w := p.workload
 	switch {
 	case w.keyChanged > p.stamp.version:
 		return "content and key changed"
-	case p.stamp.marks == "":
+	case p.stamp.managed == "":
 		return "content changed and first stamp"
-	case w.restamped(p.stamp, s) && !o.covers(w, w.firstWith(p.stamp), s):
+	case w.restamped(p.stamp, s) && !l.covers(w, w.firstWith(p.stamp), s):
 		return "content changed, and what the hash is over"
 	case w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
 		return "release while a required object was missing"
@@ -351,10 +296,10 @@ func (w *workload) restamped(first, last *stamp) bool {
 // covers reports whether the hash of a stamp is over what a later one is over, and under its key, so that the content of then brings it
 // back. What is tracked without a restart is not in the hash, and neither is a custom resource that was held before anything was known
 // of it.
-func (o *Oracle) covers(w *workload, first, s *stamp) bool {
+func (l *keptLaw) covers(w *workload, first, s *stamp) bool {
 	return w.keyChanged <= first.version && slices.Equal(first.refs, s.refs) && !slices.ContainsFunc(first.refs, func(r ref) bool {
 		known := slices.ContainsFunc(w.stamps, func(e *stamp) bool { return e.version < first.version && slices.Contains(e.refs, r) })
-		return isReferent(r.plural) && !known && o.mayHold(w, first, r)
+		return isReferent(r.plural) && !known && l.mayHold(w, first, r)
 	})
 }
 
@@ -375,4 +320,57 @@ func hadAbsence(h *history, from, to int64) bool {
 		}
 	}
 	return false
+}
+
+// replacedUnder returns the circumstances in which a pod was replaced without cause.
+func (l *keptLaw) replacedUnder(p *pod, s *stamp) string {
+	w := p.workload
+	switch {
+	case w.excluded || !s.eligible || !p.stamp.eligible:
+		return "/excluded"
+	case l.returnedBetween(w, p.stamp, s):
+		return "/returned"
+	case l.touchedBetween(w, p.stamp, s):
+		return "/touched"
+	}
+	return ""
+}
+
+// returnedBetween reports whether a listed object changed and changed back, and the workload was stamped in between.
+func (l *keptLaw) returnedBetween(w *workload, first, last *stamp) bool {
+	return w.hasBetween(first, last) && slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(l.contents.of(w.id.namespace, r).within(first.version, last.version)) > 0
+	})
+}
+
+// touchedBetween reports whether a listed object was written between two stamps, although its content is the same.
+func (l *keptLaw) touchedBetween(w *workload, first, last *stamp) bool {
+	for _, r := range w.refs {
+		if l.contents.of(w.id.namespace, r).touchedWithin(first.arrived, last.version) {
+			return true
+		}
+	}
+	return false
+}
+
+// unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two
+// stamps: its watches deliver each resource for itself. Empty for other objects.
+func (l *keptLaw) unclearGraph(p *pod, s *stamp, r ref) string {
+	if !isReferent(r.plural) {
+		return ""
+	}
+	n := l.graph.nodes[id{r.plural, p.workload.id.namespace, r.name}]
+	for _, at := range []*stamp{p.stamp, s} {
+		from := at.arrived // the webhook reads what is live
+		if !at.seen && (!at.program || at.direct) {
+			from = l.versionAt(at.arrivedAt.Add(-readBefore))
+		}
+		if n.movedWithin(from, at.version) {
+			return "graph in motion"
+		}
+		if !l.healthy(p.workload, at.arrivedAt.Add(-readBefore)) && n.movedWithin(l.versionAt(at.arrivedAt.Add(-longRecovery)), at.version) {
+			return "graph in motion and fault"
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -37,13 +38,13 @@ type pausing struct {
 
 // pausingOf reads a version of a workload.
 func pausingOf(object world.Object) pausing {
-	if text(object, "kind") != "Deployment" {
+	if world.Text(object, "kind") != "Deployment" {
 		return pausing{}
 	}
-	annotations := annotationsOf(object)
+	annotations := world.Annotations(object)
 	at, ours := annotations[pausedAt].(string)
-	p := pausing{paused: section(object, "spec")["paused"] == true, at: at, ours: ours}
-	if d, err := time.ParseDuration(text(annotations, pausePeriod)); err == nil && d > 0 && d <= longestPause {
+	p := pausing{paused: world.Section(object, "spec")["paused"] == true, at: at, ours: ours}
+	if d, err := time.ParseDuration(world.Text(annotations, pausePeriod)); err == nil && d > 0 && d <= longestPause {
 		p.period = d
 	}
 	return p
@@ -75,97 +76,113 @@ func (p pause) next(before, after pausing, at time.Time) pause {
 	return next
 }
 
-// commitPause takes note of a stored change of a pause, and judges what the program has done.
-func (o *Oracle) commitPause(w *workload, c world.Commit) {
+// pauseLaw has the laws "gates" and "prompt" for pauses.
+type pauseLaw struct {
+	*ledger
+	passive
+}
+
+func (l *pauseLaw) owes(time.Time) bool {
+	return slices.ContainsFunc(l.all, func(w *workload) bool { return w.eligible && w.paused() })
+}
+
+// stored records a stored change of a pause, and judges what the program has done.
+func (l *pauseLaw) stored(c world.Commit) {
+	w := l.workloads[idOf(c.Key)]
+	if w == nil || c.New == nil {
+		return
+	}
 	before, after := pausingOf(c.Old), pausingOf(c.New)
 	if after.ours && before != after {
 		w.pause = w.pause.next(before, after, c.At)
 	}
-	reloaded := o.restarts(w, c)
+	reloaded := l.restarts(w, c)
 	w.pause.reloaded = w.pause.reloaded || reloaded
-	if c.Call == nil || !o.options.Program(c.Call.Client) || c.Old == nil {
+	if !l.isProgram(c.Call) || c.Old == nil {
 		return
 	}
 	w.pause.begun = w.pause.begun || after.begins(before)
-	o.judgePauseBegin(w, c, before, after, reloaded)
-	o.judgePauseEnd(w, c, before, after)
+	l.judgePauseBegin(w, c, before, after, reloaded)
+	l.judgePauseEnd(w, c, before, after)
 }
 
 // restarts reports whether a stored change has another stamp.
-func (o *Oracle) restarts(w *workload, c world.Commit) bool {
-	path := templatePath(w.id.plural)
-	return marksIn(section(c.Old, path...), o.options.Prefix) != marksIn(section(c.New, path...), o.options.Prefix)
+func (l *pauseLaw) restarts(w *workload, c world.Commit) bool {
+	path := world.TemplatePath(w.id.plural)
+	return managedAnnotationsIn(world.Section(c.Old, path...), l.options.Prefix) !=
+		managedAnnotationsIn(world.Section(c.New, path...), l.options.Prefix)
 }
 
 // judgePauseBegin is the law "gates" for reloads: one of a Deployment that asks for pauses pauses it.
-func (o *Oracle) judgePauseBegin(w *workload, c world.Commit, before, after pausing, reloaded bool) {
+func (l *pauseLaw) judgePauseBegin(w *workload, c world.Commit, before, after pausing, reloaded bool) {
 	if after.paused && !before.paused {
 		w.requests.allowed++ // it is resumed
 	}
 	if before.period == 0 || before.paused || !reloaded {
 		return
 	}
-	o.count("pauses judged")
+	l.count("pauses judged")
 	if !after.paused || !after.ours {
-		o.violate(c.At, broken{"gates", w.id.String(), "not-paused"},
-			"the restart of %s does not pause it, although it asks for a pause of %s", o.when(c.At), before.period)
+		l.violate(c.At, broken{"gates", w.id.String(), "not-paused"},
+			"the restart of %s does not pause it, although it asks for a pause of %s", l.when(c.At), before.period)
 	}
 }
 
 // judgePauseEnd is the law "gates" for the end of a pause, which does not come before its period is over.
-func (o *Oracle) judgePauseEnd(w *workload, c world.Commit, before, after pausing) {
-	if !before.paused || after.paused || !before.ours || o.faults.clocksWrong(c.At) {
+func (l *pauseLaw) judgePauseEnd(w *workload, c world.Commit, before, after pausing) {
+	if !before.paused || after.paused || !before.ours || l.faults.clocksWrong(c.At) {
 		return
 	}
 	if w.pause.begun && !w.pause.reloaded {
-		o.count("pauses without a reload taken back")
+		l.count("pauses without a reload taken back")
 		return
 	}
-	o.count("ends of pauses judged")
+	l.count("ends of pauses judged")
 	early := before.over(c.At).Sub(c.At)
-	if early > time.Second && o.healthy(w, w.pause.since) {
-		o.violate(c.At, broken{"gates", w.id.String(), "resumed-early"},
-			"the program resumed it at %s, but its pause of %s lasts for another %s", o.when(c.At), before.period, early)
+	if early > time.Second && l.healthy(w, w.pause.since) {
+		l.violate(c.At, broken{"gates", w.id.String(), "resumed-early"},
+			"the program resumed it at %s, but its pause of %s lasts for another %s", l.when(c.At), before.period, early)
 	}
 }
 
 // paused reports whether the program has to end a pause, or to remove its annotation.
 func (w *workload) paused() bool { return !w.gone && pausingOf(w.object).ours }
 
-// judgePause is the law "prompt" for pauses: one of the program ends after its period, and its annotation does not outlive it.
-func (o *Oracle) judgePause(w *workload, now time.Time) {
-	if w.pause.reported || !w.paused() || !w.inScope || w.unclear || o.faults.clocksWrong(now) {
+// watch is the law "prompt" for pauses: one of the program ends after its period, and its annotation does not outlive it.
+func (l *pauseLaw) watch(w *workload, now time.Time) {
+	if w.pause.reported || !w.paused() || !w.inScope || w.unclear || l.faults.clocksWrong(now) {
 		return
 	}
-	if namespace := o.namespaces[w.id.namespace]; namespace != nil && namespace.ending || deleting(w.object) {
+	if namespace := l.namespaces[w.id.namespace]; namespace != nil && namespace.ending || deleting(w.object) {
 		return
 	}
-	calm, known := o.calmSince(w)
+	calm, known := l.calmSince(w)
 	if !known {
 		return
 	}
-	o.judgePauseWithoutReload(w, now)
+	l.judgePauseWithoutReload(w, now)
 	is := pausingOf(w.object)
 	how, due := "pause-not-ended", w.pause.since.Add(is.period)
 	if !is.paused {
 		how, due = "pause-not-cleaned", w.pause.left
 	}
-	if now.Sub(later(later(due, w.acts[2]), later(calm, w.changed))) <= chance+o.options.Slack {
+	if now.Sub(later(later(due, w.acts[2]), later(calm, w.changed))) <= chance+l.options.Slack {
 		return
 	}
 	w.pause.reported = true
-	o.violate(now, broken{"prompt", w.id.String(), how},
-		"the pause that the program began at %s (%s) was to end at %s, but %s is still there", o.when(w.pause.since), is.at, o.when(due), pausedAt)
+	l.violate(now, broken{"prompt", w.id.String(), how},
+		"the pause that the program began at %s (%s) was to end at %s, but %s is still there",
+		l.when(w.pause.since), is.at, l.when(due), pausedAt)
 }
 
 // judgePauseWithoutReload is the law "gates" for a pause of the program that no restart came with: it is taken back soon.
-func (o *Oracle) judgePauseWithoutReload(w *workload, now time.Time) {
-	if !w.pause.begun || w.pause.reloaded || now.Sub(w.pause.since) <= chance+o.options.Slack || !o.healthy(w, w.pause.since) {
+func (l *pauseLaw) judgePauseWithoutReload(w *workload, now time.Time) {
+	if !w.pause.begun || w.pause.reloaded || now.Sub(w.pause.since) <= chance+l.options.Slack || !l.healthy(w, w.pause.since) {
 		return
 	}
 	w.pause.reported = true
-	o.violate(now, broken{"gates", w.id.String(), "paused-without-reload"},
-		"the program has paused it at %s, and no restart came with that or since", o.when(w.pause.since))
+	l.violate(now, broken{"gates", w.id.String(), "paused-without-reload"},
+		"the program has paused it at %s, and no restart came with that or since", l.when(w.pause.since))
 }
 
 // withoutPause returns two versions of a workload between which the program may have begun or ended a pause, without what it may
@@ -181,7 +198,8 @@ func withoutPause(before, after world.Object) (a, b world.Object) {
 }
 
 func plainPause(object world.Object) world.Object {
-	metadata, spec, annotations := maps.Clone(section(object, "metadata")), maps.Clone(section(object, "spec")), maps.Clone(annotationsOf(object))
+	metadata, spec := maps.Clone(world.Section(object, "metadata")), maps.Clone(world.Section(object, "spec"))
+	annotations := maps.Clone(world.Annotations(object))
 	delete(annotations, pausedAt)
 	delete(spec, "paused")
 	metadata["annotations"] = annotations

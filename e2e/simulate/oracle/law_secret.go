@@ -30,12 +30,12 @@ func newSecretFilter() secretFilter {
 
 func hash(prefix uint64) uint16 { return uint16(prefix * 0x9e3779b97f4a7c15 >> 48) }
 
-// commit takes note of the values of a Secret.
+// commit records the values of a Secret.
 func (f *secretFilter) commit(c world.Commit) {
 	if c.Key.Resource.Plural != "secrets" {
 		return
 	}
-	for _, encoded := range section(c.New, "data") {
+	for _, encoded := range world.Section(c.New, "data") {
 		value, _ := encoded.(string)
 		plain, err := base64.StdEncoding.DecodeString(value)
 		if err != nil || len(plain) < shortest {
@@ -78,17 +78,34 @@ func (f *secretFilter) find(text []byte) string {
 	return ""
 }
 
-// judgeSecret is the law "secret": no request of the program has a value of a Secret, but for its own one with the keys.
-func (o *Oracle) judgeSecret(call *world.Call) {
-	if len(call.Body) == 0 {
+// secretLaw is the law "secret".
+type secretLaw struct {
+	*ledger
+	passive
+
+	secrets secretFilter
+}
+
+func newSecretLaw(l *ledger) *secretLaw { return &secretLaw{ledger: l, secrets: newSecretFilter()} }
+
+func (l *secretLaw) stored(c world.Commit) {
+	if _, manifest := l.manifestOf(c.Key); !manifest {
+		l.secrets.commit(c)
+	}
+}
+
+// request is the law "secret": no request of the program has a value of a Secret, but for its own one with the keys.
+func (l *secretLaw) request(call *world.Call) {
+	if len(call.Body) == 0 || !l.isProgram(call) {
 		return
 	}
-	if call.Key.Resource.Plural == "secrets" && call.Key.Namespace == o.options.KeySecret.Namespace &&
-		(call.Key.Name == "" || o.isKeySecret(call.Key)) {
+	if call.Key.Resource.Plural == "secrets" && call.Key.Namespace == l.options.KeySecret.Namespace &&
+		(call.Key.Name == "" || l.isKeySecret(call.Key)) {
 		return
 	}
-	o.count("bodies searched for Secrets")
-	if from := o.secrets.find(call.Body); from != "" {
-		o.violate(call.Arrived, broken{"secret", from, "body"}, "%s sent a value of it at %s: %s %s", call.Client, o.when(call.Arrived), call.Verb, call.Path)
+	l.count("bodies searched for Secrets")
+	if from := l.secrets.find(call.Body); from != "" {
+		l.violate(call.Arrived, broken{"secret", from, "body"},
+			"%s sent a value of it at %s: %s %s", call.Client, l.when(call.Arrived), call.Verb, call.Path)
 	}
 }

@@ -21,7 +21,19 @@ type blindness struct {
 	shown bool
 }
 
-func newBlindness() blindness { return blindness{asked: map[[2]string]time.Time{}} }
+// visibleLaw is the law "visible" for watches.
+type visibleLaw struct {
+	*ledger
+	passive
+
+	blindness blindness
+}
+
+func newVisibleLaw(l *ledger) *visibleLaw {
+	return &visibleLaw{ledger: l, blindness: blindness{asked: map[[2]string]time.Time{}}}
+}
+
+func (l *visibleLaw) owes(now time.Time) bool { return l.blindness.shown && !l.recovered(now) }
 
 func isBlindable(call *world.Call) bool {
 	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
@@ -36,7 +48,7 @@ func watchedKind(plural string) string {
 	switch {
 	case isConfig(plural):
 		return "configuration"
-	case templatePath(plural) != nil:
+	case world.TemplatePath(plural) != nil:
 		return "workloads"
 	case isReferent(plural):
 		return "custom resources"
@@ -46,22 +58,22 @@ func watchedKind(plural string) string {
 	return ""
 }
 
-func (o *Oracle) noteBlindRequest(call *world.Call) {
-	if !isBlindable(call) {
+func (l *visibleLaw) request(call *world.Call) {
+	if !l.isProgram(call) || !isBlindable(call) {
 		return
 	}
 	key := [2]string{call.Client, call.Key.Resource.Plural}
 	// Of a watch that is opened there is no answer to see: only what is asked for during a fault surely fails.
-	asked, known := o.blindness.asked[key]
-	if since, blind := o.blindSince(call.Client, key[1], call.Arrived); blind && (!known || asked.Before(since)) {
-		o.blindness.asked[key] = call.Arrived
+	asked, known := l.blindness.asked[key]
+	if since, blind := l.blindSince(call.Client, key[1], call.Arrived); blind && (!known || asked.Before(since)) {
+		l.blindness.asked[key] = call.Arrived
 	}
 }
 
 // blindSince returns since when faults, one after another without a gap, keep a client from watching a resource; false if
 // none does at this time.
-func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Time, blind bool) {
-	blinding := slices.DeleteFunc(slices.Clone(o.faults.spans), func(s *span) bool { return !blinds(s, client, plural) })
+func (l *visibleLaw) blindSince(client, plural string, now time.Time) (since time.Time, blind bool) {
+	blinding := slices.DeleteFunc(slices.Clone(l.faults.spans), func(s *span) bool { return !blinds(s, client, plural) })
 	since = now
 	for _, s := range blinding {
 		if s.open {
@@ -77,41 +89,42 @@ func (o *Oracle) blindSince(client, plural string, now time.Time) (since time.Ti
 	return since, blind
 }
 
-// blinds reports whether a fault keeps a client from watching a resource while it lasts. One without a scope is about configuration, custom
-// resources included.
+// blinds reports whether a fault keeps a client from watching a resource while it lasts. One without a scope is about configuration,
+// custom resources included.
 func blinds(s *span, client, plural string) bool {
-	concerned := s.scope == plural || s.scope == "" && (isConfig(plural) || isReferent(plural)) || isConfig(plural) && isProcessOf(client, s.scope)
+	concerned := s.scope == plural || s.scope == "" && (isConfig(plural) || isReferent(plural)) ||
+		isConfig(plural) && isProcessOf(client, s.scope)
 	return concerned && (s.kind == "rights" || s.kind == "watch-refused")
 }
 
-// noteBlindReply takes note of an answer. A list that is answered while watches fail shows the moment, and not what comes.
-func (o *Oracle) noteBlindReply(r world.Reply) {
-	if !isBlindable(r.Call) || r.Failure != nil || r.Status >= 300 || r.Lost {
+// reply records an answer. A list that is answered while watches fail shows the moment, and not what comes.
+func (l *visibleLaw) reply(r world.Reply) {
+	if !l.isProgram(r.Call) || !isBlindable(r.Call) || r.Failure != nil || r.Status >= 300 || r.Lost {
 		return
 	}
-	if _, blind := o.blindSince(r.Call.Client, r.Call.Key.Resource.Plural, r.At); r.Call.Verb == "watch" || !blind {
-		delete(o.blindness.asked, [2]string{r.Call.Client, r.Call.Key.Resource.Plural})
+	if _, blind := l.blindSince(r.Call.Client, r.Call.Key.Resource.Plural, r.At); r.Call.Verb == "watch" || !blind {
+		delete(l.blindness.asked, [2]string{r.Call.Client, r.Call.Key.Resource.Plural})
 	}
 }
 
-// judgeVisible is the law "visible": a leader that does not see what it must watch says so, and says when it does again.
-func (o *Oracle) judgeVisible(client string, families map[string]*dto.MetricFamily, at time.Time) {
-	if client != o.leader || !o.faults.up[client] || o.faults.out(client) {
+// scraped is the law "visible": a leader that does not see what it must watch says so, and says when it does again.
+func (l *visibleLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
+	if client != l.leader || !l.faults.up[client] || l.faults.out(client) {
 		return
 	}
-	blind := o.blind(client, at)
+	blind := l.blind(client, at)
 	for _, watch := range blind {
-		if at.Sub(later(watch.since, o.leaderSince)) >= blindTime {
-			o.judgeBlind(client, watch, families, at)
+		if at.Sub(later(watch.since, l.leaderSince)) >= blindTime {
+			l.judgeBlind(client, watch, families, at)
 		}
 	}
-	if len(blind) > 0 || !o.blindness.shown || !o.recovered(at) {
+	if len(blind) > 0 || !l.blindness.shown || !l.recovered(at) {
 		return
 	}
-	o.count("recoveries judged")
+	l.count("recoveries judged")
 	for _, name := range []string{syncedMetric, watchHealthy} {
 		if lowest, found := gauge(families[name]); found && lowest == 0 {
-			o.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, o.when(at))
+			l.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, l.when(at))
 		}
 	}
 }
@@ -123,13 +136,13 @@ type blindWatch struct {
 }
 
 // blind returns the resources that a client surely cannot list or watch now, because of a fault.
-func (o *Oracle) blind(client string, now time.Time) []blindWatch {
+func (l *visibleLaw) blind(client string, now time.Time) []blindWatch {
 	var found []blindWatch
-	for key, asked := range o.blindness.asked {
+	for key, asked := range l.blindness.asked {
 		if key[0] != client {
 			continue
 		}
-		if began, blind := o.blindSince(client, key[1], now); blind && !asked.Before(began) {
+		if began, blind := l.blindSince(client, key[1], now); blind && !asked.Before(began) {
 			found = append(found, blindWatch{key[1], asked})
 		}
 	}
@@ -137,23 +150,23 @@ func (o *Oracle) blind(client string, now time.Time) []blindWatch {
 	return found
 }
 
-func (o *Oracle) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
-	o.count("blindness judged: " + watchedKind(watch.resource))
-	o.blindness.shown = true
+func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
+	l.count("blindness judged: " + watchedKind(watch.resource))
+	l.blindness.shown = true
 	if !shownAsBlind(families, watch.resource) {
-		o.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
-			watch.resource, o.when(watch.since), o.when(at), syncedMetric, watchHealthy)
+		l.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
+			watch.resource, l.when(watch.since), l.when(at), syncedMetric, watchHealthy)
 	}
-	if allowed, written := o.eventsAllowedSince(); !written || allowed.Add(report).After(at) {
+	if allowed, written := l.eventsAllowedSince(); !written || allowed.Add(report).After(at) {
 		return
 	}
-	for _, event := range o.events.warnings {
-		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || o.disturbedBesides(at)) {
+	for _, event := range l.events.warnings {
+		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || l.disturbedBesides(at)) {
 			return
 		}
 	}
-	o.violate(at, broken{"visible", client, "event"}, "lists and watches of %s fail since %s, but until %s no Warning Event names them",
-		watch.resource, o.when(watch.since), o.when(at))
+	l.violate(at, broken{"visible", client, "event"}, "lists and watches of %s fail since %s, but until %s no Warning Event names them",
+		watch.resource, l.when(watch.since), l.when(at))
 }
 
 // shownAsBlind reports whether the metrics say that a resource, or nothing at all, is seen.
@@ -177,7 +190,8 @@ func shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
 
 // saysOf reports whether a text names a resource as one that is watched: as a word, or with its group.
 func saysOf(text, resource string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return c != '.' && c != '/' && (c < 'a' || c > 'z') }), func(word string) bool {
+	between := func(c rune) bool { return c != '.' && c != '/' && (c < 'a' || c > 'z') }
+	return slices.ContainsFunc(strings.FieldsFunc(text, between), func(word string) bool {
 		name, _, _ := strings.Cut(word, ".")
 		return name == resource
 	})
@@ -185,29 +199,3 @@ func saysOf(text, resource string) bool {
 
 // report is how long the program needs at most, once nothing else disturbs it, until the Event about a watch is written.
 const report = 2 * time.Minute
-
-// disturbedBesides reports whether other faults may have kept the program from saying until now what it does not see: then the Event of
-// before may stand.
-func (o *Oracle) disturbedBesides(at time.Time) bool {
-	return slices.ContainsFunc(o.faults.spans, func(s *span) bool {
-		switch {
-		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", "writes-hang"}, s.kind):
-			return false // it is in the way of no Event
-		case s.deniesWorkloads():
-			return false
-		case s.outage() && (s.open || s.coveredAtEnd):
-			return s.from.Add(recovery + report).After(at)
-		}
-		return s.open || s.to.Add(s.recovery()+report).After(at)
-	})
-}
-
-// recovered reports whether all faults have been over for long.
-func (o *Oracle) recovered(at time.Time) bool {
-	for _, s := range o.faults.spans {
-		if !s.outage() && (s.open || at.Sub(s.to) < longRecovery) || s.outage() && at.Sub(s.from) < longRecovery {
-			return false
-		}
-	}
-	return o.faults.started.IsZero() || at.Sub(o.faults.started) >= longRecovery
-}

@@ -22,26 +22,18 @@ type Question struct {
 	denied time.Time
 }
 
-// AskWhy returns a workload of which the program must say that a watch or its reload fails; false if there is none. The workload depends on
-// what cannot be watched, which the leader has had the time to report.
-func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
-	o.advance(now)
-	if !o.faults.up[o.leader] || o.faults.out(o.leader) || o.disturbedBesides(now) {
-		return Question{}, false
-	}
-	for _, watch := range o.blind(o.leader, now) {
-		since := later(watch.since, o.leaderSince)
+// ask returns a workload that depends on what cannot be watched, which the leader has had the time to report; false if there is none.
+func (l *visibleLaw) ask(now time.Time) (Question, bool) {
+	for _, watch := range l.blind(l.leader, now) {
+		since := later(watch.since, l.leaderSince)
 		if now.Sub(since) < blindTime {
 			continue
 		}
-		for _, w := range o.all {
+		for _, w := range l.all {
 			if !w.gone && w.eligible && w.id.plural != rollouts && w.dependsOn(watch.resource) {
-				return Question{Workload: keyOf(w), Asked: now, client: o.leader, watch: watch}, true
+				return Question{Workload: keyOf(w), Asked: now, client: l.leader, watch: watch}, true
 			}
 		}
-	}
-	if denied := o.denied(now); len(denied) > 0 {
-		return Question{Workload: keyOf(denied[0]), Asked: now, client: o.leader, denied: denied[0].due.since}, true
 	}
 	return Question{}, false
 }
@@ -56,27 +48,25 @@ func (w *workload) dependsOn(resource string) bool {
 	})
 }
 
+// keyOf returns the key of a workload.
 func keyOf(w *workload) world.Key {
-	return world.Key{Resource: world.Resource{Plural: w.id.plural, Kind: text(w.object, "kind")}, Namespace: w.id.namespace, Name: w.id.name}
+	of := world.Resource{Plural: w.id.plural, Kind: world.Text(w.object, "kind")}
+	return world.Key{Resource: of, Namespace: w.id.namespace, Name: w.id.name}
 }
 
-// Why is the law "visible" for `pod-reloader why`: what it prints about a workload names the watch that fails. What came to an end
+// judgeWhy is the law "visible" for `pod-reloader why`: what it prints about a workload names the watch that fails. What came to an end
 // meanwhile is not judged.
-func (o *Oracle) Why(q Question, printed string, at time.Time) {
-	o.advance(at)
-	if !q.denied.IsZero() {
-		o.judgeDeniedWhy(q, printed, at)
+func (l *visibleLaw) judgeWhy(q Question, printed string, at time.Time) {
+	if began, blind := l.blindSince(q.client, q.watch.resource, at); !blind || q.watch.since.Before(began) || q.client != l.leader {
 		return
 	}
-	if began, blind := o.blindSince(q.client, q.watch.resource, at); !blind || q.watch.since.Before(began) || q.client != o.leader {
-		return
-	}
-	o.count("explanations judged")
+	l.count("explanations judged")
 	named := slices.ContainsFunc(strings.Split(printed, "\n"), func(line string) bool {
 		return strings.Contains(line, "watch") && saysOf(line, q.watch.resource)
 	})
 	if !named {
-		o.violate(at, broken{"visible", idOf(q.Workload).String(), "why"}, "lists and watches of %s fail since %s, but what why prints at %s does not say so:\n%s",
-			q.watch.resource, o.when(q.watch.since), o.when(at), printed)
+		l.violate(at, broken{"visible", idOf(q.Workload).String(), "why"},
+			"lists and watches of %s fail since %s, but what why prints at %s does not say so:\n%s",
+			q.watch.resource, l.when(q.watch.since), l.when(at), printed)
 	}
 }

@@ -23,41 +23,22 @@ func (i id) String() string {
 	return i.plural + "/" + i.namespace + "/" + i.name
 }
 
-// section follows a path of fields; nil where there is no object.
-func section(o world.Object, path ...string) world.Object {
-	for _, field := range path {
-		next, ok := o[field].(map[string]any)
-		if !ok {
-			return nil
-		}
-		o = next
-	}
-	return o
-}
-
-func text(o world.Object, field string) string {
-	s, _ := o[field].(string)
-	return s
-}
-
 func items(o world.Object, field string) []any {
 	list, _ := o[field].([]any)
 	return list
 }
 
-func uidOf(o world.Object) string { return text(section(o, "metadata"), "uid") }
+func uidOf(o world.Object) string { return world.Text(world.Section(o, "metadata"), "uid") }
 
-func annotationsOf(o world.Object) world.Object { return section(o, "metadata", "annotations") }
-
-func labelsOf(o world.Object) world.Object { return section(o, "metadata", "labels") }
-
-func deleting(o world.Object) bool { return text(section(o, "metadata"), "deletionTimestamp") != "" }
+func deleting(o world.Object) bool {
+	return world.Text(world.Section(o, "metadata"), "deletionTimestamp") != ""
+}
 
 // controllerOf returns the kind and the uid of the controller of an object.
 func controllerOf(o world.Object) (kind, uid string) {
-	for _, entry := range items(section(o, "metadata"), "ownerReferences") {
+	for _, entry := range items(world.Section(o, "metadata"), "ownerReferences") {
 		if reference, ok := entry.(map[string]any); ok && reference["controller"] == true {
-			return text(reference, "kind"), text(reference, "uid")
+			return world.Text(reference, "kind"), world.Text(reference, "uid")
 		}
 	}
 	return "", ""

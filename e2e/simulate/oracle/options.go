@@ -81,10 +81,10 @@ type timing struct{ settle, settleMax, refractory time.Duration }
 
 // Names of the annotations and labels, below the prefix.
 const (
-	configMapList = "configmaps"
-	secretList    = "secrets"
-	requestMark   = "config-hash"
-	reloadMark    = "last-reload"
-	ignoredLabel  = "ignored"
-	disabledLabel = "disabled"
+	configMapList     = "configmaps"
+	secretList        = "secrets"
+	requestAnnotation = "config-hash"
+	reloadAnnotation  = "last-reload"
+	ignoredLabel      = "ignored"
+	disabledLabel     = "disabled"
 )

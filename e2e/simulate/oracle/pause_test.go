@@ -27,7 +27,7 @@ func (s *harness) programEdits(change func(o world.Object)) {
 func (s *harness) pausesOnly() {
 	s.programEdits(func(o world.Object) {
 		setAnnotation(o, pausedAt, s.now.UTC().Format(time.RFC3339))
-		section(o, "spec")["paused"] = true
+		world.Section(o, "spec")["paused"] = true
 	})
 }
 
@@ -43,7 +43,7 @@ func (s *harness) pauses(paused bool) {
 func (s *harness) resumes() {
 	s.programEdits(func(o world.Object) {
 		setAnnotation(o, pausedAt, "")
-		delete(section(o, "spec"), "paused")
+		delete(world.Section(o, "spec"), "paused")
 	})
 }
 
@@ -83,7 +83,7 @@ func TestPauses(t *testing.T) {
 			}},
 			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *harness) {
 				s.asksForPauses()
-				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
+				s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
 				s.reload(cart, "b", "configmap/app modified")
 			}},
 		},
@@ -93,7 +93,7 @@ func TestPauses(t *testing.T) {
 			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
-				s.edit(cart, func(o world.Object) { delete(section(o, "spec"), "paused") })
+				s.edit(cart, func(o world.Object) { delete(world.Section(o, "spec"), "paused") })
 				tick(s, 10)
 			}},
 		},
@@ -101,7 +101,7 @@ func TestPauses(t *testing.T) {
 			"ours": {options: hooked, because: "that is what was asked for", happens: after(time.Minute)},
 			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *harness) {
 				s.begin()
-				s.edit(cart, func(o world.Object) { section(o, "spec")["paused"] = true })
+				s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
 				s.wait(time.Minute)
 				s.resumes()
 			}},

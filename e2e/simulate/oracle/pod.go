@@ -23,40 +23,56 @@ type pod struct {
 type set struct {
 	workload *workload
 	visible  int
-	marks    string
+	managed  string
 }
 
-// commitReplicaSet takes note of the template of a ReplicaSet.
-func (o *Oracle) commitReplicaSet(c world.Commit) {
+// podLog has what is known of pods and of what they are made from.
+type podLog struct {
+	*rules
+	*findings
+	*roster
+
+	sets map[string]*set
+	// shrunk has the version at which a ReplicaSet was last made smaller, by uid.
+	shrunk map[string]int64
+	pods   map[id]*pod
+}
+
+func newPodLog(r *rules, f *findings, all *roster) *podLog {
+	return &podLog{rules: r, findings: f, roster: all, sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}}
+}
+
+// commitReplicaSet records the template of a ReplicaSet.
+func (l *podLog) commitReplicaSet(c world.Commit) {
 	if c.New == nil {
 		return
 	}
 	if c.Old != nil && replicasOf(c.New) < replicasOf(c.Old) {
-		o.shrunk[uidOf(c.New)] = c.Version
+		l.shrunk[uidOf(c.New)] = c.Version
 	}
-	if _, known := o.sets[uidOf(c.New)]; known {
+	if _, known := l.sets[uidOf(c.New)]; known {
 		return
 	}
 	if kind, owner := controllerOf(c.New); kind == "Deployment" || kind == "Rollout" {
-		o.noteSet(uidOf(c.New), owner, section(c.New, "spec", "template"))
+		l.recordSet(uidOf(c.New), owner, world.Section(c.New, "spec", "template"))
 	}
 }
 
 func replicasOf(o world.Object) int64 {
-	n, _ := section(o, "spec")["replicas"].(int64)
+	n, _ := world.Section(o, "spec")["replicas"].(int64)
 	return n
 }
 
-// commitRevision takes note of the template of a ControllerRevision.
-func (o *Oracle) commitRevision(c world.Commit) {
+// commitRevision records the template of a ControllerRevision.
+func (l *podLog) commitRevision(c world.Commit) {
 	if c.New == nil {
 		return
 	}
 	key := idOf(c.Key).String()
-	if _, known := o.sets[key]; known {
+	if _, known := l.sets[key]; known {
 		return
 	}
-	template := section(c.New, "data", "spec", "template")
+	template := world.Section(c.New, "data", "spec", "template")
 	if template == nil {
 		return
 	}
@@ -67,78 +83,78 @@ func (o *Oracle) commitRevision(c world.Commit) {
 		}
 	}
 	_, owner := controllerOf(c.New)
-	o.noteSet(key, owner, plain)
+	l.recordSet(key, owner, plain)
 }
 
-func (o *Oracle) noteSet(name, owner string, template world.Object) {
-	w := o.byUID[owner]
+// recordSet records a template of a workload.
+func (l *podLog) recordSet(name, owner string, template world.Object) {
+	w := l.byUID[owner]
 	if w == nil || name == "" || template == nil {
 		return
 	}
-	o.sets[name] = &set{w, w.number(template, o.options.Prefix), marksIn(template, o.options.Prefix)}
+	l.sets[name] = &set{w, w.number(template, l.options.Prefix), managedAnnotationsIn(template, l.options.Prefix)}
 }
 
-// commitPod takes note of a stored change of a pod.
-func (o *Oracle) commitPod(c world.Commit) {
+// commitPod records a stored change of a pod.
+func (l *podLog) commitPod(c world.Commit) {
 	key := idOf(c.Key)
-	p := o.pods[key]
+	p := l.pods[key]
 	if c.New == nil || deleting(c.New) {
 		if p != nil {
-			delete(o.pods, key)
-			o.judgeKept(p, c)
+			delete(l.pods, key)
 		}
 		return
 	}
 	if p == nil || p.uid != uidOf(c.New) {
-		if p = o.newPod(key, c); p == nil {
+		if p = l.newPod(key, c); p == nil {
 			return
 		}
-		o.pods[key] = p
+		l.pods[key] = p
 	}
-	if _, owner := controllerOf(c.New); p.workload.uid != owner && o.ownerOf(c.New) != p.workload {
+	if _, owner := controllerOf(c.New); p.workload.uid != owner && l.ownerOf(c.New) != p.workload {
 		p.stamp = nil // another controller took it over
 	}
-	running := text(section(c.New, "status"), "phase") == "Running"
+	running := world.Text(world.Section(c.New, "status"), "phase") == "Running"
 	if running && !p.running {
 		p.started, p.startedAt = c.Version, c.At
-		o.count("pods started")
+		l.count("pods started")
 	}
 	p.running = running
 }
 
 // ownerOf returns the workload that a pod belongs to; nil for other pods.
-func (o *Oracle) ownerOf(object world.Object) *workload {
+func (l *podLog) ownerOf(object world.Object) *workload {
 	kind, owner := controllerOf(object)
 	switch kind {
 	case "ReplicaSet":
-		if s := o.sets[owner]; s != nil {
+		if s := l.sets[owner]; s != nil {
 			return s.workload
 		}
 		return nil
 	case "StatefulSet", "DaemonSet":
-		return o.byUID[owner]
+		return l.byUID[owner]
 	}
 	return nil
 }
 
-func (o *Oracle) newPod(key id, c world.Commit) *pod {
-	w := o.ownerOf(c.New)
+func (l *podLog) newPod(key id, c world.Commit) *pod {
+	w := l.ownerOf(c.New)
 	if w == nil {
 		return nil
 	}
-	return &pod{id: key, uid: uidOf(c.New), workload: w, stamp: o.stampOf(w, c)}
+	return &pod{id: key, uid: uidOf(c.New), workload: w, stamp: l.stampOf(w, c)}
 }
 
-// stampOf returns the stamp that a new pod was made from: the last one with its template and its marks.
-func (o *Oracle) stampOf(w *workload, c world.Commit) *stamp {
-	marks := marksIn(c.New, o.options.Prefix)
-	s := o.setOf(w, c)
+// stampOf returns the stamp that a new pod was made from: the last one with its template and its managed annotations.
+func (l *podLog) stampOf(w *workload, c world.Commit) *stamp {
+	managed := managedAnnotationsIn(c.New, l.options.Prefix)
+	s := l.setOf(w, c)
 	for i := len(w.stamps) - 1; i >= 0; i-- {
 		found := w.stamps[i]
-		if found.version > c.Version || found.marks != marks {
+		if found.version > c.Version || found.managed != managed {
 			continue
 		}
-		if s != nil && s.visible == found.visible || s == nil && madeFrom(c.New, w.templates[found.visible], o.options.Prefix) {
+		if s != nil && s.visible == found.visible || s == nil && madeFrom(c.New, w.templates[found.visible], l.options.Prefix) {
 			return found
 		}
 	}
@@ -146,18 +162,18 @@ func (o *Oracle) stampOf(w *workload, c world.Commit) *stamp {
 }
 
 // setOf returns the ReplicaSet or ControllerRevision that a pod was made from; nil if there is none.
-func (o *Oracle) setOf(w *workload, c world.Commit) *set {
+func (l *podLog) setOf(w *workload, c world.Commit) *set {
 	if kind, owner := controllerOf(c.New); kind == "ReplicaSet" {
-		return o.sets[owner]
+		return l.sets[owner]
 	}
-	revision := text(labelsOf(c.New), "controller-revision-hash")
+	revision := world.Text(world.Labels(c.New), "controller-revision-hash")
 	if revision == "" {
 		return nil
 	}
 	key := id{"controllerrevisions", c.Key.Namespace, revision}
-	if s := o.sets[key.String()]; s != nil {
+	if s := l.sets[key.String()]; s != nil {
 		return s
 	}
 	key.name = w.id.name + "-" + revision
-	return o.sets[key.String()]
+	return l.sets[key.String()]
 }

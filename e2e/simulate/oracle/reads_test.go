@@ -21,7 +21,9 @@ func (s *harness) reviewed(calls int, reads func()) {
 	call := s.call(user, "patch", cart, nil)
 	s.oracle.Request(call)
 	reads()
-	sent := edited(s.objects[cart], func(o world.Object) { section(o, "spec", "template", "spec")["hostname"] = s.now.Format("150405") })
+	sent := edited(s.objects[cart], func(o world.Object) {
+		world.Section(o, "spec", "template", "spec")["hostname"] = s.now.Format("150405")
+	})
 	s.change(call, cart, sent, sent)
 	called := append(slices.Repeat([]string{s.oracle.options.WebhookName}, calls), "other")
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Called: called})

@@ -24,7 +24,7 @@ func compareRefs(a, b ref) int {
 func listed(annotations world.Object, prefix string) []ref {
 	var refs []ref
 	for _, list := range []string{configMapList, secretList} {
-		for _, name := range names(text(annotations, prefix+list)) {
+		for _, name := range names(world.Text(annotations, prefix+list)) {
 			refs = append(refs, ref{list, name})
 		}
 	}
@@ -59,30 +59,30 @@ func needs(spec world.Object) map[ref]need {
 		volumeNeeds(volume, add)
 	}
 	for _, secret := range objects(spec, "imagePullSecrets") {
-		add("secrets", text(secret, "name"), unsure)
+		add("secrets", world.Text(secret, "name"), unsure)
 	}
 	return found
 }
 
 func containerNeeds(container world.Object, add func(string, string, need)) {
 	for _, source := range objects(container, "envFrom") {
-		addSource(section(source, "configMapRef"), "configmaps", "name", add)
-		addSource(section(source, "secretRef"), "secrets", "name", add)
+		addSource(world.Section(source, "configMapRef"), "configmaps", "name", add)
+		addSource(world.Section(source, "secretRef"), "secrets", "name", add)
 	}
 	for _, variable := range objects(container, "env") {
-		from := section(variable, "valueFrom")
-		addSource(section(from, "configMapKeyRef"), "configmaps", "name", add)
-		addSource(section(from, "secretKeyRef"), "secrets", "name", add)
+		from := world.Section(variable, "valueFrom")
+		addSource(world.Section(from, "configMapKeyRef"), "configmaps", "name", add)
+		addSource(world.Section(from, "secretKeyRef"), "secrets", "name", add)
 	}
 }
 
 func volumeNeeds(volume world.Object, add func(string, string, need)) {
 	known := map[string]bool{"name": true, "configMap": true, "secret": true, "projected": true, "emptyDir": true, "hostPath": true}
-	addSource(section(volume, "configMap"), "configmaps", "name", add)
-	addSource(section(volume, "secret"), "secrets", "secretName", add)
-	for _, source := range objects(section(volume, "projected"), "sources") {
-		addSource(section(source, "configMap"), "configmaps", "name", add)
-		addSource(section(source, "secret"), "secrets", "name", add)
+	addSource(world.Section(volume, "configMap"), "configmaps", "name", add)
+	addSource(world.Section(volume, "secret"), "secrets", "secretName", add)
+	for _, source := range objects(world.Section(volume, "projected"), "sources") {
+		addSource(world.Section(source, "configMap"), "configmaps", "name", add)
+		addSource(world.Section(source, "secret"), "secrets", "name", add)
 	}
 	for field, value := range volume {
 		source, _ := value.(map[string]any)
@@ -91,9 +91,9 @@ func volumeNeeds(volume world.Object, add func(string, string, need)) {
 		}
 		// Drivers of storage name their Secrets in several ways: no kubelet needs them to start, but they matter.
 		for _, name := range []string{"secretRef", "nodePublishSecretRef"} {
-			add("secrets", text(section(source, name), "name"), unsure)
+			add("secrets", world.Text(world.Section(source, name), "name"), unsure)
 		}
-		add("secrets", text(source, "secretName"), unsure)
+		add("secrets", world.Text(source, "secretName"), unsure)
 	}
 }
 
@@ -102,7 +102,7 @@ func addSource(source world.Object, plural, nameField string, add func(string, s
 	if source["optional"] == true {
 		how = optional
 	}
-	add(plural, text(source, nameField), how)
+	add(plural, world.Text(source, nameField), how)
 }
 
 func objects(o world.Object, field string) []world.Object {

@@ -90,8 +90,8 @@ func TestEventsAreReadFromEitherForm(t *testing.T) {
 		"JSON":          {Body: []byte(`{"reason":"Reloaded","regarding":{"name":"cart"}}`)},
 	} {
 		event := eventOf(call)
-		assert.Equal(t, "Reloaded", text(event, "reason"), name)
-		assert.Equal(t, "cart", text(subjectOf(event), "name"), name)
+		assert.Equal(t, "Reloaded", world.Text(event, "reason"), name)
+		assert.Equal(t, "cart", world.Text(subjectOf(event), "name"), name)
 	}
 	assert.Nil(t, eventOf(&world.Call{Body: []byte("k8s\x00nothing")}))
 	assert.Nil(t, eventOf(&world.Call{Body: []byte("nothing")}))

@@ -97,7 +97,7 @@ func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"flags differ": {options: Options{Webhook: true}, because: "one process still has the flags of before", happens: func(s *harness) {
+		"flags differ": {options: Options{Webhook: true}, because: "one process still has the earlier flags", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, notAgreed)
 			s.wait(time.Minute)

@@ -30,7 +30,7 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 			s := webhookHarness(t)
 			s.set(configMap("app"), "1")
 			template := []string{"spec", "jobTemplate", "spec", "template"}
-			sent := edited(cronJob(), func(o world.Object) { delete(section(o, append(template, "metadata")...), "annotations") })
+			sent := edited(cronJob(), func(o world.Object) { delete(world.Section(o, append(template, "metadata")...), "annotations") })
 			created := s.call(user, "create", nightly, nil)
 			s.oracle.Request(created)
 			s.change(created, nightly, sent, cronJob())
@@ -65,8 +65,8 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 			stamped := s.call(replica, "patch", nightly, []byte(`{}`))
 			s.oracle.Request(stamped)
 			s.change(stamped, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
-				setAnnotation(section(o, template...), prefix+requestMark, "b")
-				setAnnotation(o, prefix+reloadMark, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+				setAnnotation(world.Section(o, template...), prefix+requestAnnotation, "b")
+				setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
 			}))
 			for _, call := range []*world.Call{created, ran, stamped} {
 				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})

@@ -59,22 +59,21 @@ func (s *scope) unclear(plural string) bool {
 	return plural == rollouts && (s.foreign || s.invalid && s.known && s.named != s.flags.CustomKind)
 }
 
-// Rescope takes note of other flags.
-func (o *Oracle) Rescope(at time.Time, s Scope) {
-	o.advance(at)
-	o.scope.flags, o.scope.changed = s, at
-	o.count("scope changes")
-	o.rereadScopes(at, o.version)
+// rescope records other flags.
+func (l *ledger) rescope(at time.Time, s Scope) {
+	l.scope.flags, l.scope.changed = s, at
+	l.count("scope changes")
+	l.rereadScopes(at, l.version)
 }
 
 // rereadScopes decides anew which workloads the program must look after.
-func (o *Oracle) rereadScopes(at time.Time, version int64) {
-	o.probes.disturbed = at
-	for _, w := range o.all {
+func (l *ledger) rereadScopes(at time.Time, version int64) {
+	l.disturbed = at
+	for _, w := range l.all {
 		if !w.gone {
 			w.requests.allowed++
-			o.readScope(w, at, version)
-			o.judgeDue(w, at)
+			l.readScope(w, at, version)
+			l.readDue(w, at)
 		}
 	}
 }
@@ -97,10 +96,10 @@ func (k configuredKind) wrong() bool {
 	return k.APIVersion == "" || k.Kind == "" || k.Template != "spec" && !strings.HasPrefix(k.Template, "spec.")
 }
 
-// commitConfiguration takes note of a change of the structured configuration.
-func (o *Oracle) commitConfiguration(c world.Commit) {
+// commitConfiguration records a change of the structured configuration.
+func (l *ledger) commitConfiguration(c world.Commit) {
 	config, valid := readConfiguration(c.New)
-	s := &o.scope
+	s := &l.scope
 	s.invalid = !valid
 	if valid {
 		s.known, s.named, s.foreign = true, false, false
@@ -109,18 +108,27 @@ func (o *Oracle) commitConfiguration(c world.Commit) {
 				s.named, s.foreign = true, kind.Template != "spec.template" || kind.APIVersion != world.Rollouts.APIVersion()
 			}
 		}
-		o.count("configurations applied")
+		l.count("configurations applied")
 	} else {
-		o.count("configurations rejected")
+		l.count("configurations rejected")
 	}
-	o.rereadScopes(c.At, c.Version)
+	l.rereadScopes(c.At, c.Version)
 }
 
 // readConfiguration reads the configuration in a ConfigMap.
 func readConfiguration(object world.Object) (c configuration, valid bool) {
-	content := text(section(object, "data"), "config.yaml")
+	content := world.Text(world.Section(object, "data"), "config.yaml")
 	if content == "" || yaml.UnmarshalStrict([]byte(content), &c) != nil {
 		return c, false
 	}
-	return c, !slices.ContainsFunc(c.WorkloadKinds, configuredKind.wrong) && c.APIVersion == "pod-reloader.io/v1alpha1" && c.Kind == "Configuration"
+	return c, !slices.ContainsFunc(c.WorkloadKinds, configuredKind.wrong) &&
+		c.APIVersion == "pod-reloader.io/v1alpha1" && c.Kind == "Configuration"
+}
+
+func (l *ledger) scopeOf(object world.Object, w *workload) bool {
+	var labels map[string]string
+	if namespace := l.namespaces[w.id.namespace]; namespace != nil {
+		labels = namespace.labels
+	}
+	return l.scope.serves(w.id.plural) && l.scope.inScope(w.id.namespace, labels, texts(world.Labels(object)))
 }

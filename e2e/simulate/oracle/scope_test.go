@@ -15,8 +15,10 @@ func TestScope(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	outside := Options{Webhook: true, InScope: func(_ string, labels, _ map[string]string) bool { return labels["team"] == "a" }}
-	plain := func(o world.Object) { section(o, "metadata")["annotations"] = nil }
-	exclude := func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} }
+	plain := func(o world.Object) { world.Section(o, "metadata")["annotations"] = nil }
+	exclude := func(o world.Object) {
+		world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
+	}
 	runLaw(t, "scope", map[string]lawCase{
 		"no annotations": {options: hooked, want: "scope/request", because: "no user asked for it", happens: func(s *harness) {
 			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
@@ -53,7 +55,7 @@ func TestScope(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-hash", "") }))
 		}},
-		"excluded, marks written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
+		"excluded, managed annotations written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
@@ -101,15 +103,17 @@ func TestCost(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 		}
 	}
-	scale := func(o world.Object) { section(o, "spec")["replicas"] = int64(7) }
+	scale := func(o world.Object) { world.Section(o, "spec")["replicas"] = int64(7) }
 	read := func(s *harness) { s.request(replica, "get", configMap("app"), nil) }
 	runLaw(t, "cost", map[string]lawCase{
 		"scaled":               {options: hooked, because: "nothing is read", happens: during(scale, func(*harness) {})},
 		"scaled with a read":   {options: hooked, want: "cost/read", because: "scaling changes no template", happens: during(scale, read)},
 		"scaled, another read": {options: hooked, because: "it is not listed", happens: during(scale, func(s *harness) { s.request(replica, "get", configMap("x"), nil) })},
-		"released with a read": {options: hooked, because: "the template changes", happens: during(func(o world.Object) { section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
+		"released with a read": {options: hooked, because: "the template changes", happens: during(func(o world.Object) { world.Section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
 		"lists with a read":    {options: hooked, because: "the lists change", happens: during(func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app, extra") }, read)},
-		"excluded with a read": {options: hooked, because: "labels of ours", happens: during(func(o world.Object) { section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "false"} }, read)},
+		"excluded with a read": {options: hooked, because: "labels of ours", happens: during(func(o world.Object) {
+			world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "false"}
+		}, read)},
 		"while something is up": {options: hooked, because: "the loop may read for another reason", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")

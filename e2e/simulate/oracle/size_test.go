@@ -45,13 +45,13 @@ func TestAnnotationsTooLong(t *testing.T) {
 		}
 	}
 	runLaw(t, "unharmed", map[string]lawCase{
-		"fits without marks":             {options: hooked, want: "unharmed/too-long", because: "the program's own made it too long", happens: write(merge, bulky(annotationLimit-lists))},
-		"does not fit":                   {options: hooked, because: "the user's own are too long", happens: write(merge, bulky(annotationLimit-lists+1))},
-		"fits, strategic":                {options: hooked, want: "unharmed/too-long", because: "annotations are merged alike", happens: write(strategic, bulky(annotationLimit-lists))},
-		"fits as a whole":                {options: hooked, want: "unharmed/too-long", because: "a PUT has everything", happens: write("application/json", bulky(annotationLimit))},
-		"does not fit as a whole":        {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
-		"template fits without its hash": {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
-		"template does not fit":          {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
+		"fits without managed annotations": {options: hooked, want: "unharmed/too-long", because: "the program's own made it too long", happens: write(merge, bulky(annotationLimit-lists))},
+		"does not fit":                     {options: hooked, because: "the user's own are too long", happens: write(merge, bulky(annotationLimit-lists+1))},
+		"fits, strategic":                  {options: hooked, want: "unharmed/too-long", because: "annotations are merged alike", happens: write(strategic, bulky(annotationLimit-lists))},
+		"fits as a whole":                  {options: hooked, want: "unharmed/too-long", because: "a PUT has everything", happens: write("application/json", bulky(annotationLimit))},
+		"does not fit as a whole":          {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
+		"template fits without its hash":   {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
+		"template does not fit":            {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
 		"does not fit with the list of custom resources": {options: hooked, because: "that is the user's, too", happens: func(s *harness) {
 			s.trackGraph("")
 			s.tooLong(merge, bulky(annotationLimit-len(prefix+"configmaps")))
@@ -61,7 +61,7 @@ func TestAnnotationsTooLong(t *testing.T) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.tooLong(merge, bulky(annotationLimit-lists))
 		}},
-		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the marks the ReplicaSet were valid", happens: func(s *harness) {
+		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the managed annotations the ReplicaSet were valid", happens: func(s *harness) {
 			s.begin()
 			s.recordsCart()
 			s.refuses(annotationLimit - 200)
@@ -128,7 +128,7 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 			s.edit(cart, func(o world.Object) {
 				setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left))
 				if tt.record != "" {
-					setAnnotation(o, prefix+recordMark, tt.record)
+					setAnnotation(o, prefix+recordAnnotation, tt.record)
 				}
 			})
 			s.remove(user, configMap("app"))
@@ -139,17 +139,17 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 	}
 }
 
-// leavesOnTemplate is a user's write after which the annotations of cart's template, marks not counted, leave some bytes.
+// leavesOnTemplate is a user's write after which the annotations of cart's template, managed annotations not counted, leave some bytes.
 func (s *harness) leavesOnTemplate(bytes int) {
 	s.edit(cart, func(o world.Object) {
-		template := section(o, "spec", "template")
+		template := world.Section(o, "spec", "template")
 		setAnnotation(template, prefix+"config-hash", "")
 		setAnnotation(template, "b", strings.Repeat("x", annotationLimit-len("b")-bytes))
 	})
 	s.wait(time.Minute)
 }
 
-// failsToReload is what the program does where the template has no room: its request changes nothing, and it says so.
+// failsToReload is what the program does where the template has no space: its request changes nothing, and it says so.
 func (s *harness) failsToReload() {
 	s.wait(time.Second)
 	s.event(cart, "failed-1", "Warning", "ReloadFailed")
@@ -175,14 +175,14 @@ func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 	runLaw(t, "prompt", map[string]lawCase{
 		"full, and an Event says so":       {options: hooked, because: "the program must not make the workload invalid", happens: change(hashSize-1, (*harness).failsToReload)},
 		"full, and nothing says so":        {options: hooked, want: "prompt/modified", because: "the user must hear of it", happens: change(hashSize-1, silence)},
-		"room for the hash":                {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*harness).failsToReload)},
+		"space for the hash":               {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*harness).failsToReload)},
 		"full, and an Event about another": {options: hooked, want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *harness) { s.event(cart, "w", "Warning", "ConfigMissing") })},
 		"full, and an Event of long ago": {options: hooked, want: "prompt/modified", because: "it was about an earlier change", happens: func(s *harness) {
 			s.begin()
 			s.failsToReload()
 			change(hashSize-1, silence)(s)
 		}},
-		"room again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *harness) {
+		"space again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *harness) {
 			s.failsToReload()
 			s.leavesOnTemplate(hashSize)
 			s.set(configMap("app"), "3")
@@ -200,7 +200,7 @@ func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 	runLaw(t, "current", map[string]lawCase{
 		"full, and an Event says so": {options: hooked, because: "no reload is possible", happens: pods(hashSize-1, (*harness).failsToReload)},
 		"full, and nothing says so":  {options: hooked, want: "current/modified", because: "the user must hear of it", happens: pods(hashSize-1, silence)},
-		"room for the hash":          {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*harness).failsToReload)},
+		"space for the hash":         {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*harness).failsToReload)},
 	})
 }
 

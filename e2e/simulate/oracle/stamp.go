@@ -8,17 +8,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// stamp is one change of a workload's pod template: of what users see or of the program's marks.
+// stamp is one change of a workload's pod template: of what users see or of the program's managed annotations.
 type stamp struct {
 	version int64
 	at      time.Time
 	// arrived and arrivedAt are those of the request.
 	arrived   int64
 	arrivedAt time.Time
-	// visible is a number for the template as users see it, marks the program's annotations on it.
+	// visible is a number for the template as users see it, managed annotations the program's annotations on it.
 	visible int
-	marks   string
-	// hash are those of the marks that decide about a restart.
+	managed string
+	// hash are those of the managed annotations that decide about a restart.
 	hash string
 	refs []ref
 	call *world.Call
@@ -33,7 +33,7 @@ type stamp struct {
 	// handmade means that a user changed an annotation with the prefix that the program never wrote on a template, or set one
 	// of the program's where the program does not look after the workload.
 	handmade bool
-	// foreign means that marks of unknown meaning came in while the webhook may not have seen it.
+	// foreign means that managed annotations of unknown meaning came in while the webhook may not have seen it.
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
@@ -41,8 +41,10 @@ type stamp struct {
 	carried map[ref][]*period
 }
 
-// same reports whether two stamps are of one template, marks included.
-func (s *stamp) same(other *stamp) bool { return s.visible == other.visible && s.marks == other.marks }
+// same reports whether two stamps are of one template, managed annotations included.
+func (s *stamp) same(other *stamp) bool {
+	return s.visible == other.visible && s.managed == other.managed
+}
 
 const (
 	// readBefore is how long before a direct write the contents may have been read that it is made from.
@@ -55,54 +57,54 @@ const (
 func isDirect(call *world.Call) bool { return bytes.Contains(call.Body, []byte("template")) }
 
 // seen reports whether the webhook surely saw a request and could read what it needed.
-func (o *Oracle) seen(w *workload, c world.Commit) bool {
-	if !o.options.Webhook || c.Call == nil || o.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
+func (l *faultLog) seen(w *workload, c world.Commit) bool {
+	if !l.options.Webhook || c.Call == nil || l.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
 	}
 	if !w.rescoped.IsZero() && c.Call.Arrived.Sub(w.rescoped) < notice {
-		return false // a replica may go by the scope of before
+		return false // a replica may go by the earlier scope
 	}
-	if o.healthy(w, c.Call.Arrived) || o.answering(w, c.Call.Arrived) {
+	if l.healthy(w, c.Call.Arrived) || l.answering(w, c.Call.Arrived) {
 		return true
 	}
-	// The first replicas may be ready earlier than is assumed: then their marks show it.
-	since, known := o.overSince(w)
-	return known && since.Before(c.Call.Arrived) && c.Sent != nil && o.marksOfAll(c.Sent) != o.marksOfAll(c.New)
+	// The first replicas may be ready earlier than is assumed: then their managed annotations show it.
+	since, known := l.overSince(w)
+	return known && since.Before(c.Call.Arrived) && c.Sent != nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(c.New)
 }
 
 // newStamp makes the stamp of a commit that changed the template. The workload is as it is after the commit.
-func (o *Oracle) newStamp(w *workload, c world.Commit, visible int, marks string) *stamp {
+func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed string) *stamp {
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
-		visible: visible, marks: marks, refs: w.refs, call: c.Call, eligible: w.eligible,
+		visible: visible, managed: managed, refs: w.refs, call: c.Call, eligible: w.eligible,
 		guarded: w.inScope && !w.unclear,
 	}
 	if c.Call != nil {
 		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
-		s.program = o.options.Program(c.Call.Client)
+		s.program = l.options.Program(c.Call.Client)
 	}
 	switch {
 	case s.program:
-		o.readByProgram(w, s)
-	case w.attended() && o.seen(w, c):
-		o.readByWebhook(w, s)
+		l.readByProgram(w, s)
+	case w.attended() && l.seen(w, c):
+		l.readByWebhook(w, s)
 	default:
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 		inherit(w, s)
 	}
-	o.carry(w, s)
-	o.noteOldKey(w, s)
-	s.handmade = !s.program && (o.isHandmade(w, c) || !w.eligible && o.setsMarks(w, c))
+	l.carry(w, s)
+	w.adoptOldKey(s)
+	s.handmade = !s.program && (l.isHandmade(w, c) || !w.eligible && l.setsManagedAnnotations(w, c))
 	return s
 }
 
 // readByWebhook notes when the webhook may have read the contents of a user's stamp. While a required object is missing, the program may
-// keep what it knew of before, by the stamp before or by what it has adopted since.
-func (o *Oracle) readByWebhook(w *workload, s *stamp) {
+// keep what it knew earlier, by the stamp before or by what it has adopted since.
+func (l *ledger) readByWebhook(w *workload, s *stamp) {
 	s.seen = true
 	s.periods = []*period{{from: s.arrived, to: s.version}}
 	previous := w.last()
-	if previous == nil || !o.missesRequired(w, s) {
+	if previous == nil || !l.missesRequired(w, s) {
 		return
 	}
 	s.add(previous.periods)
@@ -113,46 +115,46 @@ func (o *Oracle) readByWebhook(w *workload, s *stamp) {
 }
 
 // readByProgram notes when the program may have read the contents of its own stamp.
-func (o *Oracle) readByProgram(w *workload, s *stamp) {
-	s.direct = !o.options.Webhook || isDirect(s.call)
+func (l *ledger) readByProgram(w *workload, s *stamp) {
+	s.direct = !l.options.Webhook || isDirect(s.call)
 	from := s.arrived
 	if s.direct {
 		back := readBefore
-		if !o.healthy(w, s.arrivedAt) {
+		if !l.healthy(w, s.arrivedAt) {
 			back = readLongBefore
 		}
-		from = min(from, o.versionAt(s.arrivedAt.Add(-back)))
+		from = min(from, l.versionAt(s.arrivedAt.Add(-back)))
 	}
 	s.periods = []*period{{from: from, to: s.version}}
 }
 
-// learn takes note of the annotations that the program writes on templates.
-func (o *Oracle) learn(c world.Commit) {
+// learn records the annotations that the program writes on templates.
+func (l *ledger) learn(c world.Commit) {
 	if c.Call == nil {
 		return
 	}
 	before := c.Sent
-	if o.options.Program(c.Call.Client) {
+	if l.options.Program(c.Call.Client) {
 		before = c.Old
 	}
 	if before == nil {
 		return
 	}
-	path := templatePath(c.Key.Resource.Plural)
-	had := annotationsOf(section(before, path...))
-	for name := range annotationsOf(section(c.New, path...)) {
-		if _, sent := had[name]; !sent && isMark(name, o.options.Prefix) {
-			o.learned[name] = true
+	path := world.TemplatePath(c.Key.Resource.Plural)
+	had := world.Annotations(world.Section(before, path...))
+	for name := range world.Annotations(world.Section(c.New, path...)) {
+		if _, sent := had[name]; !sent && isManagedAnnotation(name, l.options.Prefix) {
+			l.learned[name] = true
 		}
 	}
 }
 
-// setsMarks reports whether a user gave marks of the template another value, and it was stored.
-func (o *Oracle) setsMarks(w *workload, c world.Commit) bool {
-	path := templatePath(w.id.plural)
-	before, sent := annotationsOf(section(c.Old, path...)), annotationsOf(section(c.Sent, path...))
-	for name, value := range annotationsOf(section(c.New, path...)) {
-		if isMark(name, o.options.Prefix) && equal(sent[name], value) && !equal(before[name], value) {
+// setsManagedAnnotations reports whether a user gave managed annotations of the template another value, and it was stored.
+func (l *rules) setsManagedAnnotations(w *workload, c world.Commit) bool {
+	path := world.TemplatePath(w.id.plural)
+	before, sent := world.Annotations(world.Section(c.Old, path...)), world.Annotations(world.Section(c.Sent, path...))
+	for name, value := range world.Annotations(world.Section(c.New, path...)) {
+		if isManagedAnnotation(name, l.options.Prefix) && equal(sent[name], value) && !equal(before[name], value) {
 			return true
 		}
 	}
@@ -160,25 +162,25 @@ func (o *Oracle) setsMarks(w *workload, c world.Commit) bool {
 }
 
 // isHandmade reports whether annotations with the prefix changed that the program does not write.
-func (o *Oracle) isHandmade(w *workload, c world.Commit) bool {
-	path := templatePath(w.id.plural)
-	before, after := annotationsOf(section(c.Old, path...)), annotationsOf(section(c.New, path...))
-	return !sameWithout(before, after, func(name string) bool { return o.learned[name] || !isMark(name, o.options.Prefix) })
+func (l *ledger) isHandmade(w *workload, c world.Commit) bool {
+	path := world.TemplatePath(w.id.plural)
+	before, after := world.Annotations(world.Section(c.Old, path...)), world.Annotations(world.Section(c.New, path...))
+	return !sameWithout(before, after, func(name string) bool { return l.learned[name] || !isManagedAnnotation(name, l.options.Prefix) })
 }
 
-// noteOldKey takes note of marks that come back from before a key was lost, or of a record without any: they cannot be compared.
-func (o *Oracle) noteOldKey(w *workload, s *stamp) {
+// adoptOldKey records managed annotations that come back from before a key was lost, or of a record without any: they cannot be compared.
+func (w *workload) adoptOldKey(s *stamp) {
 	if w.unread == s.version {
 		p := w.openPeriod(s.arrived, s.at)
 		p.waits, p.blind = true, true
 		s.periods = append(s.periods, p)
 	}
 	for _, a := range w.adoptions {
-		if !a.lost || s.marks == "" {
+		if !a.lost || s.managed == "" {
 			continue
 		}
 		for _, earlier := range w.stamps {
-			if earlier.version < a.version && earlier.marks == s.marks && !s.foreign {
+			if earlier.version < a.version && earlier.managed == s.managed && !s.foreign {
 				s.foreign = true
 				p := w.openPeriod(s.arrived, s.at)
 				p.waits = true
@@ -188,20 +190,20 @@ func (o *Oracle) noteOldKey(w *workload, s *stamp) {
 	}
 }
 
-// inherit adds what was believed of the stamp before, and of earlier stamps that had the same marks, to one that the webhook
-// may not have seen: marks may mean what they meant then.
+// inherit adds what was believed of the stamp before, and of earlier stamps that had the same managed annotations, to one that the webhook
+// may not have seen: managed annotations may mean what they meant then.
 func inherit(w *workload, s *stamp) {
 	previous := w.last()
 	if previous == nil {
 		return
 	}
 	s.add(previous.periods)
-	s.foreign = s.marks != "" && (s.marks != previous.marks || previous.foreign)
-	if s.marks == "" {
+	s.foreign = s.managed != "" && (s.managed != previous.managed || previous.foreign)
+	if s.managed == "" {
 		return
 	}
 	for _, earlier := range w.stamps {
-		if earlier.marks == s.marks {
+		if earlier.managed == s.managed {
 			s.add(earlier.periods)
 		}
 	}
@@ -214,20 +216,4 @@ func (s *stamp) add(periods []*period) {
 			s.periods = append(s.periods, p)
 		}
 	}
-}
-
-// missesRequired reports whether an object that the pods may require was absent during a stamp: then the program may have
-// kept what it knew of before. An absent one that no annotation names any more may still be recorded, and match an expression.
-func (o *Oracle) missesRequired(w *workload, s *stamp) bool {
-	for r, need := range w.needs {
-		if need == optional {
-			continue
-		}
-		set := believed{}
-		set.addPeriod(o.contents.of(w.id.namespace, r), &period{from: s.arrived, to: s.version}, o.version)
-		if set[absent] {
-			return true
-		}
-	}
-	return false
 }

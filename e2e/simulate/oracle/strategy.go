@@ -17,8 +17,8 @@ const (
 )
 
 const (
-	// sourceMark is the annotation of the strategy annotations.
-	sourceMark = otherDomain + "last-reloaded-from"
+	// sourceAnnotation is the annotation of the strategy annotations.
+	sourceAnnotation = otherDomain + "last-reloaded-from"
 	// variablePrefix begins the names of the variables of the strategy env-vars.
 	variablePrefix = "STAKATER_"
 )
@@ -37,14 +37,14 @@ func variableOf(r ref) string {
 // isVariable reports whether an item of an environment is a variable of the strategy.
 func isVariable(item any) bool {
 	entry, _ := item.(map[string]any)
-	name := text(entry, "name")
+	name := world.Text(entry, "name")
 	return strings.HasPrefix(name, variablePrefix) && (strings.HasSuffix(name, "_CONFIGMAP") || strings.HasSuffix(name, "_SECRET"))
 }
 
 // variablesOf returns the variables in a pod template or a pod, by their names.
 func variablesOf(template world.Object) map[string]string {
 	var found map[string]string
-	for _, item := range items(section(template, "spec"), "containers") {
+	for _, item := range items(world.Section(template, "spec"), "containers") {
 		container, _ := item.(map[string]any)
 		for _, entry := range items(container, "env") {
 			if !isVariable(entry) {
@@ -54,7 +54,7 @@ func variablesOf(template world.Object) map[string]string {
 				found = map[string]string{}
 			}
 			variable, _ := entry.(map[string]any)
-			found[text(variable, "name")] = text(variable, "value")
+			found[world.Text(variable, "name")] = world.Text(variable, "value")
 		}
 	}
 	return found
@@ -91,11 +91,11 @@ func withField(o world.Object, name string, value any) world.Object {
 	return changed
 }
 
-// marksIn returns what the program writes on a pod template, as text, from the template or a pod made from it.
-func marksIn(template world.Object, prefix string) string {
-	marks, variables := marksOf(annotationsOf(template), prefix), variablesOf(template)
+// managedAnnotationsIn returns what the program writes on a pod template, as text, from the template or a pod made from it.
+func managedAnnotationsIn(template world.Object, prefix string) string {
+	managed, variables := managedAnnotationsOf(world.Annotations(template), prefix), variablesOf(template)
 	if len(variables) == 0 {
-		return marks
+		return managed
 	}
-	return marks + "\n" + sortedText(variables)
+	return managed + "\n" + sortedText(variables)
 }

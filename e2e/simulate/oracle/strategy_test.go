@@ -16,7 +16,7 @@ import (
 // withEnv returns a workload whose container has an environment.
 func withEnv(o world.Object, env ...any) world.Object {
 	return edited(o, func(o world.Object) {
-		container, _ := items(section(o, "spec", "template", "spec"), "containers")[0].(map[string]any)
+		container, _ := items(world.Section(o, "spec", "template", "spec"), "containers")[0].(map[string]any)
 		container["env"] = env
 	})
 }
@@ -26,11 +26,11 @@ func variable(name, value string) world.Object { return world.Object{"name": nam
 func TestVariablesOfAStrategyAreMarks(t *testing.T) {
 	t.Parallel()
 	path := []string{"spec", "template"}
-	plain := section(withEnv(manifest(cart, "one"), variable("VERSION", "1")), path...)
-	ours := section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_APP_CONFIGMAP", "0a")), path...)
-	other := section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_TEAM", "0a")), path...)
+	plain := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1")), path...)
+	ours := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_APP_CONFIGMAP", "0a")), path...)
+	other := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_TEAM", "0a")), path...)
 	assert.True(t, sameTemplate(plain, ours, prefix))
-	assert.NotEqual(t, marksIn(plain, prefix), marksIn(ours, prefix))
+	assert.NotEqual(t, managedAnnotationsIn(plain, prefix), managedAnnotationsIn(ours, prefix))
 	assert.False(t, sameTemplate(plain, other, prefix), "Reloader has no variable of that name")
 	assert.Equal(t, "STAKATER_MY_APP_V2_SECRET", variableOf(ref{"secrets", "my-app.v2"}))
 }
@@ -62,7 +62,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		return func(s *harness) func(world.Object) world.Object {
 			text := fmt.Sprintf(`{"type":"CONFIGMAP","name":%q,"namespace":"shop","hash":"0a","containerRefs":[""],"observedAt":%d}`, name, s.now.Add(late).Unix())
 			return func(o world.Object) world.Object {
-				return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
+				return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), sourceAnnotation, text) })
 			}
 		}
 	}
@@ -97,9 +97,9 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		}
 	}
 	asBefore := func(s *harness) func(world.Object) world.Object {
-		text := text(annotationsOf(section(s.objects[cart], "spec", "template")), sourceMark)
+		text := world.Text(world.Annotations(world.Section(s.objects[cart], "spec", "template")), sourceAnnotation)
 		return func(o world.Object) world.Object {
-			return edited(o, func(o world.Object) { setAnnotation(section(o, "spec", "template"), sourceMark, text) })
+			return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), sourceAnnotation, text) })
 		}
 	}
 	sameVariable := func(*harness) func(world.Object) world.Object { return variables(variable(app, "0a")) }
@@ -167,7 +167,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			"ignored for a while": {options: env, because: "the Record may still have what extra was before", happens: func(s *harness) {
 				beginAsking(auto())(s)
 				s.mark(configMap("extra"), "ignore", "true")
-				s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) { section(o, "data")["key"] = "2" }))
+				s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) { world.Section(o, "data")["key"] = "2" }))
 				s.mark(configMap("extra"), "ignore", "")
 				s.restart("b", variables(variable(extra, "0d")), "extra")
 			}},
@@ -186,7 +186,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.wait(time.Second)
 				s.restart("a", variables(variable(app, "0f")))
 			}},
-			"returned": {options: env, because: "the template of before comes back as it was", happens: func(s *harness) {
+			"returned": {options: env, because: "the earlier template comes back as it was", happens: func(s *harness) {
 				changed(s)
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("app"), "1")

@@ -6,25 +6,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// templatePath returns where a kind of workload has its pod template; nil for what is no workload.
-func templatePath(plural string) []string {
-	switch plural {
-	case "deployments", "statefulsets", "daemonsets", rollouts:
-		return []string{"spec", "template"}
-	case "cronjobs":
-		return []string{"spec", "jobTemplate", "spec", "template"}
-	}
-	return nil
-}
-
-// podPath is templatePath, also for Jobs: these are no workloads, since their template never changes.
-func podPath(plural string) []string {
-	if plural == jobsResource {
-		return []string{"spec", "template"}
-	}
-	return templatePath(plural)
-}
-
 // controllerLabels are those that controllers add to what they make from a template.
 var controllerLabels = [...]string{
 	"pod-template-hash", "controller-revision-hash", "pod-template-generation",
@@ -46,15 +27,15 @@ func sameTemplate(a, b world.Object, prefix string) bool {
 	if one(a, b) {
 		return true
 	}
-	ours := func(name string) bool { return isMark(name, prefix) }
-	if !sameWithout(annotationsOf(a), annotationsOf(b), ours) || !sameWithout(labelsOf(a), labelsOf(b), isControllerLabel) {
+	ours := func(name string) bool { return isManagedAnnotation(name, prefix) }
+	if !sameWithout(world.Annotations(a), world.Annotations(b), ours) || !sameWithout(world.Labels(a), world.Labels(b), isControllerLabel) {
 		return false
 	}
 	known := func(name string) bool {
 		return name == "annotations" || name == "labels" || name == "creationTimestamp"
 	}
-	return sameWithout(section(a, "metadata"), section(b, "metadata"), known) &&
-		equal(plainSpec(section(a, "spec")), plainSpec(section(b, "spec")))
+	return sameWithout(world.Section(a, "metadata"), world.Section(b, "metadata"), known) &&
+		equal(plainSpec(world.Section(a, "spec")), plainSpec(world.Section(b, "spec")))
 }
 
 // sameWithout compares the fields that are not left out.
@@ -78,10 +59,10 @@ func sameWithout(a, b world.Object, leftOut func(string) bool) bool {
 // madeFrom reports whether a pod was made from a template, as far as its own fields show. A pod has more fields than its
 // template, so that this is only used where no ReplicaSet or ControllerRevision is known.
 func madeFrom(pod, template world.Object, prefix string) bool {
-	ours := func(name string) bool { return isMark(name, prefix) }
-	return sameWithout(annotationsOf(pod), annotationsOf(template), ours) &&
-		sameWithout(labelsOf(pod), labelsOf(template), isControllerLabel) &&
-		contains(plainSpec(section(pod, "spec")), plainSpec(section(template, "spec")))
+	ours := func(name string) bool { return isManagedAnnotation(name, prefix) }
+	return sameWithout(world.Annotations(pod), world.Annotations(template), ours) &&
+		sameWithout(world.Labels(pod), world.Labels(template), isControllerLabel) &&
+		contains(plainSpec(world.Section(pod, "spec")), plainSpec(world.Section(template, "spec")))
 }
 
 // contains reports whether all fields of part are in whole. Lists of a pod may be longer than those of its template.
@@ -113,23 +94,24 @@ func contains(whole, part any) bool {
 	return equal(whole, part)
 }
 
-// marksOf returns the program's annotations among others, as text. The lists of users are no marks.
-func marksOf(annotations world.Object, prefix string) string {
-	var marks map[string]string
+// managedAnnotationsOf returns the program's annotations among others, as text. The lists of users are no managed annotations.
+func managedAnnotationsOf(annotations world.Object, prefix string) string {
+	var managed map[string]string
 	for name, value := range annotations {
-		if !isMark(name, prefix) {
+		if !isManagedAnnotation(name, prefix) {
 			continue
 		}
-		if marks == nil {
-			marks = map[string]string{}
+		if managed == nil {
+			managed = map[string]string{}
 		}
-		marks[name], _ = value.(string)
+		managed[name], _ = value.(string)
 	}
-	return sortedText(marks)
+	return sortedText(managed)
 }
 
-// isMark reports whether an annotation is one that the program writes: one with its prefix that is no list, or that of a strategy.
-func isMark(name, prefix string) bool {
+// isManagedAnnotation reports whether an annotation is one that the program writes: one with its prefix that is no
+// list, or that of a strategy.
+func isManagedAnnotation(name, prefix string) bool {
 	rest, ours := strings.CutPrefix(name, prefix)
-	return ours && rest != configMapList && rest != secretList || name == sourceMark
+	return ours && rest != configMapList && rest != secretList || name == sourceAnnotation
 }

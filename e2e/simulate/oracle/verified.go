@@ -15,18 +15,20 @@ func revisionOf(object world.Object) string {
 	if object == nil {
 		return ""
 	}
-	metadata := section(object, "metadata")
-	return text(metadata, "uid") + "." + text(metadata, "resourceVersion")
+	metadata := world.Section(object, "metadata")
+	return world.Text(metadata, "uid") + "." + world.Text(metadata, "resourceVersion")
 }
 
 // revisionDigest is the digest that docs/verified-reload.md describes: SHA-256 over a line for each listed name, ConfigMaps first.
-func (o *Oracle) revisionDigest(w *workload) string {
+func (l *configLog) revisionDigest(w *workload) string {
 	var lines strings.Builder
-	annotations := annotationsOf(w.object)
-	for _, list := range []struct{ annotation, kind, plural string }{{configMapList, "configmap", "configmaps"}, {secretList, "secret", "secrets"}} {
-		for name := range strings.SplitSeq(text(annotations, o.options.Prefix+list.annotation), ",") {
+	annotations := world.Annotations(w.object)
+	for _, list := range []struct{ annotation, kind, plural string }{
+		{configMapList, "configmap", "configmaps"}, {secretList, "secret", "secrets"},
+	} {
+		for name := range strings.SplitSeq(world.Text(annotations, l.options.Prefix+list.annotation), ",") {
 			if name = strings.TrimSpace(name); name != "" {
-				lines.WriteString(list.kind + "/" + w.id.namespace + "/" + name + "/" + o.revisions[id{list.plural, w.id.namespace, name}] + "\n")
+				lines.WriteString(list.kind + "/" + w.id.namespace + "/" + name + "/" + l.revisions[id{list.plural, w.id.namespace, name}] + "\n")
 			}
 		}
 	}
@@ -36,34 +38,34 @@ func (o *Oracle) revisionDigest(w *workload) string {
 
 // isRight reports whether an answer is one to a request for a reload that must not be rejected: the digest is that of what the workload
 // lists, and of all that matters nothing has changed for a while.
-func (o *Oracle) isRight(r world.Reply) bool {
-	w := o.workloads[idOf(r.Call.Key)]
-	if w == nil || !o.asksForReload(r.Call, w) || !o.still(w, r) {
+func (l *unharmedLaw) isRight(r world.Reply) bool {
+	w := l.workloads[idOf(r.Call.Key)]
+	if w == nil || !l.asksForReload(r.Call, w) || !l.sawNoDisturbance(w, r) {
 		return false
 	}
-	value, known := requested(r.Call, o.options.Prefix+requestMark)
+	value, known := requested(r.Call, l.options.Prefix+requestAnnotation)
 	if !known || value == nil {
 		return false
 	}
 	digest, generation, bound := strings.Cut(*value, "@")
-	stored, _ := numberOf(section(w.object, "metadata")["generation"])
-	return digest == o.revisionDigest(w) && (!bound || generation == strconv.FormatInt(int64(stored), 10))
+	stored, _ := numberOf(world.Section(w.object, "metadata")["generation"])
+	return digest == l.revisionDigest(w) && (!bound || generation == strconv.FormatInt(int64(stored), 10))
 }
 
-// still reports whether nothing has disturbed the program, or changed what a workload depends on, since some time before a request. What
-// else a workload tracks besides its lists is not judged.
-func (o *Oracle) still(w *workload, r world.Reply) bool {
+// sawNoDisturbance reports whether nothing has disturbed the program, or changed what a workload depends on, since some time before
+// a request. What else a workload tracks besides its lists is not judged.
+func (l *unharmedLaw) sawNoDisturbance(w *workload, r world.Reply) bool {
 	from := r.Call.Arrived.Add(-rest)
 	switch {
-	case !w.eligible || w.dynamic || len(w.listed) != len(w.refs), !o.options.Webhook, !o.healthy(w, from):
+	case !w.eligible || w.dynamic || len(w.listed) != len(w.refs), !l.options.Webhook, !l.healthy(w, from):
 		return false
-	case w.last() != nil && w.last().at.After(from), w.changed.After(from) || w.acts[2].After(from) || o.versionAt(from) < w.keyChanged:
+	case w.last() != nil && w.last().at.After(from), w.changed.After(from) || w.acts[2].After(from) || l.versionAt(from) < w.keyChanged:
 		return false
-	case o.slow.during(w.id.namespace, r.Call.Arrived, r.At):
+	case l.slow.during(w.id.namespace, r.Call.Arrived, r.At):
 		return false
 	}
 	return !slices.ContainsFunc(w.refs, func(of ref) bool {
-		h := o.contents.of(w.id.namespace, of)
-		return isReferent(of.plural) || h != nil && h.touchedWithin(o.versionAt(from), o.version)
+		h := l.contents.of(w.id.namespace, of)
+		return isReferent(of.plural) || h != nil && h.touchedWithin(l.versionAt(from), l.version)
 	})
 }

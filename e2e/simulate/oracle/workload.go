@@ -51,11 +51,11 @@ type workload struct {
 	open []*period
 	// keyChanged is the last version at which the digest keys changed.
 	keyChanged int64
-	// fumbled is the last version at which a user changed marks and the webhook may not have seen it.
-	fumbled int64
+	// lastHandEdit is the last version at which a user changed managed annotations and the webhook may not have seen it.
+	lastHandEdit int64
 	// recorded has the first version of each value of the program's record.
 	recorded map[string]int64
-	// unread is the last version at which a record of before a digest key was lost came back.
+	// unread is the last version at which a record came back that was made before a digest key was lost.
 	unread int64
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
@@ -88,114 +88,89 @@ func (w *workload) lists(key id) bool {
 	return found && key.namespace == w.id.namespace
 }
 
-// commitWorkload takes note of a stored change of a workload.
-func (o *Oracle) commitWorkload(c world.Commit) {
+// commitWorkload records a stored change of a workload.
+func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 	key := idOf(c.Key)
-	w := o.workloads[key]
+	w := l.workloads[key]
 	if c.New == nil {
 		if w != nil {
 			w.gone, w.eligible = true, false
-			delete(o.workloads, key)
+			delete(l.workloads, key)
 		}
-		return
+		return restamp{}, false
 	}
 	if w == nil || w.uid != uidOf(c.New) {
 		if w != nil {
 			w.gone, w.eligible = true, false
 		}
-		w = &workload{id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, recorded: map[string]int64{}, changed: c.At}
-		o.workloads[key] = w
-		o.all = append(o.all, w)
-		o.byUID[w.uid] = w
-		o.count("workloads")
+		w = &workload{
+			id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, recorded: map[string]int64{}, changed: c.At,
+		}
+		l.workloads[key] = w
+		l.all = append(l.all, w)
+		l.byUID[w.uid] = w
+		l.count("workloads")
 	}
-	if w.object != nil && c.Call != nil && !o.options.Program(c.Call.Client) {
+	if w.object != nil && c.Call != nil && !l.isProgram(c.Call) {
 		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
-		o.noteMarks(w, c)
+		l.recordManagedAnnotations(w, c)
 	}
-	if c.Call != nil && o.options.Program(c.Call.Client) && !equal(annotationsOf(c.Old), annotationsOf(c.New)) {
+	if l.isProgram(c.Call) && !equal(world.Annotations(c.Old), world.Annotations(c.New)) {
 		w.closeWaiting(c.Version)
 	}
-	o.learn(c)
-	o.noteRecord(w, c)
+	l.learn(c)
+	l.recordProgramRecord(w, c)
 	created := w.object == nil
 	w.object = c.New
-	o.readNeeds(w)
-	o.readTraits(w, c, created)
-	o.readTemplate(w, c)
-	o.commitPause(w, c)
-	o.judgeDue(w, c.At)
+	w.readNeeds()
+	l.readTraits(w, c, created)
+	r, is = l.readTemplate(w, c)
+	l.readDue(w, c.At)
+	return r, is
 }
 
-// noteMarks takes note of marks that a user changed where the webhook may not have seen it.
-func (o *Oracle) noteMarks(w *workload, c world.Commit) {
-	if o.marksOfAll(c.Old) == o.marksOfAll(c.New) || w.eligible && o.seen(w, c) {
+// recordManagedAnnotations records managed annotations that a user changed where the webhook may not have seen it.
+func (l *ledger) recordManagedAnnotations(w *workload, c world.Commit) {
+	if l.allManagedAnnotations(c.Old) == l.allManagedAnnotations(c.New) || w.eligible && l.seen(w, c) {
 		return
 	}
-	w.fumbled = c.Version
+	w.lastHandEdit = c.Version
 	a := w.adopt(c.Version, c.Call.ArrivedVersion, c.At, ref{})
-	if o.returnsLostRecord(w, c) {
+	if l.returnsLostRecord(w, c) {
 		a.period.waits, a.period.blind = true, true
 		w.unread = c.Version
 	}
 }
 
-// noteRecord takes note of what the program has recorded on a workload. Where config objects decide what is tracked and the
+// recordProgramRecord records what the program has recorded on a workload. Where config objects decide what is tracked and the
 // annotations have no space for the record, the hash alone proves nothing: until there is one, what is found is taken for what the
 // pods run with.
-func (o *Oracle) noteRecord(w *workload, c world.Commit) {
-	value := o.recordOf(c.New)
+func (l *ledger) recordProgramRecord(w *workload, c world.Commit) {
+	value := l.recordOf(c.New)
 	if _, known := w.recorded[value]; !known {
 		w.recorded[value] = c.Version
 	}
-	if w.dynamic && value == "" && o.recordOf(c.Old) != "" && o.bytesLeftOn(c.New) < recordNeeds {
+	if w.dynamic && value == "" && l.recordOf(c.Old) != "" && l.bytesLeftOn(c.New) < recordNeeds {
 		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
 	}
 }
 
-// recordOf returns what the program has recorded on an object; empty for nothing.
-func (o *Oracle) recordOf(object world.Object) string {
-	return text(annotationsOf(object), o.options.Prefix+recordMark)
-}
-
-// returnsLostRecord reports whether a write brings back a record of before a digest key was lost.
-func (o *Oracle) returnsLostRecord(w *workload, c world.Commit) bool {
-	value := o.recordOf(c.New)
+// returnsLostRecord reports whether a write brings back a record that was made before a digest key was lost.
+func (l *ledger) returnsLostRecord(w *workload, c world.Commit) bool {
+	value := l.recordOf(c.New)
 	since, known := w.recorded[value]
-	return known && value != "" && value != o.recordOf(c.Old) &&
+	return known && value != "" && value != l.recordOf(c.Old) &&
 		slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.version > since })
 }
 
-// marksOfAll returns the marks on a workload and on its template.
-func (o *Oracle) marksOfAll(object world.Object) string {
-	prefix := o.options.Prefix
-	path := templatePath(o.pluralOf(object))
-	return marksOf(annotationsOf(object), prefix) + "\n\n" + marksIn(section(object, path...), prefix)
-}
-
-func (o *Oracle) pluralOf(object world.Object) string {
-	switch text(object, "kind") {
-	case "StatefulSet":
-		return "statefulsets"
-	case "DaemonSet":
-		return "daemonsets"
-	case "CronJob":
-		return "cronjobs"
-	case "Job":
-		return jobsResource
-	case "Rollout":
-		return rollouts
-	}
-	return "deployments"
-}
-
 // readTraits reads who looks after the workload and what it lists.
-func (o *Oracle) readTraits(w *workload, c world.Commit, created bool) {
-	o.track(w, c.New, c, created)
-	labels := labelsOf(c.New)
-	w.excluded = text(labels, o.options.Prefix+ignoredLabel) == "true" || text(labels, o.options.Prefix+disabledLabel) == "true"
-	w.beyond = len(w.refs) > mostRefs || foreignKeys(annotationsOf(c.New)) || isOfNewerVersion(text(annotationsOf(c.New), o.options.Prefix+recordMark))
-	o.readScope(w, c.At, c.Version)
+func (l *ledger) readTraits(w *workload, c world.Commit, created bool) {
+	l.track(w, c.New, c, created)
+	labels := world.Labels(c.New)
+	w.excluded = world.Text(labels, l.options.Prefix+ignoredLabel) == "true" || world.Text(labels, l.options.Prefix+disabledLabel) == "true"
+	w.beyond = len(w.refs) > mostRefs || foreignKeys(world.Annotations(c.New)) ||
+		isOfNewerVersion(world.Text(world.Annotations(c.New), l.options.Prefix+recordAnnotation))
+	l.readScope(w, c.At, c.Version)
 }
 
 // isOfNewerVersion reports whether a record is one of a later version of the program: that is neither evaluated nor replaced, and an
@@ -207,24 +182,24 @@ func isOfNewerVersion(record string) bool {
 }
 
 // readScope decides whether the program must look after a workload.
-func (o *Oracle) readScope(w *workload, at time.Time, version int64) {
-	namespace := o.namespaces[w.id.namespace]
+func (l *ledger) readScope(w *workload, at time.Time, version int64) {
+	namespace := l.namespaces[w.id.namespace]
 	ending := namespace != nil && namespace.ending
 	was := *w
-	w.inScope = o.scopeOf(w.object, w)
-	w.unclear = w.beyond || o.scope.unclear(w.id.plural)
+	w.inScope = l.scopeOf(w.object, w)
+	w.unclear = w.beyond || l.scope.unclear(w.id.plural)
 	w.eligible = (len(w.refs) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
 	}
-	w.noteScope(was, at)
+	w.recordScope(was, at)
 }
 
-// attended reports whether the webhook has to look at it: what a label excludes keeps its marks.
+// attended reports whether the webhook has to look at it: what a label excludes keeps its managed annotations.
 func (w *workload) attended() bool { return w.eligible || w.excluded && w.inScope }
 
-// noteScope takes note of the time at which scope or traits changed.
-func (w *workload) noteScope(was workload, at time.Time) {
+// recordScope records the time at which scope or traits changed.
+func (w *workload) recordScope(was workload, at time.Time) {
 	if len(w.stamps) > 0 && (was.inScope != w.inScope || was.unclear != w.unclear) {
 		w.changed, w.rescoped = at, at
 	}
@@ -237,37 +212,31 @@ func (w *workload) noteScope(was workload, at time.Time) {
 }
 
 // readNeeds reads what the pod spec references.
-func (o *Oracle) readNeeds(w *workload) {
-	spec := section(w.object, append(podPath(w.id.plural), "spec")...)
-	if w.needs == nil || !equal(spec, section(w.template, "spec")) {
+func (w *workload) readNeeds() {
+	spec := world.Section(w.object, append(world.PodPath(w.id.plural), "spec")...)
+	if w.needs == nil || !equal(spec, world.Section(w.template, "spec")) {
 		w.needs = needs(spec)
 	}
 }
 
-// track takes note of what a workload tracks from now on. What is tracked newly is taken as it is found.
-func (o *Oracle) track(w *workload, object world.Object, c world.Commit, created bool) {
-	refs, by := o.asks(w, object)
-	lists := listed(annotationsOf(object), o.options.Prefix)
+// track records what a workload tracks from now on. What is tracked newly is taken as it is found.
+func (l *ledger) track(w *workload, object world.Object, c world.Commit, created bool) {
+	refs, by := l.asks(w, object)
+	lists := listed(world.Annotations(object), l.options.Prefix)
 	if !slices.Equal(lists, w.listed) && !created {
 		w.relisted = c.Version
 	}
-	if o.listText(c.Old) != o.listText(c.New) && !created {
+	if l.listText(c.Old) != l.listText(c.New) && !created {
 		w.rewritten = c.Version
 	}
 	w.listed, w.triggers = lists, by
 	if !slices.Equal(refs, w.refs) {
-		o.relist(w, refs, c, created)
+		l.relist(w, refs, c, created)
 	}
 }
 
-// listText returns the lists of an object as they are written.
-func (o *Oracle) listText(object world.Object) string {
-	annotations := annotationsOf(object)
-	return text(annotations, o.options.Prefix+"configmaps") + "\n" + text(annotations, o.options.Prefix+"secrets")
-}
-
-// relist takes note of other objects.
-func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
+// relist records other objects.
+func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.changed = c.At
 	before := w.refs
 	w.refs = refs
@@ -283,7 +252,7 @@ func (o *Oracle) relist(w *workload, refs []ref, c world.Commit, created bool) {
 		}
 		w.tracked[r] = w.trackedSince(r, c.Version)
 		if !created && len(refs) <= mostRefs {
-			o.adoptListed(w, r, c)
+			l.adoptListed(w, r, c)
 		}
 	}
 	if len(refs) > mostRefs {
@@ -308,7 +277,7 @@ func (w *workload) trackedSince(r ref, version int64) int64 {
 }
 
 // adoptListed notes that what is newly listed is taken as it is found.
-func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
+func (l *ledger) adoptListed(w *workload, r ref, c world.Commit) {
 	from := c.Version
 	if c.Call != nil {
 		from = c.Call.ArrivedVersion
@@ -318,7 +287,7 @@ func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
 		a.precise = true // the webhook stamps at once only where the lists change
 		return
 	}
-	if o.seen(w, c) && w.inScope && !w.excluded {
+	if l.seen(w, c) && w.inScope && !w.excluded {
 		a.period.open, a.period.to = false, c.Version
 		w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
 	}
@@ -327,39 +296,33 @@ func (o *Oracle) adoptListed(w *workload, r ref, c world.Commit) {
 // mostRefs is how many objects a workload may list. Of more, the oracle does not know which of them are left out.
 const mostRefs = 1000
 
-// readTemplate makes a stamp if the template has changed.
-func (o *Oracle) readTemplate(w *workload, c world.Commit) {
-	template := section(c.New, templatePath(w.id.plural)...)
+// readTemplate makes a stamp if the template has changed, and returns whether there was one before.
+func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) {
+	template := world.Section(c.New, world.TemplatePath(w.id.plural)...)
 	if one(template, w.template) {
-		return
+		return restamp{}, false
 	}
 	before, old := w.last(), w.template
-	visible, marks := w.number(template, o.options.Prefix), marksIn(template, o.options.Prefix)
+	visible, managed := w.number(template, l.options.Prefix), managedAnnotationsIn(template, l.options.Prefix)
 	w.template = template
-	if before != nil && before.visible == visible && before.marks == marks {
-		return
+	if before != nil && before.visible == visible && before.managed == managed {
+		return restamp{}, false
 	}
-	s := o.newStamp(w, c, visible, marks)
-	s.hash = o.hashMarks(template)
+	s := l.newStamp(w, c, visible, managed)
+	s.hash = l.managedAnnotationsOfRestart(template)
 	w.stamps = append(w.stamps, s)
-	o.adoptLater(w, s)
-	o.count("stamps")
+	l.adoptLater(w, s)
+	l.count("stamps")
 	if w.dynamic && before != nil && !s.program {
-		o.adoptDynamic(w, s)
+		w.adoptDynamic(s)
 	}
-	if before != nil {
-		o.judgeGates(w, before, s)
-		o.judgeHeld(w, before, s)
-		o.judgeStory(w, c, before, s)
-		o.judgeStrategy(w, s, old, template)
-		o.judgeRunMissing(w, before, s)
-	}
+	return restamp{workload: w, commit: c, before: before, stamp: s, old: old, template: template}, before != nil
 }
 
 // adoptLater notes that a stamp may be one under a key that is lost: while a fault lasts, a replica that did not hear of the loss goes
 // on with the key that it has, and the next one cannot compare its stamps.
-func (o *Oracle) adoptLater(w *workload, s *stamp) {
-	since, known := o.calmSince(w)
+func (l *ledger) adoptLater(w *workload, s *stamp) {
+	since, known := l.calmSince(w)
 	lost := slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && (!known || since.After(a.period.opened)) })
 	if lost && (!known || since.After(s.arrivedAt)) {
 		a := w.adopt(s.version+1, s.version, s.at, ref{})
@@ -369,7 +332,7 @@ func (o *Oracle) adoptLater(w *workload, s *stamp) {
 
 // adoptDynamic notes that a user's stamp may have lost the record of what the pods run with: where config objects decide what is
 // tracked, the hash alone proves nothing, and what is found then is taken for it.
-func (o *Oracle) adoptDynamic(w *workload, s *stamp) {
+func (w *workload) adoptDynamic(s *stamp) {
 	a := w.adopt(s.version, s.arrived, s.at, ref{})
 	if !s.seen {
 		return

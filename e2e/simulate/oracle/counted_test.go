@@ -1,0 +1,75 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCountedReloads(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	changed := func(s *harness) {
+		s.begin()
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+	}
+	runLaw(t, "explained", map[string]lawCase{
+		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 0, nil)
+			s.quiet()
+		}},
+		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
+			changed(s)
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.quiet()
+		}},
+		"not counted by a replica that was killed":            {options: hooked, because: "its count is lost", happens: uncounted("down", replica, time.Second)},
+		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
+		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
+		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
+		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *harness) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.fault("frozen", "replica-0", 2*time.Minute)
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 0, nil)
+			s.scrape("replica-0.2", 0, nil)
+			s.quiet()
+		}},
+		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 2, nil)
+			s.quiet()
+		}},
+		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
+			reloadUnannotated(s)
+			s.scrape(replica, 3, nil)
+			s.quiet()
+		}},
+		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
+			changed(s)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.set(configMap("app"), "3")
+			s.wait(10 * time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(5 * time.Minute)
+			s.scrape(replica, 1, nil)
+			s.scrape("replica-1.1", 1, nil)
+			s.quiet()
+		}},
+	})
+}

@@ -1,0 +1,123 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// countedLaw is the law "explained" for the metric of reloads.
+type countedLaw struct {
+	*ledger
+	passive
+
+	explained   *explainedLaw
+	recreations *jobsLaw
+	metrics     metrics
+}
+
+func newCountedLaw(l *ledger, explained *explainedLaw, recreations *jobsLaw) *countedLaw {
+	return &countedLaw{ledger: l, explained: explained, recreations: recreations, metrics: newMetrics()}
+}
+
+// scraped records the metrics of a replica.
+func (l *countedLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
+	sum := 0.0
+	for _, metric := range families[reloadsMetric].GetMetric() {
+		sum += metric.GetCounter().GetValue()
+	}
+	m := &l.metrics
+	if sum < m.reloads[client] {
+		m.before[client] += m.reloads[client]
+	}
+	m.reloads[client], m.scraped[client] = sum, at
+}
+
+// quiet is the law "explained" for the metric: it counts each reload once.
+func (l *countedLaw) quiet(now time.Time) {
+	m := &l.metrics
+	if len(m.scraped) == 0 {
+		return
+	}
+	least, most := -l.uncounted(), 0
+	for _, w := range l.all {
+		least += w.story.restarts - l.explained.unreportable(w)
+		most += w.story.reportable()
+	}
+	most += l.recreations.recreated
+	clients := slices.Sorted(maps.Keys(m.scraped))
+	sum := 0.0
+	for _, client := range clients {
+		sum += m.reloads[client] + m.before[client]
+	}
+	l.count("metrics judged")
+	if l.judgeCounted(sum, clients, now) {
+		return
+	}
+	if sum > float64(most) {
+		l.violate(now, broken{"explained", reloadsMetric, "metric-doubled" + l.doubledUnder(l.all...)},
+			"the replicas %s count %v reloads, but only %d were made",
+			strings.Join(clients, ", "), sum, most)
+	}
+	if sum < float64(least) && !l.excusedFromCounting(now) {
+		l.violate(now, broken{"explained", reloadsMetric, "metric-missing" + l.missedUnder(l.all...)},
+			"the replicas %s count %v reloads, but at least %d are to be counted",
+			strings.Join(clients, ", "), sum, least)
+	}
+}
+
+// uncounted returns how many reloads may have an Event and no count: a process writes the Event first, and may end before it counts. The
+// answer may not have reached it for as long as it did not work, or as requests failed.
+func (l *countedLaw) uncounted() int {
+	from := map[string]time.Time{}
+	for client, at := range l.faults.ended {
+		from[client] = l.faults.disturbedSince(at).Add(-recovery)
+	}
+	n := 0
+	for _, t := range l.events.writes {
+		if begin, ended := from[t.client]; ended && t.at.After(begin) {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeCounted compares with the Events: without faults, a reload that an Event reports is counted, too.
+func (l *countedLaw) judgeCounted(sum float64, clients []string, now time.Time) (broke bool) {
+	events := 0
+	for _, w := range l.all {
+		events += l.reloadsReported(w)
+	}
+	broke = sum < float64(events) && l.faults.never()
+	if broke {
+		l.violate(now, broken{"explained", reloadsMetric, "not-counted"}, "the replicas %s count %v reloads, but %d Events report one",
+			strings.Join(clients, ", "), sum, events)
+	}
+	return broke
+}
+
+// excusedFromCounting reports whether a reload may rightly not be counted, or not yet, or by a replica that was not scraped.
+func (l *countedLaw) excusedFromCounting(now time.Time) bool {
+	m := &l.metrics
+	var last time.Time
+	for _, w := range l.all {
+		last = later(last, w.story.last)
+		if w.story.restarts > 0 && l.explained.mayLackEvent(w, now) {
+			return true
+		}
+	}
+	for _, at := range m.scraped {
+		if at.Sub(last) < recovery {
+			return true
+		}
+	}
+	for client, up := range l.faults.up {
+		if _, scraped := m.scraped[client]; up && !scraped {
+			return true
+		}
+	}
+	return false
+}

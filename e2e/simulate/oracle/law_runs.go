@@ -1,0 +1,194 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// With the concurrencyPolicy Forbid the program waits until no other Job of it is active, with Replace
+// it deletes the active Jobs first.
+
+// The policies that forbid two Jobs at the same time.
+const (
+	forbid  = "Forbid"
+	replace = "Replace"
+)
+
+// runPause is the longest time between two attempts to run a CronJob whose Jobs are active.
+const runPause = 30 * time.Second
+
+// policyOf returns the concurrencyPolicy of a CronJob.
+func policyOf(cronJob world.Object) string {
+	return world.Text(cronJob, "spec", "concurrencyPolicy")
+}
+
+// run is a Job that the program made for a CronJob, with the content of a version or a later one.
+type run struct {
+	moment
+
+	content int64
+}
+
+// runsLaw is the law "jobs" for the runs of CronJobs.
+type runsLaw struct {
+	*ledger
+	passive
+
+	// runs has the Jobs that the program made for a CronJob, by its UID.
+	runs map[string][]run
+}
+
+func newRunsLaw(l *ledger) *runsLaw { return &runsLaw{ledger: l, runs: map[string][]run{}} }
+
+// judgeConcurrency judges a Job that the program has made for a CronJob. A Job that was created just before may have come after
+// the program has listed them.
+func (l *runsLaw) judgeConcurrency(w *workload, made *job, c world.Commit) {
+	policy := policyOf(w.object)
+	if policy != forbid && policy != replace {
+		return
+	}
+	l.count("concurrency of runs judged")
+	known := c.Call.Arrived.Add(-readLongBefore)
+	for _, other := range l.activeRuns(w) {
+		if other != made && other.created.at.Before(known) {
+			l.violate(c.At, broken{"jobs", w.id.String(), "run/concurrent"},
+				"its concurrencyPolicy is %s, but the program ran it at %s while %s of %s was active",
+				policy, l.when(c.At), other.workload.id, l.when(other.created.at))
+		}
+	}
+}
+
+// replacedRun returns what is wrong with the deletion of a Job that has a controller; empty for a Job that a run replaces.
+func (l *runsLaw) replacedRun(j *job, c world.Commit) string {
+	kind, owner := controllerOf(j.workload.object)
+	w := l.byUID[owner]
+	if kind != "CronJob" || w == nil {
+		return "controlled"
+	}
+	if finishedJob(j.workload.object) && c.Call.Arrived.Sub(l.finishedAt(j)) >= readLongBefore {
+		return "finished"
+	}
+	if c.At.Sub(w.acts[2]) < notice {
+		return ""
+	}
+	switch {
+	case policyOf(w.object) != replace:
+		return "controlled"
+	case suspended(w.object):
+		return "suspended"
+	}
+	if s := w.last(); s != nil && w.keyChanged <= s.version && !w.uncertain(s) && !l.runsChangedSince(w, s) {
+		return "no-cause"
+	}
+	l.count("Jobs replaced by a run")
+	return ""
+}
+
+// runsChangedSince reports whether something that runs a CronJob has changed since a stamp.
+func (l *runsLaw) runsChangedSince(w *workload, s *stamp) bool {
+	from := l.ranBefore(w, s)
+	for r := range l.atOnce(w) {
+		if len(l.contents.of(w.id.namespace, r).within(from, l.version)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// judge judges a Job that the program has made for a CronJob.
+func (l *runsLaw) judge(j *job, c world.Commit) {
+	kind, owner := controllerOf(c.New)
+	w := l.byUID[owner]
+	if kind != "CronJob" || w == nil {
+		l.violate(c.At, broken{"jobs", j.workload.id.String(), "created/unknown"},
+			"the program created it at %s, neither in place of another one nor for a CronJob", l.when(c.At))
+		return
+	}
+	l.count("runs of CronJobs")
+	l.runs[owner] = append(l.runs[owner], run{moment{c.At, c.Version}, l.versionAt(l.readForRun(w, c.Call))})
+	s := w.last()
+	if s == nil || c.At.Sub(w.acts[2]) < notice {
+		return
+	}
+	l.judgeConcurrency(w, j, c)
+	if w.lostKeySince(s) {
+		return
+	}
+	edits, runs, from := 0, l.runsSince(w, s.arrived), l.ranBefore(w, s)
+	for _, run := range l.runs[owner] {
+		if run.version > s.arrived {
+			from = min(from, run.content) // a release may have stamped its change meanwhile
+		}
+	}
+	for r := range l.atOnce(w) {
+		edits += len(l.contents.of(w.id.namespace, r).within(from, c.Version))
+	}
+	switch {
+	case suspended(w.object):
+		l.violate(c.At, broken{"jobs", w.id.String(), "run/suspended"}, "it is suspended, but the program ran it at %s", l.when(c.At))
+	case runs > edits && !w.uncertain(s):
+		l.violate(c.At, broken{"jobs", w.id.String(), "run/twice"}, "the program ran it %d times since %s, the last time at %s, for %d changes",
+			runs, l.when(s.at), l.when(c.At), edits)
+	}
+}
+
+// readForRun returns when the program has read, at the earliest, the content that it makes a Job of a CronJob for: that is just before,
+// unless the process was frozen, or its requests were slow, between the two.
+func (l *runsLaw) readForRun(w *workload, create *world.Call) time.Time {
+	at := create.Arrived.Add(-justNow)
+	if l.slow.during(w.id.namespace, at, create.Arrived) {
+		at = create.Arrived.Add(-readLongBefore)
+	}
+	for _, s := range slices.Backward(l.faults.spans) {
+		before := s.from.Add(-justNow)
+		if s.kind == "frozen" && isProcessOf(create.Client, s.scope) && (s.open || s.to.After(at)) && before.Before(at) {
+			at = before
+		}
+	}
+	return at
+}
+
+// ranBefore returns the version with whose content a CronJob was run for a stamp: under constant change that is with an older content than
+// the one that is stamped. Where it was not run, the stamp counts.
+func (l *runsLaw) ranBefore(w *workload, s *stamp) int64 {
+	for _, run := range slices.Backward(l.runs[w.uid]) {
+		before := w.stampAt(s.version - 1)
+		if run.version <= s.arrived && before != nil && run.version > before.version {
+			return run.content
+		}
+	}
+	return s.arrived
+}
+
+// runsSince counts the runs after a version.
+func (l *runsLaw) runsSince(w *workload, version int64) int {
+	n := 0
+	for _, run := range l.runs[w.uid] {
+		if run.version > version {
+			n++
+		}
+	}
+	return n
+}
+
+// stamped looks whether a CronJob was run before its reload was stored.
+func (l *runsLaw) stamped(r restamp) {
+	w, before, s := r.workload, r.before, r.stamp
+	if w.id.plural != "cronjobs" || !r.byProgram() || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
+		!l.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
+		return
+	}
+	for r := range l.atOnce(w) {
+		if _, modified, _ := l.changed(w, before, s, r); !modified {
+			continue
+		}
+		l.count("runs judged")
+		if l.runsSince(w, before.version) == 0 {
+			l.violate(s.at, broken{"jobs", w.id.String(), "run/missing"},
+				"the program stamped it at %s for a change of %s, but has not run it", l.when(s.at), r)
+		}
+		return
+	}
+}
