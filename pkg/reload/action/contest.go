@@ -19,9 +19,8 @@ const (
 
 // contest is about something that another writer undoes.
 type contest struct {
-	reason string
-	// undone is for the log, text for the Event.
-	undone, text string
+	// reason and text are those of the Event.
+	reason, text string
 }
 
 // findWriter is what a user does about another writer.
@@ -31,7 +30,7 @@ const findWriter = ": find the writer in metadata.managedFields, and "
 func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Duration {
 	wait := a.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], a.now())
 	return a.contested(ctx, s, wait, contest{
-		reason: reasonRecordContested, undone: "Another writer removes or overwrites the config-record",
+		reason: reasonRecordContested,
 		text: "another writer removes or overwrites the annotation config-record after each write; " +
 			"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile" + findWriter +
 			"make it keep annotations that it does not own",
@@ -43,7 +42,7 @@ func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Du
 func (b *base) removalContested(ctx context.Context, s gather.Subject, annotation, reason, what string) time.Duration {
 	wait := b.state.Contests.WaitToRemove(s.Key, annotation, b.now())
 	return b.contested(ctx, s, wait, contest{
-		reason: reason, undone: "Another writer sets an annotation again that was removed",
+		reason: reason,
 		text: "another writer sets the annotation " + annotation + " again after each removal; pod-reloader " + what + " less and less often" +
 			findWriter + "take the annotation out of what it applies",
 	})
@@ -55,7 +54,7 @@ func (b *base) contested(ctx context.Context, s gather.Subject, wait time.Durati
 		return 0
 	}
 	if !b.state.Warnings.IsWarned(s.Key, c.reason, c.text) {
-		log.FromContext(ctx).Info(c.undone, "workload", s.Key, "reason", c.reason, "after", wait)
+		log.FromContext(ctx).Info("Another writer undoes each write of an annotation", "workload", s.Key, "reason", c.reason, "after", wait)
 	}
 	b.events.Warn(s.Reported(), c.reason, c.text)
 	return wait
