@@ -8,14 +8,9 @@ import (
 func TestCountedReloads(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	changed := func(s *harness) {
-		s.begin()
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-	}
 	runLaw(t, "explained", map[string]lawCase{
 		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.wait(5 * time.Minute)
@@ -23,7 +18,7 @@ func TestCountedReloads(t *testing.T) {
 			s.quiet()
 		}},
 		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.wait(5 * time.Minute)
@@ -34,7 +29,7 @@ func TestCountedReloads(t *testing.T) {
 		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
 		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
 		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.fault("frozen", "replica-0", 2*time.Minute)
@@ -46,7 +41,7 @@ func TestCountedReloads(t *testing.T) {
 			s.quiet()
 		}},
 		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.wait(5 * time.Minute)
@@ -59,7 +54,7 @@ func TestCountedReloads(t *testing.T) {
 			s.quiet()
 		}},
 		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.set(configMap("app"), "3")

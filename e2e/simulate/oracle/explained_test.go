@@ -39,31 +39,26 @@ func uncounted(kind, scope string, later time.Duration) func(s *harness) {
 func TestExplainedByAnnotations(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	changed := func(s *harness) {
-		s.begin()
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-	}
 	runLaw(t, "explained", map[string]lawCase{
 		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.stamp(cart, "b", "")
 		}},
 		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.stamp(cart, "b", "today")
 		}},
 		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
 		}},
 		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
-			changed(s)
+			s.beginWithChange()
 			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
 		}},
 		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/extra modified")
 		}},
 		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
@@ -90,14 +85,9 @@ func TestExplainedByAnnotations(t *testing.T) {
 func TestExplainedByEvents(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	changed := func(s *harness) {
-		s.begin()
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-	}
 	runLaw(t, "explained", map[string]lawCase{
 		"reported": {options: hooked, because: "one Event, one count", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.wait(5 * time.Minute)
@@ -105,27 +95,27 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 		"not reported": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
 		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.reportReload(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
 		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.event(cart, "reload-1", "Normal", "Reloaded")
 			s.rollout(cart)
 			s.quiet()
 		}},
 		"series": {options: hooked, because: "one Event counts two", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.set(configMap("app"), "3")
@@ -137,7 +127,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 		"name taken by another Event": {options: hooked, because: "names made of the time collide in fake time", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.event(cart, "now", "Warning", "ConfigMissing")
@@ -148,7 +138,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 		"written again by another leader": {options: hooked, because: "the name is that of the reload", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			body := `{"metadata":{"name":"reload-1"},"reason":"Reloaded","note":"other words",` +
@@ -159,7 +149,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.edit(cart, func(o world.Object) {
@@ -168,7 +158,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.remove(user, cart)
 			s.quiet()

@@ -63,6 +63,13 @@ func (s *harness) startProgram() {
 
 func (s *harness) wait(d time.Duration) { s.now = s.now.Add(d) }
 
+// beginWithChange is begin, and a change of configmap/app a second before what follows.
+func (s *harness) beginWithChange() {
+	s.begin()
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+}
+
 func (s *harness) call(client, verb string, key world.Key, body []byte) *world.Call {
 	s.number++
 	return &world.Call{

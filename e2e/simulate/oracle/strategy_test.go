@@ -66,11 +66,6 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			}
 		}
 	}
-	changed := func(s *harness) {
-		s.begin()
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-	}
 	app, extra := "STAKATER_APP_CONFIGMAP", "STAKATER_EXTRA_CONFIGMAP"
 	moved := func(value string, first, second func(s *harness) func(world.Object) world.Object) func(*harness) {
 		return func(s *harness) {
@@ -105,7 +100,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 	sameVariable := func(*harness) func(world.Object) world.Object { return variables(variable(app, "0a")) }
 	twice := func(first, second func(world.Object) world.Object) func(*harness) {
 		return func(s *harness) {
-			changed(s)
+			s.beginWithChange()
 			s.restart("b", first)
 			s.set(configMap("app"), "3")
 			s.wait(time.Second)
@@ -125,10 +120,10 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.wait(time.Second)
 				s.restart("d", variables(variable(app, "0c")))
 			}},
-			"source":    {options: annotations, because: "it is what changed", happens: func(s *harness) { changed(s); s.restart("b", source("app", 0)(s)) }},
-			"no source": {options: annotations, want: "explained/source-stale", because: "it is missing", happens: func(s *harness) { changed(s); s.restart("b", variables()) }},
+			"source":    {options: annotations, because: "it is what changed", happens: func(s *harness) { s.beginWithChange(); s.restart("b", source("app", 0)(s)) }},
+			"no source": {options: annotations, want: "explained/source-stale", because: "it is missing", happens: func(s *harness) { s.beginWithChange(); s.restart("b", variables()) }},
 			"other source": {options: annotations, want: "explained/source-wrong", because: "extra has not changed", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", source("extra", 0)(s))
 			}},
 			"empty key moved": {options: annotations, because: "the SHA-1 is the same, the time is another", happens: moved("", source("app", 0), source("app", 0))},
@@ -145,20 +140,20 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable, sameVariable),
 			},
 			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", source("app", -time.Minute)(s))
 			}},
 		},
 		"kept": {
 			"two": {options: env, because: "the other one stays", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
 				s.restart("c", variables(variable(app, "0a"), variable(extra, "0d")), "extra")
 			}},
 			"rewritten": {options: env, want: "kept/variable-rewritten", because: "app has not changed", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
@@ -180,14 +175,14 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.restart("b", variables(variable(app, "0a"), variable(extra, "0d")))
 			}},
 			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)
 				s.restart("a", variables(variable(app, "0f")))
 			}},
 			"returned": {options: env, because: "the earlier template comes back as it was", happens: func(s *harness) {
-				changed(s)
+				s.beginWithChange()
 				s.restart("b", variables(variable(app, "0a")))
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)

@@ -50,14 +50,6 @@ func (w *warning) next(now time.Time) time.Time {
 	return w.due
 }
 
-// News reports whether a Warning Event of this reason would be news: its text is another one than the last, or the last one
-// was written long ago. An empty text never is.
-func (w *warnings) News(key workload.Key, reason, text string, now time.Time) bool {
-	news := text != ""
-	w.find(key, func(e *warned) { news = news && (*e)[reason].news(text, now) })
-	return news
-}
-
 // Check reports whether a text is to be checked, which takes reads, and to be given to Warn then: it is news, and under constant
 // change no more texts of a reason are checked than Events of it are written. Any other text is not to be given to Warn. Where it comes
 // too early, or is empty, what was reported before has passed; Again returns when it is not too early any more.
@@ -84,7 +76,8 @@ func (w *warnings) Check(key workload.Key, reason, text string, now time.Time) (
 	return due
 }
 
-// Warn is News, and records it. It returns how long the Event must wait. An empty text forgets, so that the same is
+// Warn records a text, and reports whether it is news: another one than the last of its reason, or one whose last Event was written
+// long ago. It returns how long the Event must wait. An empty text forgets, so that the same is
 // reported again when it comes back. No success does: who writes it takes it back.
 func (w *warnings) Warn(key workload.Key, reason, text string, now time.Time) (delay time.Duration, news bool) {
 	if text == "" {
