@@ -24,7 +24,7 @@ func reloaderAsked(r *rand.Rand) situation {
 // mark is a step that sets an annotation of Reloader on the object.
 func (t tracked) mark(name, value string) history.Step {
 	return history.Step{
-		Do: act.MarkConfig, On: t.config, Wait: history.Duration(adopted), With: map[string]string{"mark": name, "value": value},
+		Do: act.AnnotateForReloader, On: t.config, Wait: history.Duration(adopted), With: map[string]string{"annotation": name, "value": value},
 	}
 }
 

@@ -35,15 +35,15 @@ func (r Reader) Remains(o workload.Object) Remains {
 			left.OnTemplate = append(left.OnTemplate, s.annotation(r.Keys))
 		}
 	}
-	left.OnWorkload = append(left.OnWorkload, recreationMarks(o, r.Keys)...)
+	left.OnWorkload = append(left.OnWorkload, recreationKeys(o, r.Keys)...)
 	if changeable(o) {
 		left.OnTemplate = append(left.OnTemplate, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
 	}
 	return left
 }
 
-// recreationMarks are the annotations of a Job about its being created again, which the webhook does not manage.
-func recreationMarks(o workload.Object, keys annotation.Keys) []string {
+// recreationKeys are the annotations of a Job about its being created again, which the webhook does not manage.
+func recreationKeys(o workload.Object, keys annotation.Keys) []string {
 	return slices.DeleteFunc([]string{keys.RecreatedFrom, keys.RecreationCanceled}, func(key string) bool {
 		_, there := o.Annotations()[key]
 		return !there
@@ -64,7 +64,7 @@ func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
 		want.put(have, stampKeys()...)
 	}
 	ops := r.Operations(o, want)
-	for _, key := range recreationMarks(o, r.Keys) {
+	for _, key := range recreationKeys(o, r.Keys) {
 		ops = append(ops, jsonpatch.NewOperation("remove", pointer("metadata", "annotations", key), nil))
 	}
 	return ops

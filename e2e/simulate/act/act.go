@@ -38,7 +38,7 @@ type step struct {
 // all has every act. It is never changed.
 var all = slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
-	listActs(), excludeActs(), markActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
+	listActs(), excludeActs(), managedActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
 	dialectActs(), jobActs(), graphActs(),
 )
 

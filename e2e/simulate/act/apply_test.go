@@ -13,8 +13,8 @@ import (
 
 const cart = "deployments/shop/cart"
 
-// mark puts marks on a stored workload, as the webhook would.
-func (f *recorder) mark(on string) {
+// stamp puts managed annotations on a stored workload, as the webhook would.
+func (f *recorder) stamp(on string) {
 	live := f.get(on)
 	meta := world.Section(templateOf(world.Deployments, live), "metadata")
 	meta["annotations"] = with(world.Section(meta, "annotations"), Prefix+"config-hash", "0a1b")
@@ -25,7 +25,7 @@ func TestApplyKeepsWhatOthersAddedAndRemovesWhatTheManifestLost(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	require.NoError(t, f.do("apply-workload", cart, "version", "2"))
-	f.mark(cart)
+	f.stamp(cart)
 	require.Equal(t, "beta", world.Annotations(world.Section(f.get(cart), "spec", "template"))["example.com/channel"])
 
 	require.NoError(t, f.do("apply-workload", cart, "version", "3"))
@@ -82,7 +82,7 @@ func TestReplaceKnowsNoMarksButTheLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newRecorder(t)
-			f.mark(cart)
+			f.stamp(cart)
 			world.Section(f.get(cart), "metadata", "annotations")[revisionAnnotation] = "3"
 			f.get(cart)["status"] = world.Object{"replicas": int64(4)}
 			require.NoError(t, f.do(test.do, cart, "version", test.version))

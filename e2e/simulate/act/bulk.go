@@ -38,7 +38,7 @@ func bulkActs() []act {
 				oneOf("where", "workload", "workload", "template"), number("left", 0, annotationLimit, "0", "60", "120", "300", "900", "2000", "30000"),
 				duration("for", "5s", "15s", "1m"),
 			},
-			words: "user fills the annotations of {on} ({where}), marks not counted, up to {left} bytes below the limit, and empties them after {for}",
+			words: "user fills the annotations of {on} ({where}), managed ones not counted, up to {left} bytes below the limit, and empties them after {for}",
 			do:    fillAnnotations,
 		},
 		{
@@ -75,7 +75,7 @@ func fillAnnotations(ctx context.Context, c client, s step) error {
 	}
 	size := len(bulk)
 	for key, value := range annotations {
-		if text, ok := value.(string); ok && key != bulk && (key == Referents || !isMark(key)) {
+		if text, ok := value.(string); ok && key != bulk && (key == Referents || !isManaged(key)) {
 			size += len(key) + len(text)
 		}
 	}

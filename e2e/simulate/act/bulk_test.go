@@ -12,11 +12,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// size returns that of all annotations but marks.
+// size returns that of all annotations but the managed ones.
 func size(annotations world.Object) int {
 	total := 0
 	for key, value := range annotations {
-		if !isMark(key) {
+		if !isManaged(key) {
 			total += len(key) + len(value.(string))
 		}
 	}

@@ -30,8 +30,8 @@ const (
 	AskPause = "ask-pause"
 	// ShortPause is a period for it where time is real.
 	ShortPause = "4s"
-	// MarkConfig is the act that sets one of its annotations on a config object.
-	MarkConfig = "mark-config"
+	// AnnotateForReloader is the act that sets one of its annotations on a config object.
+	AnnotateForReloader = "annotate-for-reloader"
 )
 
 // wishes are what a workload can ask for in the second dialect.
@@ -61,17 +61,17 @@ func dialectActs() []act {
 			},
 		},
 		{
-			name: MarkConfig, weight: 4, on: onConfig(configResources()...),
+			name: AnnotateForReloader, weight: 4, on: onConfig(configResources()...),
 			with: []parameter{
-				oneOf("mark", "match", "match", "ignore"), oneOf("value", "true", "true", "false", "absent"),
+				oneOf("annotation", "match", "match", "ignore"), oneOf("value", "true", "true", "false", "absent"),
 			},
-			words: "user sets Reloader's annotation {mark} of {on}: {value}",
+			words: "user sets Reloader's annotation {annotation} of {on}: {value}",
 			do: func(ctx context.Context, c client, s step) error {
-				mark := world.Object{otherDomain + s.text("mark"): s.text("value")}
+				annotation := world.Object{otherDomain + s.text("annotation"): s.text("value")}
 				if s.text("value") == "absent" {
-					mark[otherDomain+s.text("mark")] = nil
+					annotation[otherDomain+s.text("annotation")] = nil
 				}
-				return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", mark))
+				return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", annotation))
 			},
 		},
 	}

@@ -51,12 +51,12 @@ func TestRecreatedWorkloadAsksReloaderInsteadOfListing(t *testing.T) {
 	}
 }
 
-func TestMarkConfigSetsAndRemovesAMark(t *testing.T) {
+func TestAnnotateForReloaderSetsAndRemovesAnAnnotation(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	const app = "configmaps/shop/app"
-	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "true"))
+	require.NoError(t, f.do(AnnotateForReloader, app, "annotation", "ignore", "value", "true"))
 	assert.Equal(t, "true", world.Annotations(f.get(app))[otherDomain+"ignore"])
-	require.NoError(t, f.do(MarkConfig, app, "mark", "ignore", "value", "absent"))
+	require.NoError(t, f.do(AnnotateForReloader, app, "annotation", "ignore", "value", "absent"))
 	assert.NotContains(t, world.Annotations(f.get(app)), otherDomain+"ignore")
 }

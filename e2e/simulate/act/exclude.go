@@ -73,7 +73,7 @@ func ignorePut(ctx context.Context, c client, s step) error {
 				return err
 			}
 		}
-		err := c.replace(ctx, s, isMark, func(manifest world.Object) {
+		err := c.replace(ctx, s, isManaged, func(manifest world.Object) {
 			meta := world.Section(manifest, "metadata")
 			meta["labels"] = replaced(world.Section(meta, "labels"), Prefix+s.text("label"), "true")
 		})

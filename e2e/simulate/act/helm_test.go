@@ -14,13 +14,13 @@ func TestHelmMergesTheOldManifestTheNewOneAndWhatIsLive(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "2"))
-	f.mark(cart)
+	f.stamp(cart)
 	require.NoError(t, f.do("scale", cart, "replicas", "6"))
 
 	require.NoError(t, f.do("helm-upgrade", cart, "version", "3"))
 	template := world.Annotations(world.Section(f.get(cart), "spec", "template"))
 	assert.Equal(t, world.Object{"example.com/scrape": "true", Prefix + "config-hash": "0a1b"}, template,
-		"only the old manifest has channel, only the live object has the mark")
+		"only the old manifest has channel, only the live object has the stamp")
 	assert.EqualValues(t, 2, world.Section(f.get(cart), "spec")["replicas"], "the chart has its own idea of replicas")
 	assert.Equal(t, "Helm", world.Section(f.get(cart), "metadata", "labels")["app.kubernetes.io/managed-by"])
 	assert.NotNil(t, f.get("secrets/shop/sh.helm.release.v1.cart.v2"))

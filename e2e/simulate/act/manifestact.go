@@ -32,7 +32,7 @@ func manifestActs() []act {
 			with: []parameter{
 				optional("version", sameVersion, isVersionOrSame, drawVersionOrSame), oneOf("pinned", "false", "true"),
 			},
-			words: "user replaces {on} by a manifest without marks (version: {version}, resourceVersion given: {pinned})",
+			words: "user replaces {on} by a manifest without managed annotations (version: {version}, resourceVersion given: {pinned})",
 			do:    replaceWorkload,
 		},
 		{
@@ -74,7 +74,7 @@ func (s step) manifest() (world.Object, error) {
 	return manifest, nil
 }
 
-// sameVersion means a manifest that is kept equal to what is live, but knows no marks.
+// sameVersion means a manifest that is kept equal to what is live, but knows no managed annotations.
 const sameVersion = "same"
 
 func isVersionOrSame(value string) error {
@@ -92,7 +92,7 @@ func drawVersionOrSame(r *rand.Rand, on world.Key) string {
 }
 
 func replaceWorkload(ctx context.Context, c client, s step) error {
-	return c.replace(ctx, s, isMark, func(world.Object) {})
+	return c.replace(ctx, s, isManaged, func(world.Object) {})
 }
 
 // replace sends a PUT of the user's manifest, in which annotations that drop selects are missing.

@@ -21,8 +21,8 @@ func templateOf(r world.Resource, workload world.Object) world.Object {
 
 func isList(key string) bool { return key == listOfConfigMaps || key == listOfSecrets }
 
-// isMark reports whether an annotation is one that pod-reloader writes: those with its prefix, but for the user's lists.
-func isMark(key string) bool { return strings.HasPrefix(key, Prefix) && !isList(key) }
+// isManaged reports whether an annotation is one that pod-reloader writes: those with its prefix, but for the user's lists.
+func isManaged(key string) bool { return strings.HasPrefix(key, Prefix) && !isList(key) }
 
 // without returns the annotations that do not fit, so that the object read stays as it is.
 func without(annotations world.Object, drop func(string) bool) world.Object {

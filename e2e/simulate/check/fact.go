@@ -69,18 +69,18 @@ func canonical(o any) string {
 	return string(encoded)
 }
 
-func isMark(name string) bool { return strings.HasPrefix(name, act.Prefix) }
+func isManaged(name string) bool { return strings.HasPrefix(name, act.Prefix) }
 
 // split returns the names of the program's own annotations, and the others.
-func split(annotations world.Object) (marks []string, others world.Object) {
+func split(annotations world.Object) (managed []string, others world.Object) {
 	others = world.Object{}
 	for name, v := range annotations {
-		if isMark(name) {
-			marks = append(marks, strings.TrimPrefix(name, act.Prefix))
+		if isManaged(name) {
+			managed = append(managed, strings.TrimPrefix(name, act.Prefix))
 		} else {
 			others[name] = v
 		}
 	}
-	slices.Sort(marks)
-	return marks, others
+	slices.Sort(managed)
+	return managed, others
 }

@@ -42,7 +42,7 @@ func (w *watcher) jobs(f facts, api simulate.Reader, namespace string) {
 // job describes a Job: templates are counted for each workload.
 func (w *watcher) job(name, workload string, o world.Object, pods map[string][]string) string {
 	meta := world.Section(o, "metadata")
-	marks, annotations := split(world.Section(meta, "annotations"))
+	managed, annotations := split(world.Section(meta, "annotations"))
 	labels := maps.Clone(world.Section(meta, "labels"))
 	maps.DeleteFunc(labels, func(label string, _ any) bool { return isGenerated(label) })
 	phases := slices.Sorted(slices.Values(pods[world.Text(o, "metadata", "uid")]))
@@ -50,9 +50,9 @@ func (w *watcher) job(name, workload string, o world.Object, pods map[string][]s
 	if meta["deletionTimestamp"] != nil {
 		deleted = ", being deleted"
 	}
-	return fmt.Sprintf("%s, %s, own marks %v, own annotations %s, own labels %s, generation %s, suspended %s, finished %t%s, pods %v",
-		name, w.template(workload, templateOf(world.Jobs, o)), marks, canonical(annotations), canonical(labels), value(o, "metadata", "generation"),
-		value(o, "spec", "suspend"), finished(o), deleted, phases)
+	return fmt.Sprintf("%s, %s, own managed annotations %v, others %s, own labels %s, generation %s, suspended %s, finished %t%s, pods %v",
+		name, w.template(workload, templateOf(world.Jobs, o)), managed, canonical(annotations), canonical(labels),
+		value(o, "metadata", "generation"), value(o, "spec", "suspend"), finished(o), deleted, phases)
 }
 
 // runName is the name of a Job of a CronJob, if a user has chosen it.

@@ -36,12 +36,12 @@ func (w *watcher) hash(workload string, annotations world.Object) string {
 // appearance, and what can be said of it without knowing when it was made.
 func (w *watcher) template(workload string, template world.Object) string {
 	meta := world.Section(template, "metadata")
-	marks, annotations := split(world.Section(meta, "annotations"))
+	managed, annotations := split(world.Section(meta, "annotations"))
 	labels := maps.Clone(world.Section(meta, "labels"))
 	maps.DeleteFunc(labels, func(name string, _ any) bool { return isGenerated(name) })
 	visible := canonical([]any{annotations, labels, template["spec"]})
-	return fmt.Sprintf("template %d, hash %s, marks %v, annotations %v, %s",
-		w.templates.of(workload, visible), w.hash(workload, world.Section(meta, "annotations")), marks,
+	return fmt.Sprintf("template %d, hash %s, managed annotations %v, others %v, %s",
+		w.templates.of(workload, visible), w.hash(workload, world.Section(meta, "annotations")), managed,
 		slices.Sorted(maps.Keys(annotations)), containers(world.Section(template, "spec")))
 }
 

@@ -64,9 +64,9 @@ func outcome(acted error) string {
 func (w *watcher) workload(f facts, r world.Resource, o world.Object) {
 	name := nameOf(r, o)
 	meta := world.Section(o, "metadata")
-	marks, annotations := split(world.Section(meta, "annotations"))
+	managed, annotations := split(world.Section(meta, "annotations"))
 	f[name+" generation"] = value(meta, "generation")
-	f[name+" marks"] = strings.Join(marks, ", ")
+	f[name+" managed annotations"] = strings.Join(managed, ", ")
 	f[name+" annotations"] = canonical(annotations)
 	f[name+" labels"] = canonical(world.Section(meta, "labels"))
 	f[name+" replicas"] = value(o, "spec", "replicas")
@@ -103,13 +103,13 @@ func (w *watcher) revisions(f facts, api simulate.Reader, namespace string) map[
 				f[nameOf(r, o)] = "belongs to nothing"
 				continue
 			}
-			marks, _ := split(world.Section(o, "metadata", "annotations"))
+			managed, _ := split(world.Section(o, "metadata", "annotations"))
 			line := fmt.Sprintf("\n      %d: %s", revision(o), w.template(whose.name, templateOf(r, o)))
 			if r == world.ReplicaSets {
 				owned[world.Text(o, "metadata", "uid")] = whose
 				line += ", replicas " + value(o, "spec", "replicas")
 			}
-			f[whose.name+" revisions"] += line + fmt.Sprintf(", own marks %v", marks)
+			f[whose.name+" revisions"] += line + fmt.Sprintf(", own managed annotations %v", managed)
 		}
 	}
 	return owned

@@ -38,7 +38,7 @@ func written() map[string][]history.Step {
 	return map[string][]history.Step{
 		"a broken release is rolled back":    brokenReleases(),
 		"configuration goes and comes back":  configuration(),
-		"marks get lost":                     lostMarks(),
+		"managed annotations get lost":       lostAnnotations(),
 		"workloads are copied and made anew": copies(),
 		"jobs are created again":             jobs(),
 		"a CronJob is run":                   runs(),
@@ -82,7 +82,7 @@ func configuration() []history.Step {
 	}
 }
 
-func lostMarks() []history.Step {
+func lostAnnotations() []history.Step {
 	return []history.Step{
 		step("edit-config", app, "key", "greeting", "value", "v1"),
 		step("replace-workload", cart, "version", "1"),

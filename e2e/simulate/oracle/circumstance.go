@@ -77,7 +77,7 @@ func (l *faultLog) missedUnder(workloads ...*workload) string {
 func (l *faultLog) doubledUnder(workloads ...*workload) string {
 	for _, w := range workloads {
 		if w.story.returned || w.lastHandEdit > 0 {
-			return "/marks-back"
+			return "/annotations-back"
 		}
 	}
 	if slices.ContainsFunc(l.faults.spans, func(s *span) bool { return s.kind == "clock" }) {

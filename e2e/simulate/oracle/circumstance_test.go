@@ -176,7 +176,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 		"copied from a workload that a clock that was ahead let be reloaded twice": {options: hooked, happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			ahead := s.now.Add(time.Hour).UTC().Format(time.RFC3339)
-			copied := edited(marked(manifest(cart, "app:1"), "a"), func(o world.Object) {
+			copied := edited(stamped(manifest(cart, "app:1"), "a"), func(o world.Object) {
 				setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+ahead+`","before":[{"time":"`+ahead+`"}]}`)
 			})
 			s.remove("user", cart)
@@ -186,7 +186,7 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.reportReload(cart)
 			s.quiet()
 		}},
-		"an old annotation came back": {options: hooked, want: "explained/event-doubled/marks-back", because: "it was reported before", happens: func(s *harness) {
+		"an old annotation came back": {options: hooked, want: "explained/event-doubled/annotations-back", because: "it was reported before", happens: func(s *harness) {
 			s.changed()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)

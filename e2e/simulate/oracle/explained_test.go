@@ -229,7 +229,7 @@ func reloadUnannotated(s *harness) {
 	})
 	call := s.call(user, "update", cart, nil)
 	s.oracle.Request(call)
-	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"release"}`) }))
+	s.change(call, cart, sent, edited(stamped(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"release"}`) }))
 	s.rollout(cart)
 	s.reportReload(cart)
 	s.edit(cart, func(o world.Object) {
@@ -251,7 +251,7 @@ func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	sent := edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") })
 	call := s.call(user, "update", cart, nil)
 	s.oracle.Request(call)
-	s.change(call, cart, sent, edited(marked(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"list-edit"}`) }))
+	s.change(call, cart, sent, edited(stamped(sent, "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", `{"cause":"list-edit"}`) }))
 	s.rollout(cart)
 	s.reportReload(cart)
 	s.quiet()

@@ -115,7 +115,7 @@ func TestGraphKept(t *testing.T) {
 			call := s.call(replica, "patch", cart, []byte("template"))
 			s.oracle.Request(call)
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
-			s.change(call, cart, s.objects[cart], edited(marked(s.objects[cart], "b"), func(o world.Object) {
+			s.change(call, cart, s.objects[cart], edited(stamped(s.objects[cart], "b"), func(o world.Object) {
 				setAnnotation(o, prefix+"last-reload", `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
 			}))
 			s.reportReload(cart)

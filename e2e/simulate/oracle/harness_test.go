@@ -189,8 +189,8 @@ func setAnnotation(o world.Object, name, value string) {
 	metadata["annotations"] = annotations
 }
 
-// marked returns a workload with a hash on its template.
-func marked(o world.Object, hash string) world.Object {
+// stamped returns a workload with a hash on its template.
+func stamped(o world.Object, hash string) world.Object {
 	return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", hash) })
 }
 
@@ -200,7 +200,7 @@ func (s *harness) sends(verb string, key world.Key, sent world.Object, hash stri
 	s.oracle.Request(call)
 	stored := sent
 	if hash != "" {
-		stored = marked(sent, hash)
+		stored = stamped(sent, hash)
 	}
 	s.change(call, key, sent, stored)
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
@@ -238,7 +238,7 @@ func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	}
 	call := s.call(replica, "patch", key, body)
 	s.oracle.Request(call)
-	next := edited(marked(s.objects[key], hash), func(o world.Object) { setAnnotation(o, prefix+"last-reload", lastReload) })
+	next := edited(stamped(s.objects[key], hash), func(o world.Object) { setAnnotation(o, prefix+"last-reload", lastReload) })
 	s.change(call, key, s.objects[key], next)
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }

@@ -16,7 +16,7 @@ var (
 
 // jobNamed is a Job that is to be restarted when what it mentions changes, with another UID.
 func jobNamed(uid string, edits ...func(o world.Object)) world.Object {
-	return edited(marked(asked(auto()), "a"), func(o world.Object) {
+	return edited(stamped(asked(auto()), "a"), func(o world.Object) {
 		o["kind"], o["apiVersion"] = "Job", "batch/v1"
 		metadata := world.Section(o, "metadata")
 		metadata["name"], metadata["uid"] = importJob.Name, uid

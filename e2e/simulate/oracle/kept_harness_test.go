@@ -31,7 +31,7 @@ func afterExcludedRelease(value string, reload func(*harness)) func(*harness) {
 func clientAsks(s *harness) {
 	call := s.call(user, "patch", cart, fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix))
 	s.oracle.Request(call)
-	s.change(call, cart, s.objects[cart], marked(s.objects[cart], "b"))
+	s.change(call, cart, s.objects[cart], stamped(s.objects[cart], "b"))
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 

@@ -58,7 +58,7 @@ func TestKeptByUndo(t *testing.T) {
 			}
 			call := s.call(user, "patch", cart, []byte(`{"spec":{"template":{"metadata":{"annotations":{"`+prefix+`config-hash":"a"}}}}}`))
 			s.oracle.Request(call)
-			s.change(call, cart, marked(s.objects[cart], "a"), marked(s.objects[cart], hash))
+			s.change(call, cart, stamped(s.objects[cart], "a"), stamped(s.objects[cart], hash))
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 			s.rollout(cart)
 		}

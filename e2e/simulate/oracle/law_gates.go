@@ -52,7 +52,7 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	l.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
 	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && l.watched(w, first.at, s.arrivedAt)
-	if !tooSoon || s.arrivedAt.Sub(l.firstTouch(w, w.markedSince(before), first.at)) >= almost(gates.settleMax) {
+	if !tooSoon || s.arrivedAt.Sub(l.firstTouch(w, w.stampedSince(before), first.at)) >= almost(gates.settleMax) {
 		return
 	}
 	l.violate(s.at, broken{"gates", w.id.String(), "settle"},

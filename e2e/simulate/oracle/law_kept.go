@@ -120,7 +120,7 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 		return "key lost"
 	case w.keyChanged > w.firstWith(p.stamp).version && w.bringsBack(s, p.stamp):
 		return "template of another content brought back, and the key changed"
-	case l.options.Revision && l.by(s) == "verified-reload" && w.rewritten > w.markedSince(p.stamp):
+	case l.options.Revision && l.by(s) == "verified-reload" && w.rewritten > w.stampedSince(p.stamp):
 		return "a client waits for the digest of the lists as they are written"
 	}
 	return ""
@@ -206,7 +206,7 @@ func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
 	if l.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
 		return "version changed"
 	}
-	if l.options.Revision && l.by(s) == "verified-reload" && h.touchedWithin(p.workload.markedSince(p.stamp), s.version) {
+	if l.options.Revision && l.by(s) == "verified-reload" && h.touchedWithin(p.workload.stampedSince(p.stamp), s.version) {
 		return "a client waits for its digest"
 	}
 	return ""
@@ -228,9 +228,9 @@ func (l *keptLaw) differed(p *pod, s *stamp, r ref, h *history) bool {
 	return len(between) > 1
 }
 
-// markedSince returns since when a workload's templates in a row have had the managed annotations of a stamp: a release that
+// stampedSince returns since when a workload's templates in a row have had the managed annotations of a stamp: a release that
 // is out of the program's care keeps them, though its pods start with later versions.
-func (w *workload) markedSince(s *stamp) int64 {
+func (w *workload) stampedSince(s *stamp) int64 {
 	since := s.arrived
 	for _, earlier := range slices.Backward(w.stamps) {
 		switch {

@@ -42,7 +42,7 @@ func (l *requiredLaw) stamped(r restamp) {
 // knowinglyMade reports whether the program made a stamp and could know what had changed: where there was no space for what it records
 // of the pods' configuration, the hash does not say that.
 func (w *workload) knowinglyMade(before, s *stamp) bool {
-	return w.story.unrecorded < before.version && (s.program || w.onlyMarked(before, s))
+	return w.story.unrecorded < before.version && (s.program || w.onlyStamped(before, s))
 }
 
 // missingFor reports whether an object was absent all the time in which the program may have read it for a stamp.
@@ -57,9 +57,9 @@ func (l *requiredLaw) missingFor(w *workload, s *stamp, r ref) bool {
 	return alone && content == absent
 }
 
-// onlyMarked reports whether a user's request that the webhook saw left the template and the lists as they were, so that the
+// onlyStamped reports whether a user's request that the webhook saw left the template and the lists as they were, so that the
 // program alone has changed it.
-func (w *workload) onlyMarked(before, s *stamp) bool {
+func (w *workload) onlyStamped(before, s *stamp) bool {
 	return s.seen && s.eligible && before.eligible && !s.handmade && s.visible == before.visible && before.managed != "" &&
 		w.relisted <= before.version
 }

@@ -23,7 +23,7 @@ func withEnv(o world.Object, env ...any) world.Object {
 
 func variable(name, value string) world.Object { return world.Object{"name": name, "value": value} }
 
-func TestVariablesOfAStrategyAreMarks(t *testing.T) {
+func TestVariablesOfAStrategyAreManaged(t *testing.T) {
 	t.Parallel()
 	path := []string{"spec", "template"}
 	plain := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1")), path...)
@@ -39,7 +39,7 @@ func TestVariablesOfAStrategyAreMarks(t *testing.T) {
 func (s *harness) restart(hash string, add func(o world.Object) world.Object, changed ...string) {
 	call := s.call(replica, "patch", cart, []byte(`{}`))
 	s.oracle.Request(call)
-	next := edited(marked(s.objects[cart], hash), func(o world.Object) {
+	next := edited(stamped(s.objects[cart], hash), func(o world.Object) {
 		text, err := json.Marshal(world.Object{"time": s.now.Format(time.RFC3339Nano), "hash": hash, "changes": []any{
 			world.Object{"ref": "configmap/" + append(changed, "app")[0], "type": "modified"},
 		}})

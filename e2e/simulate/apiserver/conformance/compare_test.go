@@ -54,8 +54,8 @@ type side struct {
 	send      func(r *http.Request) (*http.Response, error)
 	namespace string
 	saved     []string // pairs for a Replacer
-	// marks has what replaces versions and identities in answers.
-	marks map[string]string
+	// names has what replaces versions and identities in answers.
+	names map[string]string
 	// manager says how the field manager of the last step differs from that of most.
 	manager string
 }
@@ -82,14 +82,14 @@ func servers(t *testing.T) ([2]*side, *apiserver.Server) {
 			w := httptest.NewRecorder()
 			model.ServeHTTP(w, r)
 			return w.Result(), nil
-		}, namespace: "model", marks: map[string]string{}},
+		}, namespace: "model", names: map[string]string{}},
 		{send: func(r *http.Request) (*http.Response, error) {
 			r.URL.Scheme, r.URL.Host, r.RequestURI = "https", cluster.Address(), ""
 			return client.Do(r)
-		}, namespace: cluster.Namespace(t), marks: map[string]string{}},
+		}, namespace: cluster.Namespace(t), names: map[string]string{}},
 	}
 	sides[0].do(t, step{method: http.MethodPost, path: "/api/v1/namespaces", body: `{"metadata":{"name":"model"}}`})
-	clear(sides[0].marks)
+	clear(sides[0].names)
 	return sides, model
 }
 
@@ -238,16 +238,16 @@ func (s *side) text(key, text string) string {
 	case "creationTimestamp", "deletionTimestamp", "time":
 		return "<time>"
 	case "resourceVersion", "uid":
-		if s.marks[text] == "" && text != "" {
-			s.marks[text] = fmt.Sprintf("<%s %d>", key, len(s.marks))
+		if s.names[text] == "" && text != "" {
+			s.names[text] = fmt.Sprintf("<%s %d>", key, len(s.names))
 		}
-		return s.marks[text]
+		return s.names[text]
 	case "controller-uid", "batch.kubernetes.io/controller-uid":
-		return s.marks[text]
+		return s.names[text]
 	case "message":
 		text = current.ReplaceAllString(text, "current: <version>")
 		return versions.ReplaceAllStringFunc(text, func(found string) string {
-			return cmp.Or(s.marks[strings.Trim(found, "()")], found)
+			return cmp.Or(s.names[strings.Trim(found, "()")], found)
 		})
 	}
 	return text

@@ -125,7 +125,7 @@ func register(t *testing.T, sides [2]*side, model *apiserver.Server, hooks []hoo
 	sides[0].do(t, probe)
 	all[0].take()
 	for _, s := range sides {
-		clear(s.marks)
+		clear(s.names)
 	}
 	return all
 }

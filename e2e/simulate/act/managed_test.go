@@ -68,10 +68,10 @@ func TestVerifiedReloadWithoutListsIsSkipped(t *testing.T) {
 	assert.ErrorIs(t, f.do("verified-reload", cart, "attempts", "1"), ErrSkipped)
 }
 
-func TestStripRemovesAllMarksAndNoList(t *testing.T) {
+func TestStripRemovesAllManagedAnnotationsAndNoList(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
-	f.mark(cart)
+	f.stamp(cart)
 	require.NoError(t, f.do("strip-annotations", cart, "times", "1", "every", "0s"))
 	annotations := world.Annotations(f.get(cart))
 	assert.NotContains(t, annotations, Prefix+"last-reload")
@@ -80,20 +80,20 @@ func TestStripRemovesAllMarksAndNoList(t *testing.T) {
 	assert.ErrorIs(t, f.do("strip-annotations", cart, "times", "1", "every", "0s"), ErrSkipped)
 }
 
-func TestHandEditSetsAndRemovesAMark(t *testing.T) {
+func TestHandEditSetsAndRemovesAManagedAnnotation(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	template := func() world.Object { return world.Annotations(world.Section(f.get(cart), "spec", "template")) }
-	require.NoError(t, f.do("edit-marks", cart, "mark", "template/config-hash", "value", "garbage"))
+	require.NoError(t, f.do("edit-managed-annotation", cart, "annotation", "template/config-hash", "value", "garbage"))
 	assert.Equal(t, "garbage", template()[Prefix+"config-hash"])
-	require.NoError(t, f.do("remove-mark", cart, "mark", "template/config-hash"))
+	require.NoError(t, f.do("remove-managed-annotation", cart, "annotation", "template/config-hash"))
 	assert.NotContains(t, template(), Prefix+"config-hash")
 }
 
 func TestCopyHasTheAnnotationsAndPodsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
-	f.mark(cart)
+	f.stamp(cart)
 	require.NoError(t, f.do("copy-workload", cart, "to", "deployments/shop/cart-copy"))
 	fresh := f.get("deployments/shop/cart-copy")
 	assert.Contains(t, world.Annotations(fresh), Prefix+"last-reload")

@@ -10,41 +10,41 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-func markActs() []act {
+func managedActs() []act {
 	anyWorkload := onWorkload(workloadResources()...)
 	return []act{
 		{
 			name: "strip-annotations", weight: 4, on: anyWorkload,
 			with:  []parameter{number("times", 1, 100, "1", "1", "1", "3", "8"), duration("every", "0s", "500ms", "2s")},
-			words: "an operator strips the marks of {on}, {times} times, every {every}",
+			words: "an operator strips the managed annotations of {on}, {times} times, every {every}",
 			do:    strip,
 		},
 		{
-			name: "edit-marks", weight: 4, on: anyWorkload,
-			with:  []parameter{markParameter(), required("value", isText, drawGarbage)},
-			words: "user sets the mark {mark} of {on} to {value|q} by hand",
+			name: "edit-managed-annotation", weight: 4, on: anyWorkload,
+			with:  []parameter{managedParameter(), required("value", isText, drawGarbage)},
+			words: "user sets the managed annotation {annotation} of {on} to {value|q} by hand",
 			do: func(ctx context.Context, c client, s step) error {
-				return editMark(ctx, c, s, s.text("value"))
+				return editManaged(ctx, c, s, s.text("value"))
 			},
 		},
 		{
-			name: "remove-mark", weight: 2, on: anyWorkload,
-			with:  []parameter{markParameter()},
-			words: "user removes the mark {mark} of {on}",
-			do:    func(ctx context.Context, c client, s step) error { return editMark(ctx, c, s, nil) },
+			name: "remove-managed-annotation", weight: 2, on: anyWorkload,
+			with:  []parameter{managedParameter()},
+			words: "user removes the managed annotation {annotation} of {on}",
+			do:    func(ctx context.Context, c client, s step) error { return editManaged(ctx, c, s, nil) },
 		},
 	}
 }
 
-// onTemplate begins a mark of the pod template. What else is written there, also below our prefix, is the user's.
+// onTemplate begins a managed annotation of the pod template. What else is written there, also below our prefix, is the user's.
 const onTemplate = "template/"
 
-func markParameter() parameter {
+func managedParameter() parameter {
 	names := []string{onTemplate + "config-hash", onTemplate + "config-restart", "config-hash", "config-record", "last-reload"}
-	return required("mark", isOneOf(names...), pick(names...))
+	return required("annotation", isOneOf(names...), pick(names...))
 }
 
-// strip removes all marks, the user's lists stay.
+// strip removes all managed annotations, the user's lists stay.
 func strip(ctx context.Context, c client, s step) error {
 	removed := false
 	for i := range s.number("times") {
@@ -60,7 +60,7 @@ func strip(ctx context.Context, c client, s step) error {
 		removed = removed || err == nil
 	}
 	if !removed {
-		return skip("%s has no marks", s.key)
+		return skip("%s has no managed annotations", s.key)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (c client) stripOnce(ctx context.Context, key world.Key) error {
 	onWorkload := removal(world.Annotations(live))
 	ofTemplate := removal(world.Annotations(templateOf(key.Resource, live)))
 	if len(onWorkload)+len(ofTemplate) == 0 {
-		return skip("%s has no marks", key)
+		return skip("%s has no managed annotations", key)
 	}
 	body := world.Object{}
 	if len(ofTemplate) > 0 {
@@ -85,11 +85,11 @@ func (c client) stripOnce(ctx context.Context, key world.Key) error {
 	return c.merge(ctx, key, "operator", body)
 }
 
-// removal is a merge patch that removes the marks among some annotations.
+// removal is a merge patch that removes the managed ones among some annotations.
 func removal(annotations world.Object) world.Object {
 	gone := world.Object{}
 	for key := range annotations {
-		if isMark(key) {
+		if isManaged(key) {
 			gone[key] = nil
 		}
 	}
@@ -110,9 +110,9 @@ func drawGarbage(r *rand.Rand, on world.Key) string {
 	return "garbage"
 }
 
-func editMark(ctx context.Context, c client, s step, value any) error {
-	mark, inside := strings.CutPrefix(s.text("mark"), onTemplate)
-	body := metadata("annotations", world.Object{Prefix + mark: value})
+func editManaged(ctx context.Context, c client, s step, value any) error {
+	name, inside := strings.CutPrefix(s.text("annotation"), onTemplate)
+	body := metadata("annotations", world.Object{Prefix + name: value})
 	if inside {
 		body = inTemplate(s.key.Resource, body)
 	}
