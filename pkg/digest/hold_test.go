@@ -49,3 +49,18 @@ func TestBecauseNamesWhatHasChangedSince(t *testing.T) {
 	state.Steps = []digest.Step{{From: "1", Causes: []string{"secret/" + strings.Repeat("a", 253), "secret/" + strings.Repeat("b", 253)}}}
 	assert.Len(t, state.Because("1"), 260, "what does not fit is left out")
 }
+
+func TestBecauseIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		causes []string
+		want   int
+	}{
+		"as many bytes as there may be": {[]string{strings.Repeat("a", 159), strings.Repeat("b", 160)}, 320},
+		"one byte more":                 {[]string{strings.Repeat("a", 159), strings.Repeat("b", 161)}, 159},
+		"a short one behind a long one": {[]string{"a", strings.Repeat("b", 320), "c"}, 1},
+	} {
+		state := digest.State{Steps: []digest.Step{{From: "1", Causes: c.causes}}}
+		assert.Len(t, state.Because("1"), c.want, "%s: the first causes that fit, in their order", name)
+	}
+}

@@ -93,6 +93,16 @@ func TestFresh(t *testing.T) {
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), taken.String())
 }
 
+func TestFreshLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {
+	t.Parallel()
+	in := Input{Intent: intent(every, a, b), Ring: ring(t), Current: map[reference.Ref]digest.State{
+		a: {Hold: &digest.Hold{Reason: "not-ready"}}, b: state(t, b, "B", "2"),
+	}}
+	got, err := Fresh(in, "abc", false)
+	require.NoError(t, err)
+	assert.Equal(t, record.New("abc", newest(t), items{b: item(t, b, "B", "2")}).String(), got.String())
+}
+
 func TestAdoptErrs(t *testing.T) {
 	t.Parallel()
 	in := input(t, "", "")

@@ -56,7 +56,7 @@ func (k Kind) Content() string {
 }
 
 // Custom reports whether the kind is a custom resource, by its name and group: kafkaproxies.kroxylicious.io.
-func (k Kind) Custom() bool { return strings.IndexByte(string(k), '.') >= 0 }
+func (k Kind) Custom() bool { return strings.Contains(string(k), ".") }
 
 // CustomKind returns the kind of a custom resource, which has a group.
 func CustomKind(resource schema.GroupResource) Kind { return Kind(resource.String()) }

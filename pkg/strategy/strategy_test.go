@@ -144,6 +144,11 @@ func TestFieldsGoToTheirPositions(t *testing.T) {
 			[]strategy.Variable{variable("c", 1, "A", "1")},
 			template(`,"env":[{"name":"X"},`+a1+`]`, ""), 1,
 		},
+		"behind the end, with one of its own there already": {
+			template(`,"env":[{"name":"X"},`+a0+`]`, ""),
+			[]strategy.Variable{variable("c", 7, "A", "1")},
+			template(`,"env":[{"name":"X"},`+a1+`]`, ""), 1,
+		},
 		"moved": {
 			template(`,"env":[{"name":"X"},`+a0+`]`, ""),
 			[]strategy.Variable{variable("c", 0, "A", "0")},
@@ -193,6 +198,9 @@ func TestOnlyReloadersVariablesAreRead(t *testing.T) {
 	value, ok := read.Value("STAKATER_B_SECRET")
 	assert.True(t, ok)
 	assert.Equal(t, "1", value)
+	value, ok = read.Value("STAKATER_A_CONFIGMAP")
+	assert.True(t, ok, "the first")
+	assert.Equal(t, "0", value)
 	_, ok = read.Value("STAKATER_C_SECRET")
 	assert.False(t, ok)
 	rest := strategy.Without(template)
@@ -224,6 +232,7 @@ func TestWithVariable(t *testing.T) {
 	f := strategy.Fields{}.WithVariable(template, "d", cm("a"), "1").WithVariable(template, "c", cm("b"), "2").WithVariable(template, "c", cm("c.x"), "3")
 	assert.Equal(t, []strategy.Variable{variable("c", 1, "B", "2"), variable("c", 2, "C_X", "3"), variable("d", 0, "A", "1")}, f.Variables)
 	assert.Equal(t, variable("d", 0, "A", "4"), f.WithVariable(template, "c", cm("a"), "4").Variables[2], "it stays in the container that has it")
+	assert.Equal(t, variable("c", 1, "B", "6"), f.WithVariable(template, "d", cm("b"), "6").Variables[0], "likewise where it is the first")
 	assert.Equal(t, variable("c", 2, "C_X", "5"), f.WithVariable(template, "d", cm("c-x"), "5").Variables[1], "another object with the same name of a variable")
 	assert.Equal(t, []strategy.Variable{variable("c", 1, "C_X", "3"), variable("d", 0, "A", "1")}, f.WithoutVariable(cm("b")).Variables)
 	assert.Equal(t, f, f.WithoutVariable(cm("z")))
@@ -298,8 +307,8 @@ func TestWithoutVariableClosesTheGapInItsContainerOnly(t *testing.T) {
 func TestWithoutLeavesNoEmptyEnvironment(t *testing.T) {
 	t.Parallel()
 	const ours, x = `{"name":"STAKATER_A_CONFIGMAP","value":"0"}`, `{"name":"X","value":"x"}`
-	template := decode(t, `{"spec":{"containers":[{"name":"c","env":[`+ours+`]},{"name":"d","env":[`+x+`,`+ours+`]},{"name":"e","env":[]}]}}`)
-	assert.Equal(t, decode(t, `{"spec":{"containers":[{"name":"c"},{"name":"d","env":[`+x+`]},{"name":"e","env":[]}]}}`), strategy.Without(template))
+	template := decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c","env":[`+ours+`]},{"name":"d","env":[`+x+`,`+ours+`]},{"name":"e","env":[]}]}}`)
+	assert.Equal(t, decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c"},{"name":"d","env":[`+x+`]},{"name":"e","env":[]}]}}`), strategy.Without(template))
 }
 
 func TestContainerThatCanHoldNoVariableHidesNoOther(t *testing.T) {
@@ -325,7 +334,18 @@ func TestStoredFieldsThatAreNoVariablesAreLeftOut(t *testing.T) {
 		"neither":           {Container: "c", Name: "PATH"},
 		"another container": variable("d", 0, "A", "1"),
 	} {
-		assert.Empty(t, strategy.Fields{Variables: []strategy.Variable{v}}.On(template).Variables, name)
+		kept := variable("c", 0, "B", "1")
+		assert.Equal(t, []strategy.Variable{kept}, strategy.Fields{Variables: []strategy.Variable{v, kept}}.On(template).Variables, name)
+	}
+}
+
+func TestFieldsAreEmptyWithoutAnnotationAndVariables(t *testing.T) {
+	t.Parallel()
+	assert.True(t, strategy.Fields{}.Empty())
+	assert.Empty(t, strategy.Fields{}.Text())
+	for _, f := range []strategy.Fields{{From: "f"}, {Variables: []strategy.Variable{variable("c", 0, "A", "1")}}} {
+		assert.False(t, f.Empty())
+		assert.Equal(t, f, strategy.Parse(f.Text()))
 	}
 }
 

@@ -73,8 +73,11 @@ func TestReading(t *testing.T) {
 	assert.Equal(t, map[string]string{"l": "1"}, o.Labels())
 	assert.Equal(t, map[string]string{"a": "1"}, o.Annotations(), "what is no text is left out")
 	assert.Equal(t, map[string]string{"t": "1"}, o.TemplateAnnotations())
+	onWorkload, onTemplate := o.AnnotationSizes()
+	assert.Equal(t, []int{2, 2}, []int{onWorkload, onTemplate}, "the bytes of keys and values")
 	assert.True(t, o.HasTemplate())
 	assert.True(t, o.Controlled())
+	assert.False(t, o.Deleting())
 	require.NoError(t, o.Check())
 	for _, text := range []string{`{}`, `{"metadata":null}`, `{"metadata":"x","spec":[]}`, `{"metadata":{"ownerReferences":{},"generation":"x"}}`} {
 		o := object(t, "deployment", text)
@@ -133,6 +136,25 @@ func TestPending(t *testing.T) {
 			assert.Equal(t, c.want, object(t, c.kind, c.text).Pending())
 		})
 	}
+}
+
+func TestKindsThatMakeJobsReplaceNoPods(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"example.com/v1/CronJob=spec.run.template":                "next scheduled run",
+		"example.com/v1/Backup=spec.jobTemplate.spec.template":    "next scheduled run",
+		"example.com/v1/Backup=spec.backupTemplate.spec.template": "",
+	} {
+		kind, err := ParseKind(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, Object{Kind: kind, Raw: map[string]any{}}.Pending(), text)
+	}
+}
+
+func TestDeletingIsWhatHasADeletionTimestamp(t *testing.T) {
+	t.Parallel()
+	assert.True(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`).Deleting())
+	assert.False(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":null}}`).Deleting())
 }
 
 func TestReferencesOfWrongTypes(t *testing.T) {
