@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -197,7 +197,7 @@ func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Obj
 	switch {
 	case err == nil:
 		return resource.Read(object), nil
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return nil, nil // it does not exist
 	default:
 		return nil, fmt.Errorf("read %s: %w", key, err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
@@ -27,7 +27,7 @@ import (
 func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*explain.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := c.Get(ctx, name, lease)
-	if absence.Certain(err) || apierrors.IsForbidden(err) {
+	if apianswer.NotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil //nolint:nilnil // absent is an answer
 	}
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -42,7 +42,7 @@ func (h handled) existing(ctx context.Context, config *rest.Config) (*customObje
 			at = client.Resource(resource.GVR).Namespace(namespace)
 		}
 		_, err := at.Get(ctx, ref.Name, metav1.GetOptions{})
-		if absence.Certain(err) {
+		if apianswer.NotFound(err) {
 			return false, nil
 		}
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -37,7 +37,7 @@ var errUnusable = errors.New("correct or remove the invalid key, and delete the 
 // noKey says why there is no digest key, and what to do; empty if there may be one.
 func (f *whyFlags) noKey(err error) string {
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it at its start: check that it runs, or name the Secret with --installation-namespace and --digest-key-secret",
 			f.keyNamespace, f.key)
 	case errors.Is(err, errUnusable):
@@ -73,7 +73,7 @@ func readVersion(ctx context.Context, c client.Reader, namespace string, ref ref
 	gvk, _ := ref.Kind.GroupVersionKind()
 	meta.SetGroupVersionKind(gvk)
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, meta)
-	if absence.Certain(err) {
+	if apianswer.NotFound(err) {
 		return digest.State{Absent: true}, nil
 	}
 	return digest.State{UID: string(meta.UID), ResourceVersion: meta.ResourceVersion}, err

@@ -12,7 +12,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -173,7 +173,7 @@ func (c *client) get(
 		}
 		return use(message)
 	})
-	if absence.Certain(err) {
+	if apianswer.NotFound(err) {
 		return false, nil
 	}
 	return err == nil, err

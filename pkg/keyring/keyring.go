@@ -25,7 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
@@ -163,7 +163,7 @@ func failure(err error) string {
 // ensure reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.read(ctx)
-	if !absence.Certain(err) {
+	if !apianswer.NotFound(err) {
 		return err
 	}
 	data, err := k.contents()

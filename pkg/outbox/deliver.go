@@ -3,8 +3,6 @@ package outbox
 import (
 	"container/heap"
 	"context"
-	"errors"
-	"net/http"
 	"sync"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 )
 
 // Start writes messages until the context ends. What waits then is lost.
@@ -137,7 +135,7 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 	default:
 		o.failures.add(err, i.Event)
 		i.failed(err)
-		i.unclear = i.unclear || unclear(err)
+		i.unclear = i.unclear || apianswer.MayBeStored(err)
 		o.landed(i, true)
 		return
 	}
@@ -208,13 +206,7 @@ func (o *Outbox) landed(i *item, again bool) {
 	o.tidy(l)
 }
 
-// unclear reports whether a failed attempt may have stored the Event all the same.
-func unclear(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
-}
-
 // namespaceGone reports whether no Event can be stored because its namespace is gone or going.
 func namespaceGone(err error) bool {
-	return absence.Certain(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return apianswer.NotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
 )
 
@@ -183,7 +183,7 @@ func (r *Rotator) turn(ctx context.Context) (time.Duration, error) {
 
 // found reports whether an object exists, according to the error of its read.
 func found(err error) (bool, error) {
-	if absence.Certain(err) {
+	if apianswer.NotFound(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -108,7 +108,7 @@ func (c *configMap) readOnce(ctx context.Context) {
 	defer cancel()
 	object, err := get(ctx, c.options.Location, c.options.Client)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		object = nil
 	case err != nil:
 		return
@@ -149,7 +149,7 @@ func unreadable(location configuration.Location, err error) error {
 func getConfigMap(ctx context.Context, location configuration.Location, client dynamic.Interface) Content {
 	object, err := get(ctx, location, client)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return contentOf(location, nil)
 	case err != nil:
 		return Content{Missing: unreadable(location, err)}

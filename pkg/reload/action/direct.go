@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -68,7 +68,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Object, stamp.View, Outcome) {
 	o, err := a.gather.Stored(ctx, s)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return o, stamp.View{}, InOrder{s}
 	case err != nil:
 		return o, stamp.View{}, failed{s, failedWrite(reasonReloadFailed, err)}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -31,7 +31,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		if mayBeStored(err) {
+		if apianswer.MayBeStored(err) {
 			a.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)
 		}
 		return failed{s, failedWrite(reasonReloadFailed, err)}
@@ -61,10 +61,4 @@ func (a *Actions) notifyStored(ctx context.Context, s gather.Subject) {
 	if changes := a.state.Notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
 		a.notified(ctx, s, changes, text)
 	}
-}
-
-// mayBeStored reports whether a write that failed may be stored all the same: nothing has refused it.
-func mayBeStored(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= 500
 }

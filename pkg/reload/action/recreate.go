@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -46,7 +46,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	}
 	o, err := c.gather.Stored(ctx, s)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return InOrder{s}
 	case err != nil:
 		return failed{s, failedRecreation(err)}
@@ -145,7 +145,7 @@ func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Man
 	if answered(err) && c.dropManifest(ctx, s, secret) == nil {
 		c.state.Recreations.Done(s.Key, secret.GetName())
 	}
-	if absence.Certain(err) { // no other leader has: it would have stored the manifest first, and still have it
+	if apianswer.NotFound(err) { // no other leader has: it would have stored the manifest first, and still have it
 		return errDeleted
 	}
 	return fmt.Errorf("delete the job: %w", err)

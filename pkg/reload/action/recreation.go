@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -56,7 +56,7 @@ func (c recreations) completeOne(ctx context.Context, s gather.Subject, name str
 	secret.SetKind("Secret")
 	err := c.gather.Live.Get(ctx, types.NamespacedName{Namespace: c.jobs.Store.Namespace, Name: name}, secret)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		c.state.Recreations.Done(s.Key, name)
 		return nil
 	case err != nil:
@@ -85,9 +85,9 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	o, err := c.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
-	case absence.Certain(err) && c.state.Recreations.IsCreated(s.Key, r.secret.GetName()): // a user has deleted the new Job
+	case apianswer.NotFound(err) && c.state.Recreations.IsCreated(s.Key, r.secret.GetName()): // a user has deleted the new Job
 		return c.endRecreation(ctx, s, r)
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return c.createJob(ctx, s, r)
 	case err != nil:
 		return failed{s, failedRecreation(err)}
@@ -127,7 +127,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
 		return c.recreated(ctx, c.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), absence.Certain(err):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apianswer.NotFound(err):
 		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
@@ -178,7 +178,7 @@ func (c recreations) explainRecreation(ctx context.Context, s gather.Subject, la
 	_, err := c.merge(ctx, s, map[string]any{"metadata": map[string]any{
 		"uid": s.Object.UID(), "annotations": map[string]any{c.annotations.LastReload: last.String()},
 	}})
-	if absence.Certain(err) {
+	if apianswer.NotFound(err) {
 		return nil // it was deleted at once
 	}
 	return err
@@ -197,7 +197,7 @@ func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recr
 func (c recreations) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
 	err := c.delete(ctx, s, secret, client.Preconditions{UID: &uid})
-	if absence.Certain(err) || apierrors.IsConflict(err) {
+	if apianswer.NotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
@@ -121,7 +121,7 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 	}
 	o, err := r.gather.Stored(ctx, *s)
 	switch {
-	case absence.Certain(err):
+	case apianswer.NotFound(err):
 		return InOrder{*s}
 	case err != nil:
 		return failed{*s, failedWrite(reasonRunFailed, err)}

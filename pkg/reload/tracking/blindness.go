@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -69,7 +69,7 @@ func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (w
 	switch {
 	case err == nil:
 		live = workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
-	case !absence.Certain(err):
+	case !apianswer.NotFound(err):
 		return w.workloads.Get(key.Namespace, key.Name)
 	}
 	w.unlessGone(func() {

@@ -1,4 +1,4 @@
-package absence_test
+package apianswer_test
 
 import (
 	"errors"
@@ -11,14 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/absence"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 )
 
-func TestCertain(t *testing.T) {
+func TestNotFound(t *testing.T) {
 	t.Parallel()
 	const status = `{"apiVersion":"v1","kind":"Status","status":"Failure","code":404,"reason":"NotFound","message":"configmaps \"app\" not found"}`
 	for name, tc := range map[string]struct {
@@ -45,10 +47,28 @@ func TestCertain(t *testing.T) {
 			require.NoError(t, err)
 			_, err = client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("shop").Get(t.Context(), "app", metav1.GetOptions{})
 			require.Error(t, err)
-			assert.Equal(t, tc.want, absence.Certain(err), tc.reason)
-			assert.Equal(t, tc.want, absence.Certain(fmt.Errorf("read: %w", err)), "wrapped")
+			assert.Equal(t, tc.want, apianswer.NotFound(err), tc.reason)
+			assert.Equal(t, tc.want, apianswer.NotFound(fmt.Errorf("read: %w", err)), "wrapped")
 		})
 	}
-	assert.False(t, absence.Certain(nil))
-	assert.False(t, absence.Certain(errors.New("no connection")))
+	assert.False(t, apianswer.NotFound(nil))
+	assert.False(t, apianswer.NotFound(errors.New("no connection")))
+}
+
+func TestMayBeStored(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no answer":           {io.ErrUnexpectedEOF, true},
+		"an internal error":   {apierrors.NewInternalError(io.EOF), true},
+		"a gateway's timeout": {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", pods, "a", "", 0, true), true},
+		"a refusal":           {apierrors.NewForbidden(pods, "a", io.EOF), false},
+		"a conflict":          {apierrors.NewConflict(pods, "a", io.EOF), false},
+	} {
+		assert.Equal(t, tc.want, apianswer.MayBeStored(tc.err), name)
+		assert.Equal(t, tc.want, apianswer.MayBeStored(fmt.Errorf("write: %w", tc.err)), "%s, wrapped", name)
+	}
 }

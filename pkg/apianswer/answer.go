@@ -1,0 +1,24 @@
+// Package apianswer says what an error of a request proves: whether an object does not exist, and whether a write may be stored.
+//
+// It belongs to the shell of the program, beside the clients. A load balancer or proxy answers in place of the API server at times,
+// and client-go reports each of its 404 as NotFound. A false NotFound would restart pods or replace the digest key.
+package apianswer
+
+import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NotFound reports whether the API server itself sent the NotFound. Treat any other 404 as a temporary failure.
+func NotFound(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// MayBeStored reports whether a write that failed may be stored all the same: there was no answer, or one that refuses nothing.
+func MayBeStored(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
+}
