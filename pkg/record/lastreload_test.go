@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,32 @@ func TestLastReloadOfCustomResourcesIsBounded(t *testing.T) {
 	require.NotEmpty(t, got.Changes)
 	assert.Equal(t, last.Changes[:len(got.Changes)], got.Changes)
 	assert.Equal(t, 100-len(got.Changes), got.More)
+}
+
+// Limits are of bytes: what fills one is kept, and what comes behind the first that is too long is left out, too.
+func TestLastReloadKeepsWhatFillsItsLimits(t *testing.T) {
+	t.Parallel()
+	change := func(size int) record.Change { return record.Change{Ref: strings.Repeat("a", size), Type: record.Modified} }
+	fields := func(size int) record.Template {
+		return record.Template{Hash: "h", Fields: `{"from":"` + strings.Repeat("a", size-len(`{"from":""}`)) + `"}`}
+	}
+	last := record.LastReload{Time: time.Unix(1, 0), Hash: "abc", Cause: strings.Repeat("c", 512)}
+	last.Changes = slices.Repeat([]record.Change{change(512)}, 24)
+	last.Templates = []record.Template{fields(2048), fields(2048)}
+	got, err := record.ParseLastReload(last.String())
+	require.NoError(t, err)
+	assert.Equal(t, last.Cause, got.Cause, "a word of 512 bytes")
+	assert.Equal(t, last.Changes, got.Changes, "12 KiB")
+	assert.Zero(t, got.More)
+	assert.Equal(t, last.Templates, got.Templates, "4 KiB")
+
+	last.Changes = slices.Insert(last.Changes, 23, change(511), change(2))
+	last.Templates[0] = fields(2049)
+	got, err = record.ParseLastReload(last.String())
+	require.NoError(t, err)
+	assert.Equal(t, last.Changes[:24], got.Changes, "a byte more than 12 KiB")
+	assert.Equal(t, 2, got.More)
+	assert.Equal(t, last.Templates[:1], got.Templates, "a byte more than 4 KiB")
 }
 
 func TestAChangeNamesWhatIsBelow(t *testing.T) {
