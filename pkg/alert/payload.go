@@ -43,8 +43,11 @@ func (c Config) text(r Reload, bold string) string {
 	for _, change := range r.Changes {
 		parts = append(parts, fmt.Sprintf("%[1]s%[2]s/%[3]s%[1]s %[4]s", bold, change.Kind, change.Name, change.Type))
 	}
-	if r.More > 0 {
+	switch {
+	case r.More > 0 && len(parts) > 0:
 		parts = append(parts, fmt.Sprintf("%d more", r.More))
+	case r.More > 0:
+		parts = append(parts, fmt.Sprintf("%d changes", r.More))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, strings.ReplaceAll(r.Cause, "-", " "))

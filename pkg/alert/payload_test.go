@@ -87,4 +87,6 @@ func TestPayloadOfAChangeWithoutAReload(t *testing.T) {
 	require.NoError(t, json.Unmarshal(payload, &got))
 	assert.Equal(t, "change", got.Event)
 	assert.Equal(t, "not reloaded Deployment shop/cart: configmap/app modified, secret/db created, 3 more", got.Text)
+	r.Changes = nil
+	assert.Equal(t, "not reloaded Deployment shop/cart: 3 changes", Config{}.text(r, ""), "their names were too long")
 }

@@ -261,6 +261,22 @@ func TestReportText(t *testing.T) {
 	}
 }
 
+func TestChangesThatTheRecordOnlyCountsAreSaid(t *testing.T) {
+	t.Parallel()
+	for want, changes := range map[string][]record.Change{
+		"because configuration changed:\n  changes whose names do not fit into the annotations: 2\n": nil,
+		"because configuration changed:\n  configmap/app modified\n  2 more\n":                       {{Ref: "configmap/app", Type: record.Modified}},
+	} {
+		f := newFixture(t)
+		f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
+			Time: now, Hash: f.hash, Cause: record.CauseConfigChange, Changes: changes, More: 2,
+		}.String()
+		var out bytes.Buffer
+		require.NoError(t, f.explain().Write(&out))
+		assert.Contains(t, out.String(), want)
+	}
+}
+
 func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

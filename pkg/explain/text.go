@@ -85,8 +85,8 @@ func (r Report) writeLast(b *strings.Builder) {
 	for _, c := range r.LastReload.Changes {
 		fmt.Fprintf(b, "  %s\n", c)
 	}
-	if r.LastReload.More > 0 {
-		fmt.Fprintf(b, "  and %d more\n", r.LastReload.More)
+	if unnamed := record.Unnamed(len(r.LastReload.Changes), r.LastReload.More); unnamed != "" {
+		fmt.Fprintf(b, "  %s\n", unnamed)
 	}
 }
 

@@ -202,6 +202,18 @@ func (l LastReload) Shortest() LastReload {
 	return l
 }
 
+// Unnamed says how many more Changes there are than the named ones; empty for none.
+func Unnamed(named, more int) string {
+	switch {
+	case more <= 0:
+		return ""
+	case named == 0:
+		return fmt.Sprintf("changes whose names do not fit into the annotations: %d", more)
+	default:
+		return fmt.Sprintf("%d more", more)
+	}
+}
+
 // Same reports whether both explain the same reload, however much each says about it.
 func (l LastReload) Same(other LastReload) bool {
 	return l.Time.Equal(other.Time) && l.Hash == other.Hash

@@ -106,7 +106,9 @@ func TestLastReloadOfCustomResourcesIsBounded(t *testing.T) {
 // Limits are of bytes: what fills one is kept, and what comes behind the first that is too long is left out, too.
 func TestLastReloadKeepsWhatFillsItsLimits(t *testing.T) {
 	t.Parallel()
-	change := func(size int) record.Change { return record.Change{Ref: strings.Repeat("a", size), Type: record.Modified} }
+	change := func(size int) record.Change {
+		return record.Change{Ref: strings.Repeat("a", size), Type: record.Modified}
+	}
 	fields := func(size int) record.Template {
 		return record.Template{Hash: "h", Fields: `{"from":"` + strings.Repeat("a", size-len(`{"from":""}`)) + `"}`}
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -195,11 +194,8 @@ func describe(last record.LastReload) string {
 	for _, c := range last.Changes {
 		parts = append(parts, c.String())
 	}
-	switch {
-	case last.More > 0 && len(parts) == 0:
-		parts = append(parts, fmt.Sprintf("changes whose names do not fit into the annotations: %d", last.More))
-	case last.More > 0:
-		parts = append(parts, fmt.Sprintf("%d more", last.More))
+	if unnamed := record.Unnamed(len(parts), last.More); unnamed != "" {
+		parts = append(parts, unnamed)
 	}
 	return strings.Join(parts, ", ")
 }
