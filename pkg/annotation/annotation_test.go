@@ -177,15 +177,17 @@ func TestParseTracksAtMostAThousandRefs(t *testing.T) {
 		listed.ConfigMaps = append(listed.ConfigMaps, name)
 		listed.Tracked[configMap(name)] = annotation.Trigger{}
 	}
+	listed.Secrets = []string{"z-secret"}
+	listed.Tracked[secret("z-secret")] = annotation.Trigger{}
 	intent, problems := annotation.Parse(annotation.Source{References: []reference.Reference{
 		{Ref: secret("needed")}, {Ref: secret("optional"), Optional: true},
 	}}, fixed{intent: annotation.Intent{Tracked: pattern, Dynamic: true}}, fixed{intent: listed})
 	assert.Len(t, intent.Tracked, 1000)
-	assert.Equal(t, []annotation.Problem{{Message: "102 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
-	for _, ref := range []reference.Ref{secret("needed"), configMap("z-0499"), secret("a-0498")} {
+	assert.Equal(t, []annotation.Problem{{Message: "103 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
+	for _, ref := range []reference.Ref{secret("needed"), configMap("z-0499"), secret("z-secret"), secret("a-0497")} {
 		assert.Contains(t, intent.Tracked, ref)
 	}
-	for _, ref := range []reference.Ref{secret("a-0499"), secret("optional")} {
+	for _, ref := range []reference.Ref{secret("a-0498"), secret("optional")} {
 		assert.NotContains(t, intent.Tracked, ref, "what the pods need and what is listed comes first")
 	}
 	assert.True(t, intent.Dynamic)

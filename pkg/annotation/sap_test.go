@@ -219,6 +219,18 @@ func invalid(names ...string) []annotation.Problem {
 	return problems
 }
 
+func TestNearlyTheKeyOfAListIsReported(t *testing.T) {
+	t.Parallel()
+	for key, reported := range map[string]bool{
+		"con-fig-ma-ps": true, "con_fig_ma_ps": true, "con.fig.ma.ps": true, "CONFIGMAP": true,
+		"configmapxy": true, "figmaps": false, "cnfgmaps": true, "configmapxyz": false, "nfigmap": true, "con1fig1ma1ps": false,
+	} {
+		_, problems := annotation.Parse(annotation.Source{Workload: map[string]string{configMapsKey: "a", annotation.DefaultPrefix + key: "b"}},
+			annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)})
+		assert.Equal(t, reported, len(problems) == 1, "%s: two letters may be wrong, in whatever case and with whatever between words", key)
+	}
+}
+
 func TestSAPUnderAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	intent, problems := annotation.SAP{Keys: keysOf(t, "example.org")}.Parse(annotation.Source{

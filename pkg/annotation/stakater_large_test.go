@@ -1,6 +1,7 @@
 package annotation_test
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -106,6 +107,20 @@ func TestSlowExpressionsOfAListAreBoundedTogether(t *testing.T) {
 			assert.Contains(t, problems[0].Message, "item 4 is not tracked")
 			assert.Contains(t, problems[0].Message, "as many, or as large, as possible")
 		})
+	}
+}
+
+// Each invalid expression is charged for: 500 of them are the budget of a list.
+func TestExpressionThatTakesTheLastOfTheBudgetIsTracked(t *testing.T) {
+	t.Parallel()
+	for invalid, want := range map[int]int{499: 1, 500: 0} {
+		list := make([]string, 0, invalid+1)
+		for i := range invalid {
+			list = append(list, fmt.Sprintf("x%d(", i))
+		}
+		intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: strings.Join(append(list, "app-.*"), ",")}},
+			annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+		assert.Equal(t, want, len(intent.Patterns()), "behind %d invalid ones", invalid) //nolint:testifylint // the patterns themselves say nothing
 	}
 }
 

@@ -163,11 +163,35 @@ func TestStakater(t *testing.T) {
 			}
 			assert.ElementsMatch(t, tc.problems, messages, tc.reason)
 			assertBounded(t, problems)
+			assert.Equal(t, len(intent.Selections) > 0, intent.Dynamic, "what it tracks depends on config objects where it selects any")
 			intent, problems = annotation.Resolve(intent, shop(), tc.recorded, src.References)
 			assert.Empty(t, problems)
 			assert.Equal(t, tc.tracked, intent.Refs(), tc.reason)
 		})
 	}
+}
+
+func TestWrongItemOfAnExcludeListHidesNoOther(t *testing.T) {
+	t.Parallel()
+	intent, problems := annotation.Parse(annotation.Source{
+		Workload: map[string]string{autoKey: "true", cmExcludeKey: "An App,app"}, References: used(),
+	}, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	require.Len(t, problems, 1)
+	intent, _ = annotation.Resolve(intent, shop(), recorded{}, used())
+	assert.NotContains(t, intent.Tracked, configMap("app"))
+	assert.Contains(t, intent.Tracked, configMap("marked"))
+}
+
+func TestFirstMisspeltKeysOfReloaderAreReported(t *testing.T) {
+	t.Parallel()
+	workload := map[string]string{autoKey: "true"}
+	for _, key := range []string{"auot", "aut", "autoo", "seach", "searc", "serch"} {
+		workload["reloader.stakater.com/"+key] = "true"
+	}
+	_, problems := annotation.Parse(annotation.Source{Workload: workload, References: used()}, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	require.Len(t, problems, 5, "a workload may have thousands")
+	assert.Equal(t, `annotation "reloader.stakater.com/auot" has no effect: use "reloader.stakater.com/auto"`, problems[0].Message)
+	assert.Contains(t, problems[4].Message, "searc")
 }
 
 func TestStakaterTriggers(t *testing.T) {
