@@ -31,6 +31,7 @@ func stampRelease(d *draft) bool {
 	default:
 		d.keep(borne)
 		d.adoptCurrent(known)
+		d.keepFirstPass()
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true

@@ -65,11 +65,14 @@ func (f *facts) recent(last record.LastReload) bool {
 	return f.live.Now.Sub(last.Time).Abs() <= passes
 }
 
+// ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.
+func (f *facts) ofThisWrite(last record.LastReload) bool { return last.Generation == f.Old.Generation }
+
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
 	first, _ := d.explained()
-	if d.Unread != nil || !d.recent(first) {
+	if d.Unread != nil || !d.recent(first) || !d.ofThisWrite(first) {
 		return false
 	}
 	known := d.Old.Managed.Known()
@@ -87,8 +90,16 @@ func decideAgain(d *draft) bool {
 // keepExplanation keeps the last reload that the write brings, where it explains the very stamp that was decided, and
 // what the strategy wrote with it: a time in it is no reason to write again.
 func (d *draft) keepExplanation() {
-	if _, ok := d.explained(); ok && d.Managed.same(d.New.Managed, Hash, Restart) {
+	if last, ok := d.explained(); ok && d.ofThisWrite(last) && d.Managed.same(d.New.Managed, Hash, Restart) {
 		d.Managed.put(d.New.Managed, LastReload, Fields)
+	}
+}
+
+// keepFirstPass keeps the explanation of our first pass where nothing is due any more: it has judged the Record that an undo brought,
+// and left its own.
+func (d *draft) keepFirstPass() {
+	if last, ok := d.explained(); ok && d.recent(last) {
+		d.keepExplanation()
 	}
 }
 

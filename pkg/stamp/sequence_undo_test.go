@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -66,6 +67,52 @@ func TestSequence29RollbackOfTheFirstReleaseAfterInstalling(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The undo brings the explanation of the reload that it goes back to. It is no explanation of the undo.
+func TestUndoThatIsDueHasAnExplanationOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []int{1, 3600} {
+		w := started(t)
+		w.set(cm("a"), "B")
+		w.at(t, 1, "B")
+		toB := clone(t, w.stored)
+		w.set(cm("a"), "C")
+		w.at(t, 2, "C")
+		before, err := lastOf(w)
+		require.NoError(t, err)
+		generation := w.object().Generation()
+
+		w.rv += seconds // the clock goes by it
+		w.set(cm("a"), "B")
+		now := w.live(nil).Now
+		require.Nil(t, w.write(func(raw map[string]any) { undo(raw, toB) }))
+		w.at(t, 3, "the undo")
+		last, err := lastOf(w)
+		require.NoError(t, err)
+		assert.Equal(t, generation, last.Generation, "after %d s: it is about this write", seconds)
+		assert.Equal(t, now, last.Time, "after %d s", seconds)
+		require.NotEmpty(t, last.Before)
+		assert.Equal(t, before.Hash, last.Before[0].Hash, "after %d s: the reload before it is known", seconds)
+	}
+}
+
+// What the first pass has judged by the Record that an undo brings, the second one cannot judge again: its own Record stands there.
+func TestSecondPassKeepsTheExplanationOfAnUndo(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	v1 := clone(t, w.stored)
+	w.set(cm("a"), "B")
+	w.at(t, 1, "B")
+	require.Nil(t, w.write(setImage("image:2")))
+	w.rv += 60 // the clock goes by it
+	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
+	w.at(t, 3, "the release and its undo, which starts pods with B")
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, record.CauseRelease, last.Cause)
+	assert.Equal(t, []record.Change{{Ref: "configmap/a", Type: record.Modified}}, last.Changes)
 }
 
 // The content changes and comes back under another key, so that the live hash is not that of the first template.
