@@ -99,11 +99,15 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		// The reflector would retry by itself and not see the end of the context. Run retries better.
 		return nil, errors.New(err.Error())
 	}
-	if err == nil {
-		l.opened = true
-		l.recovered()
+	if err != nil {
+		return nil, err
 	}
-	return w, err
+	l.opened = true
+	l.recovered()
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		return newInitialList(w), nil
+	}
+	return w, nil
 }
 
 // failed reports an error, and logs it when it is another one than last time.

@@ -44,6 +44,8 @@ type server struct {
 	fails   []error
 	lists   []time.Time
 	watches chan *watch.FakeWatcher
+	// initial are the streaming lists; without them the server has none.
+	initial chan *watch.FakeWatcher
 	// streams and refused are what the requests for a streaming list, and for a watch, are answered with first.
 	streams, refused []error
 }
@@ -63,6 +65,11 @@ func (s *server) watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 		err := (*errs)[0]
 		*errs = (*errs)[1:]
 		return nil, err
+	}
+	if o.SendInitialEvents != nil && s.initial != nil {
+		w := watch.NewFake()
+		s.initial <- w
+		return w, nil
 	}
 	if o.SendInitialEvents != nil {
 		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
