@@ -90,7 +90,6 @@ const answerLasts = time.Second
 // or with HTTP/1.1 one for each request in flight, some hundred.
 const (
 	admissionConnections = 512
-	admissionHeader      = 16 << 10
 	// admissionStreams are the requests of a connection with HTTP/2; a client opens another one for more. admissionBuffer is
 	// what a connection receives before it is read.
 	admissionStreams = 100
@@ -129,7 +128,7 @@ func (a *admission) server() *http.Server {
 		ReadTimeout:    readTimeout, // of the handshake and the header, too
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    90 * time.Second,
-		MaxHeaderBytes: admissionHeader,
+		MaxHeaderBytes: headerBytes,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          admissionStreams,
 			MaxReceiveBufferPerConnection: admissionBuffer,

@@ -2,20 +2,34 @@ package app
 
 import (
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 )
 
 // connections takes what net/http writes to the standard logger, such as failed handshakes: clients that do not trust us
 // are worth a line, the noise of port scans is not.
-type connections struct{ to logr.Logger }
+// Any pod can refuse our certificate as often as it likes: after the first, one a minute is logged.
+type connections struct {
+	to      logr.Logger
+	trusted rate.Sometimes
+}
 
-func (c connections) Write(p []byte) (int, error) {
+func newConnections(to logr.Logger) *connections {
+	return &connections{to: to, trusted: rate.Sometimes{First: 10, Interval: time.Minute}}
+}
+
+// Write takes one line.
+func (c *connections) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
-	log := c.to.V(1)
-	if strings.Contains(text, "panic") || strings.Contains(text, "certificate") {
-		log = c.to
+	switch {
+	case strings.Contains(text, "panic"):
+		c.to.Info("Connection failed", "reason", text)
+	case strings.Contains(text, "certificate"):
+		c.trusted.Do(func() { c.to.Info("Connection failed", "reason", text) })
+	default:
+		c.to.V(1).Info("Connection failed", "reason", text)
 	}
-	log.Info("Connection failed", "reason", text)
 	return len(p), nil
 }

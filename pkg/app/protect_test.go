@@ -5,7 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
@@ -57,7 +60,7 @@ func TestGuard(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.guard.next, tt.guard.log = noContent, logr.Discard()
+			tt.guard.next, tt.guard.asking, tt.guard.log = noContent, newReviewing(), logr.Discard()
 			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 			request.Header.Set("Authorization", tt.header)
 			recorder := httptest.NewRecorder()
@@ -66,4 +69,44 @@ func TestGuard(t *testing.T) {
 			assert.NotContains(t, recorder.Body.String(), "mallory", "reasons go to the log")
 		})
 	}
+}
+
+// silent answers no review until the request ends.
+type silent struct{ asked chan struct{} }
+
+func (s silent) Create(ctx context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return review, ctx.Err()
+}
+
+// Any pod can send requests with tokens: what they cost the API server is bounded, and a scraper's request is reviewed among them.
+func TestReviewsOfOneCallerAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := silent{make(chan struct{}, 100)}
+		g := &guard{next: noContent, tokens: slow, access: access{}, asking: newReviewing(), log: logr.Discard()}
+		ask := func(address string) int {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+			request.RemoteAddr = address
+			request.Header.Set("Authorization", "Bearer good")
+			recorder := httptest.NewRecorder()
+			g.ServeHTTP(recorder, request)
+			return recorder.Code
+		}
+		statuses := make(chan int, 50)
+		for i := range 50 {
+			go func() { statuses <- ask("10.0.0.1:" + strconv.Itoa(1000+i)) }()
+		}
+		synctest.Wait()
+		assert.Len(t, slow.asked, 2, "reviews at a time for one caller")
+		assert.Len(t, statuses, 40, "two are reviewed, eight wait")
+		assert.Equal(t, http.StatusTooManyRequests, <-statuses)
+		go func() { statuses <- ask("10.0.0.2:1000") }()
+		synctest.Wait()
+		assert.Len(t, slow.asked, 3, "another caller does not wait behind them")
+		time.Sleep(reviewTimeout)
+		synctest.Wait()
+		assert.Len(t, statuses, 50, "none waits for longer than the time for a review")
+	})
 }

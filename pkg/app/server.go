@@ -24,6 +24,13 @@ const (
 	writeTimeout = readTimeout + 5*time.Second
 )
 
+// What callers of the servers for probes and metrics can hold in memory: any pod can reach these ports, too. The kubelet and a
+// scraper have a few connections. headerBytes bounds the header of a request of any server.
+const (
+	openConnections = 64
+	headerBytes     = 16 << 10
+)
+
 // listen binds an address for probes or metrics, so that one in use is known before anything starts. The server speaks TLS
 // if it is given a configuration.
 func (b *builder) listen(name, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
@@ -31,15 +38,17 @@ func (b *builder) listen(name, address string, handler http.Handler, secure *tls
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}
+	listener = newEvenListener(listener, openConnections, func() {})
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
 	shutdown := shutdownTimeout
 	return &manager.Server{Name: name, Listener: listener, ShutdownTimeout: &shutdown, Server: &http.Server{
-		Handler:      handler,
-		ReadTimeout:  readTimeout, // of the header, too
-		WriteTimeout: writeTimeout,
-		IdleTimeout:  90 * time.Second,
+		Handler:        handler,
+		ReadTimeout:    readTimeout, // of the header, too
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    90 * time.Second,
+		MaxHeaderBytes: headerBytes,
 	}}, nil
 }
 

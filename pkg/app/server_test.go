@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,6 +133,37 @@ func TestServerProtocols(t *testing.T) {
 			ask(t, "https://"+s.Listener.Addr().String())
 		})
 	}
+}
+
+// Any pod can reach the ports of probes and metrics: what it can hold in memory is bounded.
+func TestServersForProbesAndMetricsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := builder{host: Host{}.complete()}
+	s, err := b.listen("metrics", "127.0.0.1:0", noContent, nil)
+	require.NoError(t, err)
+	start(t, s)
+	address := s.Listener.Addr().String()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+strings.Repeat("a", 2*headerBytes))
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
+
+	first := make(chan error, 1)
+	for n := range openConnections + 1 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		if n == 0 {
+			go func() {
+				_, err := conn.Read(make([]byte, 1))
+				first <- err
+			}()
+		}
+	}
+	assert.Error(t, <-first, "the oldest connection of the address that has most is closed for a new one")
 }
 
 func TestAddressInUseIsNamed(t *testing.T) {
