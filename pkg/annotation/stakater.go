@@ -39,6 +39,11 @@ func (s Stakater) Kinds() []reference.Kind {
 	return reference.Kinds()
 }
 
+// HandledKinds returns those of the Kinds whose objects can be tracked; the others need not be read.
+func (s Stakater) HandledKinds() []reference.Kind {
+	return slices.DeleteFunc(s.Kinds(), func(kind reference.Kind) bool { return slices.Contains(s.Without, kind) })
+}
+
 // Traits returns what the labels and annotations of a config object of a kind say in this dialect. As in Reloader, the labels
 // of a SecretProviderClass say nothing.
 func (s Stakater) Traits(kind reference.Kind, objectLabels, annotations map[string]string) Traits {

@@ -86,13 +86,14 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	namespaced := client.NewNamespacedClient(c, f.cluster.namespace)
 	err = retry(ctx, f.timeout, func() error { return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash) })
 	if err != nil {
-		return fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
+		err = fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
+	} else {
+		fmt.Fprintf(f.out, "the webhook stamps workloads in namespace %s\n", f.cluster.namespace)
 	}
-	fmt.Fprintf(f.out, "the webhook stamps workloads in namespace %s\n", f.cluster.namespace)
 	if s.Configuration.IsZero() {
-		return nil
+		return err
 	}
-	return f.rights(ctx, config, s)
+	return errors.Join(err, f.rights(ctx, config, s)) // in direct mode, the rights are needed without a webhook
 }
 
 // retry repeats an attempt that may succeed later, until the timeout.

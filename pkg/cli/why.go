@@ -150,7 +150,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	ring, ringErr := f.ring(ctx, c)
 	in.Ring = ring
 	in.NoKey = f.noKey(ringErr)
-	for _, err := range append([]error{handled.problem, in.View.Unresolved, custom.failed, ringErr}, f.around(ctx, c, q, u, &in)...) {
+	for _, err := range append([]error{handled.problem, custom.failed, ringErr}, f.around(ctx, c, q, u, &in)...) {
 		if err != nil {
 			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
 		}

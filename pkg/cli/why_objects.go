@@ -14,7 +14,7 @@ import (
 // listObjects lists the metadata of the config objects of a namespace. It is needed for workloads of the second dialect only.
 func listObjects(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) (annotation.Objects, error) {
 	objects := annotation.Listed{}
-	for _, kind := range dialect.Kinds() {
+	for _, kind := range dialect.HandledKinds() {
 		gvk, _ := kind.GroupVersionKind()
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -50,9 +51,17 @@ func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options
 		case failed != nil:
 			return digest.State{}, failed
 		default:
-			return states[ref], nil
+			return states[ref], refusedTo(states[ref])
 		}
 	}, paths
+}
+
+// refusedTo returns why a custom resource could not be read with the rights of the user. The installation may have read it.
+func refusedTo(state digest.State) error {
+	if state.Hold == nil || state.Hold.Refused.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("it needs a right that you do not have: %s", state.Hold.Reason)
 }
 
 func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (

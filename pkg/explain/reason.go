@@ -9,6 +9,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // judge gives the first reason that applies.
@@ -17,6 +18,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return string(policy.Nothing), reason
 	}
 	switch {
+	case in.View.Unresolved != nil:
+		return unknown, in.View.Unresolved.Error()
 	case len(in.Unread) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
 	case in.Ring.Empty() && in.NoKey != "":
@@ -39,17 +42,25 @@ func leftAlone(in Input) string {
 		return "not handled: " + in.Outside
 	case in.Object.Deleting():
 		return "the workload is being deleted"
-	case ofJob(in) != "":
-		return ofJob(in)
 	case !in.View.Intent.Asked:
 		return notAsked(in)
-	case in.View.Excluded:
+	case in.View.Ignored:
 		return fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
-	case len(in.View.Intent.Tracked) == 0:
+	case in.View.Excluded:
+		return "the workload cannot be stamped: " + misplaced(in.Object)
+	case len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil:
 		return unselected(in)
 	default:
-		return ""
+		return ofJob(in)
 	}
+}
+
+// misplaced says why there is no place for a stamp.
+func misplaced(o workload.Object) string {
+	if err := o.Check(); err != nil {
+		return err.Error()
+	}
+	return "it has no pod template at " + strings.Join(o.Kind.Template, ".")
 }
 
 // notAsked says what to write for a workload whose annotations ask for nothing.
