@@ -287,6 +287,15 @@ func TestStakaterKeys(t *testing.T) {
 	assert.Equal(t, []reference.Ref{configMap("x")}, intent.Refs())
 }
 
+func TestKindsThatAreNotHandledAreNotRead(t *testing.T) {
+	t.Parallel()
+	all := annotation.Stakater{SecretProviderClasses: true}
+	assert.Equal(t, all.Kinds(), all.HandledKinds())
+	some := annotation.Stakater{SecretProviderClasses: true, Without: []reference.Kind{reference.Secret}}
+	assert.Equal(t, []reference.Kind{reference.ConfigMap, reference.SecretProviderClass}, some.HandledKinds())
+	assert.Len(t, some.Kinds(), 3, "annotations for the others are Problems")
+}
+
 // Without the flag SecretProviderClasses are not handled; their annotations are reported, and the others work.
 func TestAnnotationsForSecretProviderClassesAreReported(t *testing.T) {
 	t.Parallel()

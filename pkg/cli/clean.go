@@ -41,7 +41,11 @@ func newClean(p Process) *cobra.Command {
 
 It lists what it finds and whose pods restart, and asks. Removing something from a pod template restarts the pods; the
 annotations of the workload itself do not. Each workload first gets the label disabled, so that pod-reloader leaves it
-alone from then on; the label stays. Your own annotations stay, too.`,
+alone from then on; the label stays. Your own annotations stay, too, and so does the pause of a Deployment that a reload
+has paused: end it with kubectl rollout resume.
+
+It uses your rights: get and patch on the workloads; with --all, list on every kind of workload that is handled; and get
+on the ConfigMap of --config.`,
 		Example: `  pod-reloader clean deployment/cart -n shop --dry-run
   pod-reloader clean --all --all-namespaces --without-restarts --yes`,
 		Args: cobra.ArbitraryArgs,

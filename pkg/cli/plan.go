@@ -38,7 +38,7 @@ on SecretProviderClasses with --enable-csi-integration, and get on Reloader's De
 and Secrets it reads the metadata, not the content.
 
 Give the flags that Reloader runs with, or let --reloader read them, or write its arguments after --. Exit codes: 0 where
-all workloads are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,
+all workloads and objects are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,
 		Example: `  pod-reloader plan --from-reloader --reloader reloader/reloader-reloader
   pod-reloader plan --from-reloader -o json -- --auto-reload-all=true --is-Argo-Rollouts=true`,
 		Args: cobra.ArbitraryArgs,

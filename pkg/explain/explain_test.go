@@ -146,6 +146,28 @@ func TestExplain(t *testing.T) {
 			},
 			verdict: "nothing", reason: "a label excludes", differs: []string{"", ""},
 		},
+		"the pod template is elsewhere": {
+			change: func(f *fixture) {
+				spec := f.raw["spec"].(map[string]any)
+				spec["workloadRef"] = map[string]any{"name": "cart"}
+				delete(spec, "template")
+			},
+			verdict: "nothing", reason: "the workload cannot be stamped: ", differs: []string{"", ""}, problem: "is not valid for a Deployment",
+		},
+		"what the annotations select is not known": {
+			change: func(f *fixture) {
+				f.in.States[app] = f.state("2", "b")
+				f.unlisted = errors.New("list configmaps: you may not")
+			},
+			verdict: "unknown", reason: "list configmaps: you may not", differs: []string{"modified", ""},
+		},
+		"what the annotations select is not known, and it does not matter": {
+			change: func(f *fixture) {
+				f.metadata()["labels"] = map[string]any{"pod-reloader.cs.sap.com/ignored": "true"}
+				f.unlisted = errors.New("list configmaps: you may not")
+			},
+			verdict: "nothing", reason: "a label excludes", differs: []string{"", ""},
+		},
 		"being deleted": {
 			change: func(f *fixture) {
 				f.metadata()["deletionTimestamp"] = "2026-01-02T03:04:05Z"
@@ -219,6 +241,17 @@ func TestExplainJob(t *testing.T) {
 			finished(f)
 			f.in.RerunFinishedJobs = true
 		}, "reload", "configmap/app modified"},
+		"no annotations": {func(f *fixture) {
+			finished(f)
+			clear(f.annotations())
+		}, "nothing", "no annotation asks for reloads"},
+		"a label": {func(f *fixture) {
+			f.metadata()["labels"] = map[string]any{"pod-reloader.cs.sap.com/ignored": "true"}
+		}, "nothing", "a label excludes"},
+		"nothing selected": {func(f *fixture) {
+			clear(f.annotations())
+			f.annotations()["configmap.reloader.stakater.com/reload"] = "app-.*"
+		}, "nothing", "the annotations select no object"},
 		"of a CronJob": {func(f *fixture) {
 			auto(f)
 			f.metadata()["ownerReferences"] = []any{map[string]any{"controller": true}}
@@ -233,7 +266,7 @@ func TestExplainJob(t *testing.T) {
 			report := f.explain()
 			assert.Equal(t, tc.verdict, report.Verdict, report.Reason)
 			assert.Contains(t, report.Reason, tc.reason)
-			assert.Len(t, report.Configuration, 2)
+			assert.Len(t, report.Configuration, len(f.in.View.Intent.Tracked))
 		})
 	}
 }
@@ -306,6 +339,8 @@ type fixture struct {
 	hash string
 	in   explain.Input
 	kind string
+	// unlisted is why the config objects could not be listed, which annotations of Reloader need.
+	unlisted error
 	// classes says that SecretProviderClasses are handled.
 	classes bool
 }
@@ -350,7 +385,10 @@ func (f *fixture) explain() explain.Report {
 	stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys(), SecretProviderClasses: f.classes}
 	reader := stamp.Reader{
 		Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, stakater},
-		Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil },
+		Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, f.unlisted },
+	}
+	if f.unlisted != nil {
+		f.annotations()["reloader.stakater.com/auto"] = "true"
 	}
 	f.in.View, f.in.Problems = reader.Read(f.in.Object)
 	return explain.Explain(f.in)

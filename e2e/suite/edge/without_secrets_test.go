@@ -56,6 +56,11 @@ func configMapsOnly(t *testing.T, s *fixture.Fixture) {
 	s.AwaitChanges(w, 1, "ConfigMaps are")
 	s.Settled()
 	s.RequireChanges(w, 1, "once")
+	user.Deployment("auto", fixture.Uses{Annotations: map[string]string{"configmap.reloader.stakater.com/reload": "only"}})
+	why, err := in.WhyAs(t.Context(), in.Identity(), "deployment/auto", "-n", s.Namespace, "--secrets=false")
+	require.NoError(t, err)
+	assert.Contains(t, why, "configmap/only")
+	assert.NotContains(t, why, "Problem: ", "it needs no right to Secrets either")
 	nothingDenied(t, in)
 	everyRightIsUsed(t, in, objects)
 }
