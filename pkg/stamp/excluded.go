@@ -20,10 +20,20 @@ func (r Request) unresolved() bool { return r.New.Unresolved != nil && len(r.New
 // readsOfExcluded reads for a rollout only: what its pods start with is recorded, so that the end of the exclusion is
 // compared with that.
 func readsOfExcluded(req Request) []reference.Ref {
-	if req.TemplateChanged {
+	if req.replacesPods() {
 		return req.tracked()
 	}
 	return nil
+}
+
+// replacesPods reports whether a write replaces the pods whatever becomes of our stamp: it changes the template, or what a strategy of
+// Reloader writes there.
+func (r Request) replacesPods() bool { return r.TemplateChanged || r.fieldsEdited() }
+
+// fieldsEdited reports whether a write sets what a strategy of Reloader writes, as Stakater's Reloader does. That a manifest lacks it is
+// no edit.
+func (r Request) fieldsEdited() bool {
+	return len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
 }
 
 // leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
@@ -47,6 +57,8 @@ func leaveAlone(d *draft) bool {
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
 	case d.TemplateChanged:
 		d.Managed.put(d.borne(), stampKeys()...)
+	case d.fieldsEdited():
+		d.Managed.put(d.New.Managed, Fields) // by Stakater's Reloader, which may handle what this program leaves alone, or by hand
 	}
 	d.recordExcluded()
 	if _, asked := d.New.Managed[Dummy]; asked && !d.New.Managed.same(d.Old.Managed, Dummy) {
@@ -88,10 +100,10 @@ func (d *draft) recordExcluded() {
 	nothingKnown := record.New(d.Managed[Hash], "", nil)
 	switch {
 	case len(d.tracked()) == 0 && !hashed && !recorded:
-	case d.unresolved() && !d.TemplateChanged:
+	case d.unresolved() && !d.replacesPods():
 	case len(d.tracked()) == 0:
 		d.putRecord(d.Managed, nothingKnown)
-	case !d.TemplateChanged:
+	case !d.replacesPods():
 	default:
 		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
 		if d.Unread != nil || err != nil {

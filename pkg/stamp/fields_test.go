@@ -250,6 +250,36 @@ func TestReloaderBesideSparesTheReload(t *testing.T) {
 	}
 }
 
+// Stakater's Reloader may handle what this program leaves alone, or does not know yet: its restart is the only one.
+func TestReloaderBesideRestartsWhatIsNotHandled(t *testing.T) {
+	t.Parallel()
+	others := strings.Repeat("cd", 20)
+	for name, before := range map[string]func(w *world){
+		"excluded by a label":    func(w *world) { w.write(func(raw map[string]any) { w.ignore(raw) }) },
+		"without annotations":    func(w *world) { w.write(w.optOut) },
+		"nothing is known of it": func(w *world) {
+			w.away = true
+			w.write(w.forget)
+			w.away = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := under(t, annotation.EnvVars)
+			before(w)
+			w.restarts = 0
+			w.set(cm("b"), "B")
+			require.Nil(t, w.write(setEnv(variableB, others)))
+			assert.Contains(t, w.managed()[Fields], others)
+			w.at(t, 1, "by Reloader")
+			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+			w.at(t, 1, "the pods have what is there: nothing is due when it is handled")
+			require.Nil(t, w.put())
+			w.at(t, 1, "a manifest that lacks the variable does not remove it")
+		})
+	}
+}
+
 // Under the strategy annotations there is one annotation for both.
 func TestAnnotationOfReloaderBesideIsKept(t *testing.T) {
 	t.Parallel()

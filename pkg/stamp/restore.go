@@ -58,6 +58,10 @@ func keepOrRestore(d *draft) bool {
 func keepLive(d *draft) bool {
 	verdict := d.assess(d.Old.Managed.Known()).Verdict
 	switch {
+	case verdict.Action == policy.Nothing && d.fields.reloadedByReloader(anyChange(verdict.Adopt)):
+		d.Managed.put(d.New.Managed, Fields) // of what nothing is known yet: its pods start with the live state
+		d.adoptAll()
+		return true
 	case verdict.Action == policy.Reload && d.fields.reloadedByReloader(verdict.Changes):
 		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
 		return true
@@ -80,6 +84,15 @@ func keepLive(d *draft) bool {
 	}
 	d.warnRestored()
 	return restore(d)
+}
+
+// anyChange returns a Change for each of some Refs.
+func anyChange(refs []reference.Ref) []policy.Change {
+	changes := make([]policy.Change, 0, len(refs))
+	for _, ref := range refs {
+		changes = append(changes, policy.Change{Ref: ref, Type: policy.Modified})
+	}
+	return changes
 }
 
 // reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made again: it
