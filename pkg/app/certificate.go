@@ -44,11 +44,12 @@ func (b *builder) buildCertificate() (servingCertificate, error) {
 	})
 }
 
-// certificatePoll is how often the certificate's files are looked for while there is none.
+// certificatePoll is how often the certificate's files are looked for while they are not watched.
 const certificatePoll = 2 * time.Second
 
 // certificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
-// What a CertWatcher cannot do is start without the files: they may come later than the program, with cert-manager's.
+// What a CertWatcher cannot do is start without the files, which may come later than the program, with cert-manager's; and do without
+// inotify, of which a node gives all containers of a user so much together (fs.inotify.max_user_instances): then the files are read.
 type certificate struct {
 	certFile, keyFile string
 	// names are those by which the API server calls the webhook; a certificate without one of them is reported. It is not valid
@@ -58,6 +59,9 @@ type certificate struct {
 	poll     time.Duration
 	log      logr.Logger
 	watcher  atomic.Pointer[certwatcher.CertWatcher]
+	// watch is certwatcher.New. read is the pair that was read last where it fails.
+	watch func(certFile, keyFile string) (*certwatcher.CertWatcher, error)
+	read  atomic.Pointer[tls.Certificate]
 }
 
 // errNoCertificate says that there has been no certificate since the start.
@@ -66,7 +70,7 @@ var errNoCertificate = errors.New("no certificate is loaded yet")
 func newCertificate(directory string, o options.Certificate, log logr.Logger) *certificate {
 	return &certificate{
 		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"),
-		names: o.DNSNames, required: o.NamesRequired, poll: certificatePoll, log: log,
+		names: o.DNSNames, required: o.NamesRequired, poll: certificatePoll, log: log, watch: certwatcher.New,
 	}
 }
 
@@ -76,7 +80,7 @@ func (c *certificate) Start(ctx context.Context) error {
 	for {
 		if err := c.follow(ctx); err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
-			c.log.Info("No certificate yet; retrying", "reason", logged, "loaded", c.watcher.Load() != nil)
+			c.report(logged)
 		}
 		select {
 		case <-ctx.Done():
@@ -86,27 +90,56 @@ func (c *certificate) Start(ctx context.Context) error {
 	}
 }
 
+// report logs why the files are not watched.
+func (c *certificate) report(reason string) {
+	if _, err := c.Get(nil); err != nil {
+		c.log.Info("No certificate yet; retrying", "reason", reason)
+		return
+	}
+	c.log.Info("Cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll.String())
+}
+
 // follow follows the files until the context ends. The error says what is wrong with them at its start.
 func (c *certificate) follow(ctx context.Context) error {
-	watcher, err := certwatcher.New(c.certFile, c.keyFile)
+	watcher, err := c.watch(c.certFile, c.keyFile)
 	if err != nil {
+		c.readInstead()
 		return fmt.Errorf("load %s and %s: %w", c.certFile, c.keyFile, err)
 	}
-	watcher.RegisterCallback(func(pair tls.Certificate) {
-		c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
-		if err := c.misnamed(pair.Leaf); err != nil {
-			c.log.Info("The certificate may be for another name than the API server calls", "reason", err.Error())
-		}
-	})
+	watcher.RegisterCallback(c.loaded)
 	c.watcher.Store(watcher)
+	c.read.Store(nil)
 	if err := watcher.Start(ctx); err != nil {
 		return fmt.Errorf("follow %s and %s: %w", c.certFile, c.keyFile, err)
 	}
 	return nil
 }
 
+// loaded logs which certificate is served from now on.
+func (c *certificate) loaded(pair tls.Certificate) {
+	c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	if err := c.misnamed(pair.Leaf); err != nil {
+		c.log.Info("The certificate may be for another name than the API server calls", "reason", err.Error())
+	}
+}
+
+// readInstead reads the files once, if they have a pair.
+func (c *certificate) readInstead() {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return // CertWatcher says why
+	}
+	if last := c.read.Load(); last == nil || !last.Leaf.Equal(pair.Leaf) {
+		c.loaded(pair)
+		c.read.Store(&pair)
+	}
+}
+
 // Get is for tls.Config.
 func (c *certificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if pair := c.read.Load(); pair != nil {
+		return pair, nil
+	}
 	watcher := c.watcher.Load()
 	if watcher == nil {
 		return nil, errNoCertificate

@@ -9,9 +9,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
@@ -128,6 +131,42 @@ func TestCertificateIsFollowed(t *testing.T) {
 	require.ErrorContains(t, c.watcher.Load().ReadCertificate(), "private key does not match")
 	assert.Equal(t, int64(3), serial(c), "what is no pair leaves the last good one")
 	require.NoError(t, c.Valid())
+}
+
+// A node that has no inotify left for the user of the container still serves, and sees renewals.
+func TestCertificateThatCannotBeWatchedIsRead(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	var lines []string
+	c := newCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	full := true
+	c.watch = func(certFile, keyFile string) (*certwatcher.CertWatcher, error) {
+		if full {
+			return nil, errors.New("too many open files")
+		}
+		return certwatcher.New(certFile, keyFile)
+	}
+	attempt := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		return c.follow(ctx)
+	}
+	require.ErrorContains(t, attempt(), "too many open files")
+	require.Error(t, c.Valid(), "there are no files")
+	for version := range int64(2) {
+		certPEM, keyPEM := pair(t, version+1, time.Hour, time.Hour)
+		project(t, directory, strconv.FormatInt(version, 10), certPEM, keyPEM)
+		require.ErrorContains(t, attempt(), "too many open files")
+		require.ErrorContains(t, attempt(), "too many open files")
+		require.NoError(t, c.Valid())
+		assert.Equal(t, version+1, serial(c))
+		assert.Len(t, lines, int(version)+1, "each certificate is logged once")
+	}
+	full = false
+	certPEM, keyPEM := pair(t, 3, time.Hour, time.Hour)
+	project(t, directory, "watched", certPEM, keyPEM)
+	require.NoError(t, attempt())
+	assert.EqualValues(t, 3, serial(c), "it is watched from now on")
 }
 
 func TestCertificateForAnotherName(t *testing.T) {
