@@ -99,7 +99,7 @@ func TestEachSituationIsDrawn(t *testing.T) {
 			}
 		}
 	}
-	for _, do := range []string{"fold-watches", "webhook-away", "api-errors", "hang-writes", "hammer-config", "rotate-key", "lose-key", "edit-config-binary", "mark-config"} {
+	for _, do := range []string{"fold-watches", "webhook-away", "api-errors", "hang-writes", "hammer-config", "rotate-key", "lose-key", "edit-config-binary", act.AnnotateForReloader} {
 		assert.GreaterOrEqual(t, last[do], seeds/300, do)
 	}
 }
