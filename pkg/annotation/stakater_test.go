@@ -185,13 +185,13 @@ func TestWrongItemOfAnExcludeListHidesNoOther(t *testing.T) {
 func TestFirstMisspeltKeysOfReloaderAreReported(t *testing.T) {
 	t.Parallel()
 	workload := map[string]string{autoKey: "true"}
-	for _, key := range []string{"auot", "aut", "autoo", "seach", "searc", "serch"} {
+	for _, key := range []string{"auot", "aut", "autoo", "searc", "searh", "serch"} {
 		workload["reloader.stakater.com/"+key] = "true"
 	}
 	_, problems := annotation.Parse(annotation.Source{Workload: workload, References: used()}, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	require.Len(t, problems, 5, "a workload may have thousands")
 	assert.Equal(t, `annotation "reloader.stakater.com/auot" has no effect: use "reloader.stakater.com/auto"`, problems[0].Message)
-	assert.Contains(t, problems[4].Message, "searc")
+	assert.Contains(t, problems[4].Message, "searh")
 }
 
 func TestStakaterTriggers(t *testing.T) {

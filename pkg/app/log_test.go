@@ -27,7 +27,7 @@ func TestRefusedCertificatesDoNotFillTheLog(t *testing.T) {
 		assert.Len(t, lines, 10, "the first of those that do not trust the certificate, and no port scan")
 		write("http: panic serving 10.0.0.1:1")
 		assert.Len(t, lines, 11, "each panic")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		write("http: TLS handshake error from 10.0.0.1:2: remote error: tls: bad certificate")
 		assert.Len(t, lines, 12)
 		assert.Contains(t, lines[11], "10.0.0.1:2")

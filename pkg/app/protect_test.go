@@ -105,7 +105,7 @@ func TestReviewsOfOneCallerAreBounded(t *testing.T) {
 		go func() { statuses <- ask("10.0.0.2:1000") }()
 		synctest.Wait()
 		assert.Len(t, slow.asked, 3, "another caller does not wait behind them")
-		time.Sleep(reviewTimeout)
+		<-time.After(reviewTimeout)
 		synctest.Wait()
 		assert.Len(t, statuses, 50, "none waits for longer than the time for a review")
 	})

@@ -22,8 +22,8 @@ func TestStreamedListThatStopsIsListedInstead(t *testing.T) {
 		after  time.Duration
 	}{
 		"sends nothing":        {func(*watch.FakeWatcher) {}, 30 * time.Second},
-		"stops within it":      {func(w *watch.FakeWatcher) { time.Sleep(20 * time.Second); w.Add(configMap("b", "1")) }, 50 * time.Second},
-		"ends within it":       {func(w *watch.FakeWatcher) { time.Sleep(20 * time.Second); w.Stop() }, 20 * time.Second},
+		"stops within it":      {func(w *watch.FakeWatcher) { <-time.After(20 * time.Second); w.Add(configMap("b", "1")) }, 50 * time.Second},
+		"ends within it":       {func(w *watch.FakeWatcher) { <-time.After(20 * time.Second); w.Stop() }, 20 * time.Second},
 		"ends within it early": {func(w *watch.FakeWatcher) { w.Add(configMap("b", "1")); w.Stop() }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,12 +50,12 @@ func TestStreamedListIsTakenAsAWholeAndFollowed(t *testing.T) {
 		sink := run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
 		w := <-s.initial
 		w.Add(configMap("b", "1"))
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		w.Add(configMap("c", "2"))
 		end := configMap("", "7")
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		w.Action(watch.Bookmark, end)
-		time.Sleep(time.Minute) // the end of a silent stream is the decoder's
+		<-time.After(time.Minute) // the end of a silent stream is the decoder's
 		w.Delete(configMap("c", "8"))
 		synctest.Wait()
 		assert.Len(t, sink.calls, 2)

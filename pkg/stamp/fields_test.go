@@ -255,8 +255,8 @@ func TestReloaderBesideRestartsWhatIsNotHandled(t *testing.T) {
 	t.Parallel()
 	others := strings.Repeat("cd", 20)
 	for name, before := range map[string]func(w *world){
-		"excluded by a label":    func(w *world) { w.write(func(raw map[string]any) { w.ignore(raw) }) },
-		"without annotations":    func(w *world) { w.write(w.optOut) },
+		"excluded by a label": func(w *world) { w.write(func(raw map[string]any) { w.ignore(raw) }) },
+		"without annotations": func(w *world) { w.write(w.optOut) },
 		"nothing is known of it": func(w *world) {
 			w.away = true
 			w.write(w.forget)

@@ -57,14 +57,10 @@ func keepOrRestore(d *draft) bool {
 // keepLive is keepOrRestore where the live state is known.
 func keepLive(d *draft) bool {
 	verdict := d.assess(d.Old.Managed.Known()).Verdict
+	if keepReloaders(d, verdict) {
+		return true
+	}
 	switch {
-	case verdict.Action == policy.Nothing && d.fields.reloadedByReloader(anyChange(verdict.Adopt)):
-		d.Managed.put(d.New.Managed, Fields) // of what nothing is known yet: its pods start with the live state
-		d.adoptAll()
-		return true
-	case verdict.Action == policy.Reload && d.fields.reloadedByReloader(verdict.Changes):
-		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
-		return true
 	case !d.New.Managed.sameStamp(d.Old.Managed):
 		if verdict.Action == policy.Reload && d.proves(d.New.Managed[Hash]) {
 			d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
@@ -84,6 +80,20 @@ func keepLive(d *draft) bool {
 	}
 	d.warnRestored()
 	return restore(d)
+}
+
+// keepReloaders keeps what Stakater's Reloader has written, where that is a reload of what is due, or of what nothing is known yet.
+func keepReloaders(d *draft, verdict policy.Verdict) bool {
+	switch {
+	case verdict.Action == policy.Reload && d.fields.reloadedByReloader(verdict.Changes):
+		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
+	case verdict.Action == policy.Nothing && d.fields.reloadedByReloader(anyChange(verdict.Adopt)):
+		d.Managed.put(d.New.Managed, Fields)
+		d.adoptAll() // the pods start with the live state
+	default:
+		return false
+	}
+	return true
 }
 
 // anyChange returns a Change for each of some Refs.
