@@ -146,7 +146,7 @@ func (a *answers) heldBy(hold *referent.Hold, key referent.Key, since time.Time)
 		return unread(describe(hold, key), since)
 	}
 	state := held(describe(hold, key), since)
-	state.Hold.Refused = a.refused.at(hold)
+	state.Hold.Forbidden, state.Hold.Refused = hold.Reason == referent.Forbidden, a.refused.at(hold)
 	return state
 }
 

@@ -58,7 +58,7 @@ func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options
 
 // refusedTo returns why a custom resource could not be read with the rights of the user. The installation may have read it.
 func refusedTo(state digest.State) error {
-	if state.Hold == nil || state.Hold.Refused.IsZero() {
+	if state.Hold == nil || !state.Hold.Forbidden || state.Hold.Refused.IsZero() {
 		return nil
 	}
 	return fmt.Errorf("it needs a right that you do not have: %s", state.Hold.Reason)

@@ -15,6 +15,10 @@ func TestStateThatTheUserMayNotReadIsNotKnown(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, refusedTo(digest.State{}))
 	require.NoError(t, refusedTo(digest.State{Hold: &digest.Hold{Reason: "not-ready"}}))
-	err := refusedTo(digest.State{Hold: &digest.Hold{Reason: "kafkaservices.kroxylicious.io/service is forbidden", Refused: time.Unix(1, 0)}})
+	require.NoError(t, refusedTo(digest.State{Hold: &digest.Hold{Reason: "not-installed", Refused: time.Unix(1, 0)}}), "it is refused to all")
+	require.NoError(t, refusedTo(digest.State{Hold: &digest.Hold{Reason: "outside of --namespaces", Forbidden: true}}), "to the installation, too")
+	err := refusedTo(digest.State{Hold: &digest.Hold{
+		Reason: "kafkaservices.kroxylicious.io/service is forbidden", Forbidden: true, Refused: time.Unix(1, 0),
+	}})
 	assert.EqualError(t, err, "it needs a right that you do not have: kafkaservices.kroxylicious.io/service is forbidden")
 }

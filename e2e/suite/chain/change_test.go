@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
@@ -52,6 +53,39 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 	k.operate("KafkaService", "service", true)
 	k.operate("VirtualKafkaCluster", "cluster", true)
 	k.rolls("an edit of several objects is one restart")
+}
+
+// What the user of the command may not read says nothing of what the installation reads.
+func TestWhyWithoutRightsOnTheResources(t *testing.T) {
+	t.Parallel()
+	k := newKafka(t)
+	require.NoError(t, shared.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAMESPACE}
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get]}
+- {apiGroups: [""], resources: [configmaps, secrets], verbs: [get, list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: NAMESPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NAMESPACE}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: NAMESPACE}
+`, "NAMESPACE", k.Namespace)))
+	k.Await("what the user may know", func() error {
+		why, err := shared.WhyAs(t.Context(), controlplane.Identity{User: k.Namespace}, "deployment/proxy", "-n", k.Namespace, fromSettings)
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"it is unknown whether a reload is due", "it needs a right that you do not have"} {
+			if !strings.Contains(why, want) {
+				return fmt.Errorf("%q is missing:\n%s", want, why)
+			}
+		}
+		return nil
+	})
 }
 
 // The webhook reads the graph live, so that its stamp is not older than the request. Where the settle time passes before the release, a
