@@ -106,8 +106,9 @@ func (c *evenConn) Close() error {
 }
 
 // addressOf returns the address that a connection comes from, without the port.
-func addressOf(conn net.Conn) string {
-	address := conn.RemoteAddr().String()
+func addressOf(conn net.Conn) string { return withoutPort(conn.RemoteAddr().String()) }
+
+func withoutPort(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -21,8 +20,8 @@ import (
 )
 
 // guard lets only those callers pass whom the API server knows by their bearer token and allows to get the path. It asks
-// for each request, for a few at a time: a scraper asks seldom, but any pod can reach the port. (controller-runtime has such a filter, which would link half of
-// the API server into the program.)
+// for each request, for a few at a time: a scraper asks seldom, but any pod can reach the port. (controller-runtime has
+// such a filter, which would link half of the API server into the program.)
 type guard struct {
 	next   http.Handler
 	tokens tokenReviewer
@@ -80,7 +79,7 @@ func (g *guard) review(r *http.Request) (status int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	release, err := g.asking.Acquire(ctx, callerOf(r), 1)
+	release, err := g.asking.Acquire(ctx, withoutPort(r.RemoteAddr), 1)
 	if err != nil {
 		return http.StatusTooManyRequests, fmt.Errorf("wait for the reviews of other requests: %w", err)
 	}
@@ -93,15 +92,6 @@ func (g *guard) review(r *http.Request) (status int, err error) {
 		return http.StatusForbidden, err
 	}
 	return 0, nil
-}
-
-// callerOf returns the address of the caller, without the port.
-func callerOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // refuse says no, and the reason to the log only.

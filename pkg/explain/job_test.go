@@ -1,0 +1,56 @@
+package explain_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What the loop says about a Job.
+func TestExplainJob(t *testing.T) {
+	t.Parallel()
+	auto := func(f *fixture) { f.annotations()["configmap.reloader.stakater.com/reload"] = "app" }
+	finished := func(f *fixture) {
+		auto(f)
+		f.raw["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	}
+	for name, tc := range map[string]struct {
+		change          func(*fixture)
+		verdict, reason string
+	}{
+		"SAP's annotations": {func(*fixture) {}, "nothing", "stamped once, when it is created"},
+		"both":              {auto, "reload", "configmap/app modified"},
+		"finished":          {finished, "nothing", "only with --rerun-finished-jobs"},
+		"finished ones run again": {func(f *fixture) {
+			finished(f)
+			f.in.RerunFinishedJobs = true
+		}, "reload", "configmap/app modified"},
+		"no annotations": {func(f *fixture) {
+			finished(f)
+			clear(f.annotations())
+		}, "nothing", "no annotation asks for reloads"},
+		"a label": {func(f *fixture) {
+			f.metadata()["labels"] = map[string]any{"pod-reloader.cs.sap.com/ignored": "true"}
+		}, "nothing", "a label excludes"},
+		"nothing selected": {func(f *fixture) {
+			clear(f.annotations())
+			f.annotations()["configmap.reloader.stakater.com/reload"] = "app-.*"
+		}, "nothing", "the annotations select no object"},
+		"of a CronJob": {func(f *fixture) {
+			auto(f)
+			f.metadata()["ownerReferences"] = []any{map[string]any{"controller": true}}
+		}, "nothing", "another object controls the Job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.kind = "job"
+			f.in.States[app] = f.state("2", "b")
+			tc.change(f)
+			report := f.explain()
+			assert.Equal(t, tc.verdict, report.Verdict, report.Reason)
+			assert.Contains(t, report.Reason, tc.reason)
+			assert.Len(t, report.Configuration, len(f.in.View.Intent.Tracked))
+		})
+	}
+}
