@@ -121,13 +121,9 @@ func differs(id digest.KeyID, item record.Item, current digest.State) (change Ch
 }
 
 // compareHash compares as a whole, where the Record is gone. Which object differs cannot be said, nor whether it was
-// created: so there is no leniency for required objects here. Where the last Record has nothing of a custom resource that is held,
-// no stamp has covered it: then the hash is that of the others.
+// created: so there is no leniency for required objects here.
 func compareHash(in Input) findings {
 	refs, held := in.apart()
-	if len(held) > 0 && !in.Known.hasLast() {
-		return findings{held: held} // the hash may cover them
-	}
 	f := findings{adopt: refs, held: held}
 	for _, ref := range refs {
 		if !complete(in.Current[ref]) {
@@ -135,23 +131,33 @@ func compareHash(in Input) findings {
 		}
 	}
 	key, ours := digest.KeyOf(in.Known.Hash)
-	if _, owned := in.Ring.Key(key); !ours || !owned {
-		// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
-		f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
-		return f
+	switch _, owned := in.Ring.Key(key); {
+	case ours && owned:
+		return f.compareLive(in, key, refs)
+	case len(held) > 0 && !in.Known.hasLast():
+		return findings{held: held} // the hash may cover them
 	}
-	return f.compareLive(in, key, refs)
+	// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
+	f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
+	return f
 }
 
-// compareLive compares the hash with that of the current state, under its key.
+// compareLive compares the hash with that of the current state, under its key. Where the last Record has nothing of a custom
+// resource that is held, no stamp has covered it: then the hash is that of the others. Without such a Record, the hash may cover
+// it: only where it is that of the others, something is known.
 func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref) findings {
+	covered := len(f.held) > 0 && !in.Known.hasLast()
 	if len(f.reads) > 0 {
-		f.undecided = !in.Intent.Dynamic
+		f.undecided = !in.Intent.Dynamic && !covered
 		return f
 	}
 	live, err := digest.Hash(key, digest.Subset(in.Current, refs))
 	f.stamped = err == nil && live == in.Known.Hash
-	if err == nil && !f.stamped && !in.Intent.Dynamic {
+	switch {
+	case err != nil || f.stamped:
+	case covered:
+		return findings{held: f.held}
+	case !in.Intent.Dynamic:
 		return findings{changes: []Change{{Ref: Any, Type: Modified}}}
 	}
 	return f

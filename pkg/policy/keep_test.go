@@ -101,6 +101,16 @@ func TestHeldCustomResource(t *testing.T) {
 			known:  Known{Hash: alone, Last: record.New("of another template", newest(t), items{a: item(t, a, "before", "")})}, held: true, now: "B",
 			action: Reload, says: "a tracked object modified",
 		},
+		"only the hash is known, which is that of the others": {
+			reason: "No stamp has covered it: the Record of the others is rebuilt.",
+			known:  Known{Hash: alone}, held: true, now: "A",
+			action: Nothing, says: "first seen: the current configuration is adopted as the running one", adopt: []reference.Ref{a},
+		},
+		"only the hash is known, which is not that of the others": {
+			reason: "The hash may cover it.",
+			known:  Known{Hash: alone}, held: true, now: "B",
+			action: Nothing, says: "waiting for kafkaproxies.kroxylicious.io/p: secret/tls is missing",
+		},
 		"only the hash is known, what it was last is under another key": {
 			reason: "One hash is under one key.",
 			known:  undone(oldest(t)), held: true, now: "A",

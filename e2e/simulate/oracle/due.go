@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -62,11 +63,11 @@ func (l *ledger) dueOf(w *workload) (r ref, how string) {
 	return ref{}, ""
 }
 
-// unrecordedWhileHeld reports whether a workload lacks the program's record, or had no space for it since its last stamp, and a custom
-// resource is held: the hash alone cannot be compared without that one. It is a documented limit.
+// unrecordedWhileHeld reports whether a workload lacks a record that the program can read, or had no space for it since its last stamp,
+// and a custom resource is held: the hash alone cannot be compared without that one. It is a documented limit.
 func (l *configLog) unrecordedWhileHeld(w *workload) bool {
 	s := w.last()
-	lacks := world.Text(world.Annotations(w.object), l.options.Prefix+recordAnnotation) == ""
+	lacks := !strings.HasPrefix(world.Text(world.Annotations(w.object), l.options.Prefix+recordAnnotation), "v1:")
 	return s != nil && (lacks || w.story.unrecorded >= s.version) &&
 		slices.ContainsFunc(w.refs, func(r ref) bool { return l.referentHeld(w, r) })
 }

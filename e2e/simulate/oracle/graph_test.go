@@ -214,6 +214,9 @@ func TestGraphPrompt(t *testing.T) {
 		"held, and another object changed, without a record": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *harness) {
 			s.changeWhileHeld("")
 		}},
+		"held, and another object changed, with a record that cannot be read": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *harness) {
+			s.changeWhileHeld("garbage")
+		}},
 	})
 }
 
