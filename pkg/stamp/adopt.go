@@ -45,8 +45,8 @@ func (f *facts) mayHaveAppeared(ref reference.Ref) bool {
 // absent, and are so in the live state from here on.
 func (d *draft) recordsAppeared(refs []reference.Ref) bool {
 	rec, err := record.Parse(d.New.Managed[Record])
-	if err != nil || d.recordsLive(refs) {
-		return err == nil
+	if err != nil {
+		return false
 	}
 	read := d.live.States
 	d.live.States = maps.Clone(read)

@@ -97,6 +97,12 @@ func (m Managed) sameStamp(other Managed) bool { return m.same(other, stampKeys(
 // Known returns the configuration that the pods of a workload with these managed annotations are known to have.
 func (m Managed) Known() policy.Known { return policy.KnownOf(m[Hash], m[Record]) }
 
+// recordOf returns the Record, if it belongs to a template with the given config-hash.
+func (m Managed) recordOf(hash string) (record.Record, bool) {
+	rec, err := record.Parse(m[Record])
+	return rec, err == nil && rec.BelongsTo(hash)
+}
+
 // LastReload returns the last reload that the managed annotations explain. One that does not belong to the present
 // template, or that cannot be read, is none; one in the future counts as now.
 func (m Managed) LastReload(now time.Time) (record.LastReload, bool) {

@@ -66,7 +66,7 @@ func (r Reader) values(o workload.Object, want Managed) []annotationValue {
 		text, there := m[key]
 		return value{text, there}
 	}
-	all := make([]annotationValue, 0, len(managedKeys)+1)
+	all := make([]annotationValue, 0, len(managedKeys))
 	for _, s := range managedKeys {
 		all = append(all, annotationValue{s.annotation(r.Keys), s.template, of(have, s.key), of(want, s.key)})
 	}

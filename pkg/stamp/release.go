@@ -62,8 +62,7 @@ func (r Request) borne() Managed {
 	if _, hashed := r.New.Managed[Hash]; hashed {
 		return r.New.Managed.only(stampKeys()...)
 	}
-	rec, err := record.Parse(r.New.Managed[Record])
-	if err == nil && rec.BelongsTo("") && !r.New.Managed.same(r.Old.Managed, Record) {
+	if _, belongs := r.New.Managed.recordOf(""); belongs && !r.New.Managed.same(r.Old.Managed, Record) {
 		return r.New.Managed.only(Fields)
 	}
 	return r.Old.Managed.only(stampKeys()...)
@@ -78,10 +77,10 @@ func (r Request) knownOf(borne Managed) policy.Known {
 // keep lets the managed annotations that a template bears stand, with the Record that belongs to them.
 func (d *draft) keep(borne Managed) {
 	d.Managed.put(borne, stampKeys()...)
-	if rec, err := record.Parse(d.Managed[Record]); err != nil || !rec.BelongsTo(borne[Hash]) {
+	if _, belongs := d.Managed.recordOf(borne[Hash]); !belongs {
 		delete(d.Managed, Record)
 	}
-	if rec, err := record.Parse(d.New.Managed[Record]); err == nil && rec.BelongsTo(borne[Hash]) {
+	if _, belongs := d.New.Managed.recordOf(borne[Hash]); belongs {
 		d.Managed.put(d.New.Managed, Record)
 	}
 	d.forgetUntracked()
@@ -100,7 +99,7 @@ func (d *draft) forgetUntracked() {
 // that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
 // as there is no hash.
 func (r Request) moved(known policy.Known) bool {
-	if known.Newer || !r.TemplateChanged && !listsEdited(r) {
+	if !r.TemplateChanged && !listsEdited(r) {
 		return false
 	}
 	if !r.Old.Intent.Asked && !listsEdited(r) && known.Hash == "" && known.Record.BelongsTo("") {

@@ -59,7 +59,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 
 // putWrittenRecord takes the Record that the write brings, if it belongs to the template.
 func (d *draft) putWrittenRecord() {
-	if rec, err := record.Parse(d.New.Managed[Record]); err == nil && rec.BelongsTo(d.Managed[Hash]) {
+	if _, belongs := d.New.Managed.recordOf(d.Managed[Hash]); belongs {
 		d.Managed.put(d.New.Managed, Record)
 	}
 }

@@ -119,8 +119,8 @@ func (f *facts) notified() bool {
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
 func (f *facts) recordsLive(refs []reference.Ref) bool {
-	rec, err := record.Parse(f.New.Managed[Record])
-	if err != nil || !rec.BelongsTo(f.Old.Managed[Hash]) {
+	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
+	if !belongs {
 		return false
 	}
 	items := rec.Items(refs)

@@ -23,8 +23,8 @@ func secondPass(req Request) bool {
 // recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
 // config-restart: a reload without a stamp adopts everything.
 func (r Request) recordsStamp() bool {
-	rec, err := record.Parse(r.New.Managed[Record])
-	if err != nil || r.New.Managed.same(r.Old.Managed, Record) {
+	rec, _ := record.Parse(r.New.Managed[Record]) // one that cannot be read records nothing
+	if r.New.Managed.same(r.Old.Managed, Record) {
 		return false
 	}
 	for _, item := range rec.Items(r.tracked()) {

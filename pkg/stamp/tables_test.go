@@ -231,6 +231,24 @@ func TestRule1LeaveAlone(t *testing.T) {
 			}),
 			hash: kept, record: kept, last: kept,
 		},
+		"a Record that a newer version wrote is not replaced": {
+			since: func(w *world) {
+				w.away = true
+				w.write(func(raw map[string]any) { w.setManaged(raw, Record, "v2:x") })
+				w.away = false
+			},
+			write: both((*world).ignore, release),
+			hash:  kept, record: kept, last: kept,
+		},
+		"a dummy that was stored already is taken away: no word about it": {
+			since: func(w *world) {
+				w.away = true
+				w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, "x") })
+				w.away = false
+			},
+			write: both((*world).ignore, func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, "") }),
+			hash:  kept, record: kept, last: kept,
+		},
 		"a dummy is purged, not verified": {
 			since: unread, write: both((*world).optOut, dummyOf(func(*world) string { return "x" })),
 			hash: kept, record: written, last: kept, warning: "removed this reload request",

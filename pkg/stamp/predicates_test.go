@@ -1,0 +1,339 @@
+package stamp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// someKey is the id of a digest key, and someHash a config-hash under it.
+const someKey = "1c9e04ab"
+
+var (
+	someHash = someKey + strings.Repeat("1", 56)
+	someTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// recordedFor returns the text of a Record of a template with a hash that has one object of some name.
+func recordedFor(hash, name string, adopted bool) string {
+	return record.New(hash, someKey, map[reference.Ref]record.Item{cm(name): {Adopted: adopted}}).String()
+}
+
+// tracking returns what the rules see of a workload that tracks some ConfigMaps, in Reloader's dialect.
+func tracking(names ...string) View {
+	intent := annotation.Intent{Asked: len(names) > 0, Tracked: map[reference.Ref]annotation.Trigger{}}
+	for _, name := range names {
+		intent.Tracked[cm(name)] = annotation.Trigger{}
+	}
+	return View{Intent: intent, Managed: Managed{}}
+}
+
+// listing is tracking in SAP's dialect.
+func listing(names ...string) View {
+	v := tracking(names...)
+	v.Intent.ConfigMaps = names
+	return v
+}
+
+// A second call for one write must not take the explanation of the first for a new one.
+func TestSameReload(t *testing.T) {
+	t.Parallel()
+	at := func(hash string, at time.Time, changes ...record.Change) record.LastReload {
+		return record.LastReload{Time: at, Hash: hash, Cause: record.CauseConfigChange, Changes: changes}
+	}
+	long := at(someHash, someTime, record.Change{Ref: "configmap/a", Type: record.Modified})
+	for name, c := range map[string]struct {
+		before, now string
+		want        bool
+	}{
+		"none in both":                   {want: true},
+		"the same text":                  {before: long.String(), now: long.String(), want: true},
+		"the same text, unreadable":      {before: "x", now: "x", want: true},
+		"a shortened form":               {before: long.String(), now: long.Shortest().String(), want: true},
+		"another time":                   {before: long.String(), now: at(someHash, someTime.Add(time.Second)).String()},
+		"another hash":                   {before: long.String(), now: at("other", someTime).String()},
+		"the first one":                  {now: long.String()},
+		"the first one after noise":      {before: "x", now: at("", time.Time{}).String()},
+		"taken away":                     {before: long.String()},
+		"unreadable":                     {before: long.String(), now: "x"},
+		"unreadable, before unreadable":  {before: "x", now: "y"},
+		"the zero one became unreadable": {before: at("", time.Time{}).String(), now: "y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			managed := func(text string) View {
+				if text == "" {
+					return View{Managed: Managed{}}
+				}
+				return View{Managed: Managed{LastReload: text}}
+			}
+			assert.Equal(t, c.want, Request{Old: managed(c.before), New: managed(c.now)}.sameReload())
+		})
+	}
+}
+
+// No webhook call takes longer than 30 seconds: an explanation that is older is of another write.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	f := &facts{live: Live{Now: someTime}}
+	for distance, want := range map[time.Duration]bool{
+		0: true, 30 * time.Second: true, -30 * time.Second: true, 30*time.Second + 1: false, -30*time.Second - 1: false,
+	} {
+		assert.Equal(t, want, f.recent(record.LastReload{Time: someTime.Add(distance)}), "%v away", distance)
+	}
+}
+
+func TestRecordsStamp(t *testing.T) {
+	t.Parallel()
+	stamped, adopted := recordedFor(someHash, "a", false), recordedFor(someHash, "a", true)
+	for name, c := range map[string]struct {
+		before, now string
+		want        bool
+	}{
+		"a stamp":             {before: adopted, now: stamped, want: true},
+		"the first stamp":     {now: stamped, want: true},
+		"an adoption":         {before: stamped, now: adopted},
+		"the stored Record":   {before: stamped, now: stamped},
+		"of something else":   {before: adopted, now: recordedFor(someHash, "b", false)},
+		"noise":               {before: adopted, now: "x"},
+		"taken away":          {before: adopted},
+		"neither has one":     {},
+		"what nothing tracks": {before: stamped, now: record.New(someHash, someKey, nil).String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := Request{Old: tracking("a"), New: tracking("a")}
+			for managed, text := range map[*Managed]string{&req.Old.Managed: c.before, &req.New.Managed: c.now} {
+				if text != "" {
+					*managed = Managed{Record: text}
+				}
+			}
+			assert.Equal(t, c.want, req.recordsStamp())
+		})
+	}
+}
+
+// An adoption must have the Entry of everything: what was not read proves nothing.
+func TestRecordsLive(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hash  string // of the Record
+		refs  []reference.Ref
+		state map[reference.Ref]digest.State
+		want  bool
+	}{
+		"absent, as recorded":  {hash: someHash, refs: []reference.Ref{cm("a")}, state: map[reference.Ref]digest.State{cm("a"): {Absent: true}}, want: true},
+		"nothing is asked":     {hash: someHash},
+		"not recorded":         {hash: someHash, refs: []reference.Ref{cm("b")}, state: map[reference.Ref]digest.State{cm("b"): {Absent: true}}},
+		"not read":             {hash: someHash, refs: []reference.Ref{cm("a")}},
+		"neither":              {hash: someHash, refs: []reference.Ref{cm("b")}},
+		"of another template":  {hash: "other", refs: []reference.Ref{cm("a")}, state: map[reference.Ref]digest.State{cm("a"): {Absent: true}}},
+		"one of two is absent": {hash: someHash, refs: []reference.Ref{cm("a"), cm("b")}, state: map[reference.Ref]digest.State{cm("a"): {Absent: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &facts{live: Live{States: c.state}, Request: Request{
+				Old: View{Managed: Managed{Hash: someHash}}, New: View{Managed: Managed{Record: recordedFor(c.hash, "a", true)}},
+			}}
+			assert.Equal(t, c.want, f.recordsLive(c.refs))
+		})
+	}
+}
+
+// Rule 5: the hash is over other Refs than before. Opting in restarts nothing by itself, but for SAP's lists.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	unstamped := policy.Known{}
+	hashed := policy.Known{Hash: someHash}
+	recorded := policy.KnownOf(someHash, recordedFor(someHash, "a", false))
+	for name, c := range map[string]struct {
+		old, now View
+		known    policy.Known
+		release  bool
+		want     bool
+	}{
+		"one is added":                           {old: tracking("a"), now: tracking("a", "b"), known: recorded, release: true, want: true},
+		"one is added, the hash alone is known":  {old: tracking("a"), now: tracking("a", "b"), known: hashed, release: true, want: true},
+		"one is added, no release":               {old: tracking("a"), now: tracking("a", "b"), known: recorded},
+		"one is added to a list, no release":     {old: listing("a"), now: listing("a", "b"), known: recorded, want: true},
+		"one is dropped":                         {old: tracking("a", "b"), now: tracking("b"), known: recorded, release: true, want: true},
+		"one is dropped that was never recorded": {old: tracking("a", "b"), now: tracking("a"), known: recorded, release: true},
+		"nothing moves":                          {old: tracking("a"), now: tracking("a"), known: recorded, release: true},
+		"opting in":                              {old: tracking(), now: tracking("a"), known: unstamped, release: true},
+		"opting in by a list":                    {old: tracking(), now: listing("a"), known: unstamped, release: true, want: true},
+		"opting in again, the hash is known":     {old: tracking(), now: tracking("a"), known: hashed, release: true, want: true},
+		"opting in again, another is recorded":   {old: tracking(), now: tracking("b"), known: recorded, release: true, want: true},
+		"opting in again, it is recorded":        {old: tracking(), now: tracking("a"), known: recorded, release: true},
+		"one more, never stamped":                {old: tracking("a"), now: tracking("a", "b"), known: unstamped, release: true, want: true},
+		"by a newer version":                     {old: tracking("a"), now: tracking("b"), known: policy.Known{Newer: true}, release: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, Request{Old: c.old, New: c.now, TemplateChanged: c.release}.moved(c.known))
+		})
+	}
+}
+
+// Only pod-reloader clean takes managed annotations away.
+func TestCleans(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ignored bool
+		request string
+		want    bool
+	}{
+		"clean":                    {ignored: true, request: digest.Clean + "@4", want: true},
+		"not excluded":             {request: digest.Clean + "@4"},
+		"not bound":                {ignored: true, request: digest.Clean},
+		"for another generation":   {ignored: true, request: digest.Clean + "@3"},
+		"another request":          {ignored: true, request: digest.Live + "@4"},
+		"a request without digest": {ignored: true, request: "@4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := Request{Old: View{Generation: 4}, New: View{Ignored: c.ignored, Managed: Managed{Dummy: c.request}}}
+			assert.Equal(t, c.want, req.cleans())
+		})
+	}
+	assert.False(t, Request{New: View{Ignored: true}}.cleans(), "no request")
+}
+
+func TestRemainsAreEmptyOnlyIfThereAreNone(t *testing.T) {
+	t.Parallel()
+	assert.True(t, Remains{}.Empty())
+	assert.False(t, Remains{OnTemplate: []string{"a"}, OnWorkload: []string{"b"}}.Empty())
+	assert.False(t, Remains{OnTemplate: []string{"a"}}.Empty())
+	assert.False(t, Remains{OnWorkload: []string{"b"}}.Empty())
+}
+
+// What is as long as the budget fits.
+func TestAnnotationsThatFillTheBudgetStay(t *testing.T) {
+	t.Parallel()
+	rec := recordedFor(someHash, "a", false)
+	last := record.LastReload{Time: someTime, Hash: someHash, Cause: record.CauseConfigChange}.String()
+	source := strategy.Fields{From: "source"}
+	full := func() *draft {
+		managed := Managed{Hash: someHash, Record: rec, LastReload: last}
+		managed.setFields(source)
+		d := &draft{facts: facts{Request: Request{New: View{Managed: Managed{}}}}, Result: Result{Managed: managed, Stamped: true}}
+		d.New.TemplateBudget = len(someHash) + managed.sourceSize()
+		d.New.WorkloadBudget = len(rec) + len(last)
+		return d
+	}
+	d := full()
+	want := d.Managed.Without()
+	d.fit()
+	assert.Equal(t, want, d.Managed)
+	assert.True(t, d.Stamped)
+	assert.Empty(t, d.Warnings)
+
+	d = full()
+	d.New.TemplateBudget--
+	d.fit()
+	assert.Empty(t, d.Managed.fields().From, "the annotation of the strategy is the first to go")
+	assert.Equal(t, someHash, d.Managed[Hash])
+
+	d = full()
+	d.New.WorkloadBudget--
+	d.fit()
+	assert.NotContains(t, d.Managed, Record, "then the Record")
+	assert.Equal(t, last, d.Managed[LastReload])
+}
+
+func TestShortenSource(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ have, before, want string }{
+		"it is longer":  {have: "longer", before: "short", want: "short"},
+		"it is shorter": {have: "short", before: "longer", want: "short"},
+		"as long":       {have: "newer", before: "older", want: "newer"},
+		"the first one": {have: "first", want: ""},
+		"none":          {before: "older", want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			managed, before := Managed{}, Managed{}
+			managed.setFields(strategy.Fields{From: c.have})
+			before.setFields(strategy.Fields{From: c.before})
+			managed.shortenSource(before)
+			assert.Equal(t, c.want, managed.fields().From)
+			size := 0
+			if c.want != "" {
+				size = len(strategy.Annotation) + len(c.want)
+			}
+			assert.Equal(t, size, managed.sourceSize())
+		})
+	}
+}
+
+// A place that is no object hides no other: what can be written is.
+func TestOperationsGoOnBehindAnImpossiblePlace(t *testing.T) {
+	t.Parallel()
+	raw := decode(t, []byte(`{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":"x","spec":{}}}}`))
+	o := workload.Object{Kind: deployment(), Raw: raw}
+	require.True(t, o.HasTemplate())
+	ops := Reader{Keys: testKeys(t)}.Operations(o, Managed{Hash: "h", Record: "b"})
+	require.Len(t, ops, 1)
+	assert.Contains(t, ops[0].Path, "config-record")
+}
+
+func TestReplacedTemplate(t *testing.T) {
+	t.Parallel()
+	fields := strategy.Fields{From: "source"}
+	assert.Equal(t, []record.Template{{Hash: someHash, Fields: fields.Text()}}, replacedTemplate(Managed{Hash: someHash}, fields))
+	assert.Empty(t, replacedTemplate(Managed{Hash: someHash, Restart: "4"}, fields), "only the hash would come back")
+	assert.Empty(t, replacedTemplate(Managed{}, fields))
+
+	borne := Managed{Hash: "borne"}
+	borne.setFields(fields)
+	w := fieldWriter{facts: &facts{Request: Request{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}}
+	assert.Equal(t, []record.Template{{Hash: "borne", Fields: fields.Text()}, {Hash: someHash}}, w.templates(borne, "new"), "the write's own is the first")
+}
+
+// Reloader's reload is one of what is due, with nothing else in the same write.
+func TestReloadedByReloader(t *testing.T) {
+	t.Parallel()
+	due := []policy.Change{{Ref: cm("b"), Type: policy.Modified}}
+	variable := `[{"name":"` + variableB + `","value":"1"}]`
+	for name, c := range map[string]struct {
+		edit func(managed Managed)
+		want bool
+	}{
+		"a variable":                      {edit: func(Managed) {}, want: true},
+		"a variable, and the hash":        {edit: func(m Managed) { m[Hash] = "other" }},
+		"a variable, and the Record":      {edit: func(m Managed) { m[Record] = "other" }},
+		"a variable, and config-restart":  {edit: func(m Managed) { m[Restart] = "4" }},
+		"a variable, and the last reload": {edit: func(m Managed) { m[LastReload] = "{}" }},
+		"nothing":                         {edit: func(m Managed) { delete(m, Fields) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template := decode(t, []byte(`{"spec":{"containers":[{"name":"c","env":`+variable+`}]}}`))
+			now := Managed{Hash: someHash, Record: "r"}
+			now.setFields(strategy.Read(template))
+			require.NotEmpty(t, now[Fields])
+			c.edit(now)
+			w := fieldWriter{facts: &facts{Request: Request{Old: View{Managed: Managed{Hash: someHash, Record: "r"}}, New: View{Managed: now}}}}
+			assert.Equal(t, c.want, w.reloadedByReloader(due))
+		})
+	}
+}
+
+func TestReaderWithoutObjectsLeavesSelectionsUnresolved(t *testing.T) {
+	t.Parallel()
+	intent := annotation.Intent{Asked: true, Selections: []annotation.Selection{{}}}
+	resolved, problems, err := Reader{}.resolve("shop", intent, nil, Managed{}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	assert.Equal(t, intent, resolved)
+}

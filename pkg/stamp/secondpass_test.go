@@ -1,0 +1,103 @@
+package stamp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// firstPass returns a write that bears a hash, as our own first pass leaves it, with an explanation of some age for some generation.
+func (w *world) firstPass(hash, cause string, age time.Duration, generation int64) func(raw map[string]any) {
+	last := record.LastReload{Time: w.live(nil).Now.Add(-age), Hash: hash, Cause: cause, Generation: generation}
+	return func(raw map[string]any) {
+		w.setManaged(raw, Hash, hash)
+		w.setManaged(raw, LastReload, last.String())
+	}
+}
+
+// The explanation that a second call finds is kept only if it is of the write that is being judged.
+func TestSecondPassKeepsTheExplanationOfThisWriteOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		age        time.Duration
+		generation int64
+		kept       bool
+	}{
+		"of this write":            {kept: true},
+		"too old":                  {age: 31 * time.Second},
+		"of an earlier generation": {generation: -1},
+		"of neither":               {age: 31 * time.Second, generation: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.rv += 60 // the clock goes by it
+			w.set(cm("a"), "B")
+			write := w.firstPass(w.hash(), "mine", c.age, w.object().Generation()+c.generation)
+			require.Nil(t, w.write(func(raw map[string]any) { write(raw); setImage("image:2")(raw) }))
+			assert.Equal(t, RuleSecondPass, w.result.Rule)
+			assert.Equal(t, w.hash(), w.managed()[Hash])
+			last, _ := lastOf(w) // none is none of this write
+			assert.Equal(t, c.kept, last.Cause == "mine", "the cause is %q", last.Cause)
+		})
+	}
+}
+
+// A client of SAP's protocol waits for pods with the digest that it has asked with: so much the second call must know of the first.
+func TestSecondPassRepeatsWhatAClientAwaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content bool // the mode is --hash=content
+		hash    func(published string) string
+		cause   string
+		stamped bool
+	}{
+		"a verified reload":           {cause: record.CauseVerifiedReload, stamped: true},
+		"another cause":               {cause: record.CauseConfigChange},
+		"another digest":              {cause: record.CauseVerifiedReload, hash: func(string) string { return strings.Repeat("1", 64) }},
+		"neither":                     {cause: record.CauseConfigChange, hash: func(string) string { return strings.Repeat("1", 64) }},
+		"no digest of SAP's is asked": {cause: record.CauseVerifiedReload, content: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.revision = !c.content
+			w.set(cm("a"), "A") // its version moves
+			hash := digest.Revision("test", []string{"a"}, []string{"a"}, w.states([]reference.Ref{cm("a"), secret("a")}))
+			if c.hash != nil {
+				hash = c.hash(hash)
+			}
+			before := w.managed()[Hash]
+			require.Nil(t, w.write(w.firstPass(hash, c.cause, 0, w.object().Generation())))
+			assert.Equal(t, RuleSecondPass, w.result.Rule)
+			want := before
+			if c.stamped {
+				want = hash
+			}
+			assert.Equal(t, want, w.managed()[Hash])
+		})
+	}
+}
+
+// Where the state cannot be read, a second call has nothing to stamp with.
+func TestSecondPassWithoutTheStateKeepsTheHash(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	before := w.managed()[Hash]
+	w.unreadable = true
+	write := w.firstPass(before, record.CauseRelease, 0, w.object().Generation())
+	require.Nil(t, w.write(func(raw map[string]any) {
+		write(raw)
+		annotate(raw, w.keys.ConfigMaps, "a,b")
+		setImage("image:2")(raw)
+	}))
+	assert.Equal(t, RuleSecondPass, w.result.Rule)
+	assert.Equal(t, before, w.managed()[Hash])
+}
