@@ -46,8 +46,8 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	result, err := a.send(ctx, &s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
-		if s.Ran.Job != "" && request.Digest == digest.Live {
-			s.OwesRun = outdated(s.Ran, result.LastReload)
+		if request.Digest == digest.Live {
+			s.OwesRun = owesRun(s, verdict, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:

@@ -183,6 +183,19 @@ func outdated(ran state.Run, last record.LastReload) bool {
 	return ran.Hash != cmp.Or(last.Digest, last.Hash)
 }
 
+// owesRun reports whether a Job must follow a reload with what the webhook has read: its own one was made for another content, or what
+// runs the CronJob has changed as well, as the loop had not seen.
+func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) bool {
+	if s.Ran.Job != "" {
+		return outdated(s.Ran, last)
+	}
+	stamped := verdictOf(last)
+	if last.More > 0 {
+		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any})
+	}
+	return !runsAtOnce(s, verdict) && runsAtOnce(s, stamped)
+}
+
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. Where only
 // that has changed which does not run the CronJob, none is due.
 func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {

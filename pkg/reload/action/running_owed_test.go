@@ -1,0 +1,94 @@
+package action
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+)
+
+// The webhook stamps what it reads. A change that runs the CronJob may be among it that the loop, whose watch was behind, has not seen.
+func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
+	t.Parallel()
+	atOnce := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	other := reference.Ref{Kind: reference.Secret, Name: "other"}
+	modified := func(refs ...reference.Ref) []policy.Change {
+		changes := make([]policy.Change, 0, len(refs))
+		for _, ref := range refs {
+			changes = append(changes, policy.Change{Ref: ref, Type: policy.Modified})
+		}
+		return changes
+	}
+	for name, tc := range map[string]struct {
+		seen    []policy.Change
+		stamped []policy.Change
+		more    int
+		ran     string
+		want    bool
+	}{
+		"both see what stamps only":               {seen: modified(other), stamped: modified(other)},
+		"the webhook sees what runs it, too":      {seen: modified(other), stamped: modified(atOnce, other), want: true},
+		"the webhook names not all that it sees":  {seen: modified(other), stamped: modified(other), more: 1, want: true},
+		"the hash alone was known to the webhook": {seen: modified(other), stamped: modified(policy.Any), want: true},
+		"both see what runs it, which must not":   {seen: modified(atOnce), stamped: modified(atOnce)},
+		"its Job was made for an older content":   {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
+		"its Job was made for what is stamped":    {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := dueCronJob(true)
+			s.View.Intent.Tracked[other] = annotation.Trigger{}
+			require.True(t, s.View.Intent.Tracked[atOnce].AtOnce)
+			if tc.ran != "" {
+				s.Ran = state.Run{Job: "backup-1", Hash: tc.ran}
+			}
+			last := policy.NewLastReload(tc.stamped, time.Now(), "")
+			last.Hash, last.More = "stamped", tc.more
+			assert.Equal(t, tc.want, owesRun(s, policy.Verdict{Changes: tc.seen}, last))
+		})
+	}
+}
+
+// A direct stamp has what is read for it, too: the run is decided by that, not by what the watch has shown.
+func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
+	t.Parallel()
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	other := reference.Ref{Kind: reference.Secret, Name: "other"}
+	absent := map[reference.Ref]digest.State{app: {Absent: true}, other: {Absent: true}}
+	const entry = "0123456789abcdef"
+	for name, tc := range map[string]struct {
+		recorded string
+		jobs     int
+	}{
+		"what runs it has changed, too": {recorded: "configmap/app=" + entry + ",secret/other=" + entry, jobs: 1},
+		"only what stamps has changed":  {recorded: "configmap/app=-,secret/other=" + entry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &batch{uid: "u1", jobs: map[string]int{}, annotations: map[string]string{
+				reloadList: "app", annotation.DefaultPrefix + "secrets": "other",
+				annotation.DefaultPrefix + "config-record": "v1:-:" + string(newest.ID) + ":" + tc.recorded,
+			}}
+			reader := bothDialects(t)
+			reader.Dialects = append(reloadtest.Reader(t).Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnDelete: true})
+			actions := newActions(Options{Client: b, Gather: gather.Gatherer{
+				Reader: reader, Live: b, Keys: &reloadtest.Keys{Present: ring}, Store: &reloadtest.Store{States: absent},
+			}}, &reloadtest.Outbox{})
+			s, _ := dueCronJob(true)
+			shown := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Deleted}}}
+			assert.IsType(t, failed{}, actions.stamp(t.Context(), s, shown), "the API server is away for the patch")
+			assert.Len(t, b.jobs, tc.jobs)
+		})
+	}
+}
