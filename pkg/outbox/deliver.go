@@ -13,7 +13,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 )
 
-// Start writes messages until the context ends. What waits then is lost.
+// Start writes messages until the context ends, and then makes the first attempts that still wait for a quiet period, as far as that is
+// done in stopGrace. What waits longer is lost.
 func (o *Outbox) Start(ctx context.Context) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -29,6 +30,7 @@ func (o *Outbox) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			stop := time.AfterFunc(stopGrace, cancel)
+			o.flush(requests, &flights)
 			flights.Wait()
 			stop.Stop()
 			return nil
@@ -48,6 +50,38 @@ func (o *Outbox) begin(ctx context.Context, flights *sync.WaitGroup) time.Durati
 		}
 		flights.Go(func() { o.attempt(ctx, i) })
 	}
+}
+
+// flush makes the attempts that may be made now, without a wait for quiet periods, until none is under way or the context ends.
+func (o *Outbox) flush(ctx context.Context, flights *sync.WaitGroup) {
+	o.endQuietPeriods()
+	for ctx.Err() == nil {
+		o.begin(ctx, flights)
+		if !o.busy() {
+			return
+		}
+		select {
+		case <-o.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (o *Outbox) endQuietPeriods() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.quietPeriod = 0
+	now := time.Now()
+	for _, l := range o.delayed {
+		l.latest, l.look = now, now
+	}
+}
+
+// busy reports whether an attempt is under way.
+func (o *Outbox) busy() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.flying > 0
 }
 
 // next returns the item whose turn it is, or how long it takes until there may be one.

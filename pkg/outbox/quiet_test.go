@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -89,5 +91,62 @@ func TestRetriesDoNotWaitForAQuietPeriod(t *testing.T) {
 			pass(quietPeriod - 1)
 		}
 		assert.Equal(t, []string{"again", "again"}, a.created())
+	})
+}
+
+// No other process writes the Events that only this one knows of: its end does not wait for a quiet period.
+func TestEventsThatWaitForAQuietPeriodAreWrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{answer: func(_ context.Context, event *eventsv1.Event, _ int) error {
+			<-time.After(10 * time.Millisecond)
+			if event.Namespace == "refused" {
+				return apierrors.NewInternalError(errors.New("away"))
+			}
+			return nil
+		}}
+		o := newOutbox(a)
+		o.quietPeriod = quietPeriod
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- o.Start(ctx) }()
+		for n := range 3 * underWay {
+			o.Put(message(fmt.Sprint("shop-", n), "reloaded"))
+		}
+		o.Put(message("refused", "reloaded"))
+		later := message("shop-0", "later")
+		later.Delay = time.Minute
+		o.Put(later)
+		synctest.Wait()
+		require.Empty(t, a.created(), "the quiet period lasts")
+		started := time.Now()
+		stop()
+		require.NoError(t, <-ended)
+		assert.Less(t, time.Since(started), quietPeriod)
+		assert.Equal(t, 3*underWay+1, a.tries("reloaded"), "one attempt each, also at what is refused")
+		assert.Equal(t, 2, o.Waiting(), "that, and what is not due")
+	})
+}
+
+// A server that does not answer holds up the end for a moment only.
+func TestEndOfTheOutboxIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{answer: func(ctx context.Context, _ *eventsv1.Event, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		o := newOutbox(a)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- o.Start(ctx) }()
+		for n := range 3 * underWay {
+			o.Put(message(fmt.Sprint("shop-", n), "reloaded"))
+		}
+		synctest.Wait()
+		started := time.Now()
+		stop()
+		require.NoError(t, <-ended)
+		assert.LessOrEqual(t, time.Since(started), stopGrace)
 	})
 }
