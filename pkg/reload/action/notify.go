@@ -29,7 +29,8 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input,
 	if !fits {
 		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(false))}}
 	}
-	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
+	// Once it is stored, no leader finds the Change again: the end of this process does not cut off the answer.
+	answer, err := a.patchAnnotations(context.WithoutCancel(ctx), s, map[string]any{key: text})
 	if err != nil {
 		if apianswer.MayBeStored(err) {
 			a.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)

@@ -160,6 +160,35 @@ func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
 	}
 }
 
+// stopping ends the leader while a patch is under way.
+type stopping struct {
+	argoAPI
+	stop context.CancelFunc
+}
+
+func (c *stopping) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	c.stop()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.argoAPI.Patch(ctx, answer, patch, opts...)
+}
+
+// No other leader would find the Change again, whose Record is stored.
+func TestNotificationIsOfferedWhereTheLeaderStops(t *testing.T) {
+	t.Parallel()
+	api := &stopping{}
+	actions, s, in, out, alerts := notifying(t, &api.argoAPI, "abc")
+	actions.client = api
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	api.stop = stop
+	actions.Reload(ctx, s, in, policy.Assess(in).Verdict).close(ctx, actions)
+	require.Error(t, ctx.Err())
+	assert.Len(t, alerts.Offered, 1)
+	assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.Notes())
+}
+
 // seenAgain is a workload at another version.
 func seenAgain(s gather.Subject, version string) gather.Subject {
 	s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "resourceVersion": version, "generation": int64(3)}})
