@@ -55,15 +55,32 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 	if wait := p.removalContested(ctx, s, p.at, reasonPauseContested, "removes it, and ends the pause,"); wait > 0 {
 		return wait, nil // a reload does not wait for it
 	}
+	if wait := p.state.Resumes.Wait(s.Key, p.now()); wait > 0 {
+		return wait, nil
+	}
 	if !p.MayWrite(s, inflight.Urgent) {
 		return 0, Waiting{} // queued again when it has a slot
 	}
 	if err := p.resume(ctx, s, action); err != nil {
-		return 0, failed{s, failedWrite(reasonResumeFailed, err)}
+		return p.notEnded(ctx, s, failedWrite(reasonResumeFailed, err))
 	}
 	p.backoff.Forget(s.Key)
+	p.state.Resumes.Forget(s.Key)
 	p.events.Clear(s.Reported(), reasonResumeFailed)
 	return 0, Waiting{}
+}
+
+// notEnded is the outcome of an attempt to end a pause that has failed. A reload does not wait for what does not pass by itself: what
+// refuses the end of a pause may let a stamp pass.
+func (p pauses) notEnded(ctx context.Context, s gather.Subject, f failure) (wait time.Duration, ended Outcome) {
+	if f.soon {
+		return 0, failed{s, f}
+	}
+	wait = p.state.Resumes.Refused(s.Key, p.now())
+	p.metrics.failed(f.reason)
+	log.FromContext(ctx).Info("Cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
+	p.events.Warn(s.Reported(), f.reason, f.text())
+	return wait, nil
 }
 
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -108,6 +109,31 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
 	require.IsType(t, failed{}, ended)
 	assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+}
+
+// A policy may refuse the end of a pause for long, and let a stamp pass.
+func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("a freeze"))}
+	out := &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
+	for attempt, want := range []time.Duration{time.Second, time.Second, 2 * time.Second} {
+		wait, ended := actions.EndPause(t.Context(), s)
+		assert.Nil(t, ended, "what else is due goes on")
+		assert.Equal(t, want, wait)
+		if attempt > 0 {
+			now = now.Add(wait)
+		}
+	}
+	assert.Len(t, c.bodies, 2, "the second look comes before the wait is over")
+	require.Len(t, out.Notes(), 1)
+	assert.Contains(t, out.Notes()[0], "a freeze")
+	c.err = nil
+	_, ended := actions.EndPause(t.Context(), s)
+	assert.Equal(t, Waiting{}, ended, "it is tried again")
+	assert.Zero(t, actions.state.Resumes.Wait(s.Key, now))
 }
 
 // The direct stamp pauses in the same patch; the webhook's, in the request for it.

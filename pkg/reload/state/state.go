@@ -22,6 +22,7 @@ type State struct {
 	Runs      runs
 	Unread    unreadWaits
 	Notices   notices
+	Resumes   resumes
 	Creations Creations
 	Versions  Versions
 	// Recreations outlive the workload.
@@ -45,8 +46,8 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Notices, &s.Creations,
-		&s.Versions,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Notices, &s.Resumes,
+		&s.Creations, &s.Versions,
 	} {
 		part.Forget(key)
 	}
