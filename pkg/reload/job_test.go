@@ -303,3 +303,35 @@ func TestJobIsComparedAfterItsRecreationWasCompleted(t *testing.T) {
 	j.reconcile(t, next)
 	assert.Equal(t, 1, q.Len())
 }
+
+// A former leader that was frozen goes on after the next one has listed the manifests: it stores one, deletes the Job, and ends.
+func TestManifestThatAFrozenLeaderStoresLateIsFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJobFixture(t, nil, nil)
+		frozen, next := j.leader(t), j.leader(t)
+		q := open(t, next)
+		defer q.ShutDown()
+		lists := 0
+		j.API.Before = func(call string) error {
+			switch {
+			case call == "create Job":
+				return errors.New("the connection is lost")
+			case call != "list":
+				return nil
+			}
+			if lists++; lists == 2 {
+				require.Zero(t, q.Len(), "the first list has found nothing")
+				j.reconcile(t, frozen)
+				require.Nil(t, j.Stored(), "the Job is deleted")
+			}
+			return nil
+		}
+		next.resumeRecreations(t.Context())
+		require.Equal(t, 2, lists)
+		require.Equal(t, 1, q.Len())
+		j.API.Before = nil
+		j.reconcile(t, next)
+		assert.NotNil(t, j.Stored(), "the Job is there again")
+	})
+}

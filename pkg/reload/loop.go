@@ -158,7 +158,18 @@ func (l *loop) lead(ctx context.Context) error {
 	l.tracking.QueueAll()
 	var resuming sync.WaitGroup
 	defer resuming.Wait()
-	resuming.Go(func() { l.actions.ResumeRecreations(ctx) })
+	resuming.Go(func() { l.resumeRecreations(ctx) })
 	l.queue.Raise(ctx)
 	return nil
+}
+
+// resumeRecreations resumes them twice: a former leader that was frozen can store a manifest and delete its Job until its reconciliation
+// has taken the time that it may take.
+func (l *loop) resumeRecreations(ctx context.Context) {
+	l.actions.ResumeRecreations(ctx)
+	select {
+	case <-ctx.Done():
+	case <-time.After(reconcileLimit):
+		l.actions.ResumeRecreations(ctx)
+	}
 }
