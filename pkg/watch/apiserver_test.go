@@ -121,6 +121,18 @@ func (s *apiServer) write(kind string, object *unstructured.Unstructured) {
 	s.changed = make(chan struct{})
 }
 
+// Convert serves another representation of the object under the same
+// resourceVersion, as after a new default in a CustomResourceDefinition. The
+// server sends no event for it.
+func (s *apiServer) Convert(object *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	object = object.DeepCopy()
+	key := object.GetNamespace() + "/" + object.GetName()
+	object.SetResourceVersion(s.objects[key].GetResourceVersion())
+	s.objects[key] = object
+}
+
 // Requests are the requests that came in.
 func (s *apiServer) Requests() []request {
 	s.mu.Lock()

@@ -37,6 +37,7 @@ func (b *Bulk) handler(ctx context.Context) cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(before, now any) {
 			if isResync(before, now) {
+				b.refresh(now)
 				b.log.Log(ctx, levelTrace, "Skipped a resync event")
 				return
 			}
@@ -80,14 +81,9 @@ func (b *Bulk) apply(event any) {
 	if !ok {
 		return
 	}
-	keys := b.indexer.Keys(object)
-	if len(keys) == 0 {
-		b.log.Error("Object not indexed: it has too many keys", "namespace", object.GetNamespace(), "name", object.GetName(), "most", MaxKeys)
-	}
-	before, err := b.store.Put(object, keys...)
+	before, stored := b.put(object)
 	switch {
-	case err != nil:
-		b.log.Error("Object not stored", "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)
+	case !stored:
 	case before == nil:
 		b.report(nil, object, ChangeStats{Created: 1})
 	case before.GetUID() != object.GetUID():
@@ -98,6 +94,35 @@ func (b *Bulk) apply(event any) {
 	default:
 		b.report(before, object, ChangeStats{Modified: 1})
 	}
+}
+
+// refresh stores the copy of an unchanged object that a relist has brought:
+// then the store shares it with the informer's cache, and shows what the server
+// sends now, which may be another representation of the same version. As the
+// version is the same, it reports nothing.
+func (b *Bulk) refresh(event any) {
+	object, ok := event.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	stored := b.store.Object(object.GetNamespace(), object.GetName())
+	if stored != nil && stored != object && isResync(stored, object) {
+		b.put(object)
+	}
+}
+
+// put stores the object under its keys and returns the one whose place it takes.
+func (b *Bulk) put(object *unstructured.Unstructured) (before *unstructured.Unstructured, stored bool) {
+	keys := b.indexer.Keys(object)
+	if len(keys) == 0 {
+		b.log.Error("Object not indexed: it has too many keys", "namespace", object.GetNamespace(), "name", object.GetName(), "most", MaxKeys)
+	}
+	before, err := b.store.Put(object, keys...)
+	if err != nil {
+		b.log.Error("Object not stored", "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)
+		return nil, false
+	}
+	return before, true
 }
 
 // forget removes the object, if it was in the store.

@@ -15,7 +15,7 @@
 //	informer's cache ────────────── Single: same version or generation? skip
 //	    │                                │
 //	    ▼                                ▼ immediately, the latest state
-//	resync? skip                    OnSyncComplete(object), OnChange(object)
+//	resync? report nothing          OnSyncComplete(object), OnChange(object)
 //	    │
 //	    ├──► Store, by IndexBy ◄──── Reader: Get, List, Object; any goroutine
 //	    │
@@ -38,8 +38,8 @@
 // that the API server shares: the initial sync of a Bulk takes the same time and
 // 1.02 times the memory, or 0.9 times where IgnoreFields names
 // metadata.managedFields. The informer's cache and the store share the objects,
-// so that a store adds 300 to 500 bytes for each, and ignored fields are removed
-// before anything is kept.
+// so that a store adds 300 to 500 bytes for each, also after a relist, which
+// brings new copies; and ignored fields are removed before anything is kept.
 //
 // An event costs two to three times what it costs a bare informer, without
 // network and decoding, which cost more than both. The conversion of numbers,
@@ -101,8 +101,9 @@
 // KUBE_CACHE_MUTATION_DETECTOR=true finds the code that does.
 //
 // A fake dynamic client (k8s.io/client-go/dynamic/fake) sets no
-// resourceVersion, so that a Bulk takes every update from it for a resync: set
-// the versions yourself. It honours label selectors in lists only.
+// resourceVersion, so that a Bulk takes every update from it for a resync, which
+// it does not report: set the versions yourself. It honours label selectors in
+// lists only.
 //
 // A client that wraps another one must pass on its method
 // IsWatchListSemanticsUnSupported, if it has that; embedding dynamic.Interface

@@ -33,6 +33,13 @@ func (s *Single) Deliver(ctx context.Context) { s.deliver(ctx) }
 // their memory goes.
 func (b *Bulk) Kept() []string { return b.informer.GetStore().ListKeys() }
 
+// Cached is the object in the informer's cache, or nil.
+func (b *Bulk) Cached(namespace, name string) *unstructured.Unstructured {
+	found, _, _ := b.informer.GetStore().GetByKey(namespace + "/" + name)
+	object, _ := found.(*unstructured.Unstructured)
+	return object
+}
+
 // Kept is as of Bulk.
 func (s *Single) Kept() []string { return s.informer.GetStore().ListKeys() }
 

@@ -42,6 +42,61 @@ func TestUnmatchedObjectsAreNotKept(t *testing.T) {
 	}
 }
 
+// A relist brings new copies of all objects: if the store kept the old ones, the
+// objects would take twice the memory.
+func TestStoreSharesObjectsWithCacheAfterRelist(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]faults{"listed": {noStreamList: true}, "streamed": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				s := newServer(t, object("a", class("x")), object("b", class("x")))
+				s.Fault(server)
+				bulk := startBulk(t, s, watch.Config{
+					IndexBy: []string{"spec.ingressClassName"}, OnObject: calls.onObject, OnChange: calls.onChange,
+				})
+				pass(time.Minute)
+				calls.read()
+				store := bulk.Store()
+				first := store.Object("default", "a")
+				assert.Same(t, bulk.Cached("default", "a"), first)
+				s.Convert(object("b", class("y")))
+				relist(s)
+				assert.NotSame(t, first, store.Object("default", "a"), "the relist has brought another copy")
+				for _, name := range []string{"a", "b"} {
+					assert.Same(t, bulk.Cached("default", name), store.Object("default", name), name)
+				}
+				assert.Equal(t, []string{"a"}, names(store.Get("x")))
+				assert.Equal(t, []string{"b"}, names(store.Get("y")), "another representation of the same version")
+				assert.Empty(t, calls.read(), "nothing has changed")
+			})
+		})
+	}
+}
+
+func TestResyncReplacesOnlyItsOwnVersionInTheStore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{})
+		stored := bulk.Store().Object("default", "a")
+		resync := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+			now := stored.DeepCopy()
+			change(now)
+			bulk.Handler(t.Context()).OnUpdate(now.DeepCopy(), now)
+			return now
+		}
+		resync(uid("another"))
+		resync(func(u *unstructured.Unstructured) { u.SetResourceVersion("1") })
+		resync(func(u *unstructured.Unstructured) { u.SetName("absent") })
+		assert.Equal(t, []*unstructured.Unstructured{stored}, bulk.Store().List())
+		assert.Same(t, stored, bulk.Store().Object("default", "a"))
+		now := resync(func(*unstructured.Unstructured) {})
+		assert.Same(t, now, bulk.Store().Object("default", "a"))
+	})
+}
+
 // A stream goes on behind the last event, also behind one that nothing is kept
 // of: else the server would send it again and again.
 func TestUnmatchedEventsAdvanceTheWatch(t *testing.T) {
