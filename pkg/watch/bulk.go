@@ -96,9 +96,8 @@ func (b *Bulk) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", name(b.config.GVR, b.config.Namespace, ""), err)
 	}
-	ctx = quiet(ctx, b.config.Logger)
 	var running sync.WaitGroup
-	running.Go(func() { b.informer.RunWithContext(ctx) })
+	running.Go(func() { b.informer.RunWithContext(quiet(ctx, b.config.Logger)) })
 	running.Go(func() { b.debouncer.Run(ctx) })
 	running.Go(func() { b.failures.report(ctx) })
 	running.Go(func() {

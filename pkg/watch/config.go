@@ -52,8 +52,8 @@ type Config struct {
 	// OnChange, if set, is called when the store has changed. It runs on the
 	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
 	// may block and call every method of the watcher: events go on arriving,
-	// their counts accumulate. The context ends when the watcher is to stop.
-	// Errors and panics are logged.
+	// their counts accumulate. The context has the values of Start's, and ends
+	// when the watcher is to stop. Errors and panics are logged.
 	OnChange func(ctx context.Context, store Reader, stats ChangeStats) error
 	// OnSyncComplete, if set, is called once, on the same goroutine, after the
 	// initial sync and the OnChange for its objects, with their number.
@@ -90,8 +90,8 @@ type SingleConfig struct {
 	// follows the initial sync, and nil after its deletion. It runs on the
 	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
 	// may block and call every method of the watcher; what changes meanwhile is
-	// delivered afterwards, the latest state only. The context ends when the
-	// watcher is to stop. Errors and panics are logged.
+	// delivered afterwards, the latest state only. The context has the values of
+	// Start's, and ends when the watcher is to stop. Errors and panics are logged.
 	OnChange func(ctx context.Context, object *unstructured.Unstructured) error
 	// OnSyncComplete, if set, is called once, on the same goroutine and before
 	// any OnChange, with the object, or nil if it does not exist.

@@ -153,8 +153,14 @@ type starter interface {
 // which the mutation detector looks for objects that were changed.
 func start(t testing.TB, w starter) {
 	t.Helper()
+	startIn(t.Context(), t, w)
+}
+
+// startIn is start with a context of the test's own.
+func startIn(ctx context.Context, t testing.TB, w starter) {
+	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- w.Start(t.Context()) }()
+	go func() { ended <- w.Start(ctx) }()
 	t.Cleanup(func() {
 		pass(2 * time.Second)
 		w.Stop()
@@ -202,15 +208,25 @@ func (b *logBook) logger() logr.Logger {
 // lines are those with that level and text.
 func (b *logBook) lines(t testing.TB, level, message string) []map[string]any {
 	t.Helper()
+	var found []map[string]any
+	for _, entry := range b.all(t) {
+		if entry["level"] == level && strings.Contains(fmt.Sprint(entry["msg"]), message) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// all are the lines of every level.
+func (b *logBook) all(t testing.TB) []map[string]any {
+	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var found []map[string]any
 	for line := range strings.Lines(b.buf.String()) {
 		var entry map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &entry))
-		if entry["level"] == level && strings.Contains(fmt.Sprint(entry["msg"]), message) {
-			found = append(found, entry)
-		}
+		found = append(found, entry)
 	}
 	return found
 }

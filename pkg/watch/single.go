@@ -87,9 +87,8 @@ func (s *Single) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", what, err)
 	}
-	ctx = quiet(ctx, s.config.Logger)
 	var running sync.WaitGroup
-	running.Go(func() { s.informer.RunWithContext(ctx) })
+	running.Go(func() { s.informer.RunWithContext(quiet(ctx, s.config.Logger)) })
 	running.Go(func() { s.callBack(ctx) })
 	running.Go(func() { s.failures.report(ctx) })
 	running.Go(func() {
@@ -123,7 +122,7 @@ func (s *Single) scoped(ctx context.Context) bool {
 	if s.config.Namespace != "" || s.Object() != nil {
 		return true
 	}
-	requestCtx, request := newAttempt(ctx, bodyLimit, watchLimit)
+	requestCtx, request := newAttempt(quiet(ctx, s.config.Logger), bodyLimit, watchLimit)
 	defer request.cancel(nil)
 	_, err := s.source.client.Resource(s.config.GVR).Get(requestCtx, s.config.Name, metav1.GetOptions{})
 	err = request.finish(err)
