@@ -96,3 +96,25 @@ func TestSameKeyTwiceIsOne(t *testing.T) {
 	assert.Empty(t, store.Get("x"))
 	assert.Equal(t, 1, store.Nodes())
 }
+
+func TestKeyMayBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	store, err := watch.NewStore(1)
+	require.NoError(t, err)
+	key := watch.Key{"x"}
+	put := func(name, part string) {
+		key[0] = part
+		_, err := store.Put(object(name), key)
+		require.NoError(t, err)
+	}
+	put("a", "x")
+	put("b", "y")
+	put("a", "z")
+	assert.Empty(t, store.Get("x"))
+	assert.Equal(t, []string{"b"}, names(store.Get("y")))
+	assert.Equal(t, []string{"a"}, names(store.Get("z")))
+	key[0] = "other"
+	assert.NotNil(t, store.DeleteObject("default", "a"))
+	assert.NotNil(t, store.DeleteObject("default", "b"))
+	assert.Equal(t, 1, store.Nodes(), "no key is left")
+}

@@ -59,6 +59,7 @@ func NewStore(width int) (*Store, error) {
 // Put stores the object under the keys, in the place of one with the same
 // namespace and name, which it returns (else nil). The number of parts of each
 // key must be the store's width. Without any key only Object and List find it.
+// The store copies the keys, and keeps the object itself.
 func (s *Store) Put(object *unstructured.Unstructured, keys ...Key) (*unstructured.Unstructured, error) {
 	for _, key := range keys {
 		if len(key) != s.width {
@@ -75,7 +76,7 @@ func (s *Store) Put(object *unstructured.Unstructured, keys ...Key) (*unstructur
 		old.object = object
 		return previous, nil
 	}
-	added := &entry{id: id, object: object, keys: slices.Clone(keys)}
+	added := &entry{id: id, object: object, keys: cloneKeys(keys)}
 	s.objects[id] = added
 	for _, key := range keys {
 		s.root.insert(added, key)
@@ -85,6 +86,15 @@ func (s *Store) Put(object *unstructured.Unstructured, keys ...Key) (*unstructur
 	}
 	s.unindex(old)
 	return old.object, nil
+}
+
+// cloneKeys copies the keys with their parts: the caller may use a Key again.
+func cloneKeys(keys []Key) []Key {
+	cloned := make([]Key, len(keys))
+	for i, key := range keys {
+		cloned[i] = slices.Clone(key)
+	}
+	return cloned
 }
 
 func (s *Store) unindex(e *entry) {
