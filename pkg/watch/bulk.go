@@ -45,7 +45,8 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", name(config.GVR, config.Namespace, ""), err)
 	}
-	log := newLogger(config.Logger, "resource", name(config.GVR, config.Namespace, ""))
+	logger := config.Logger.WithValues("resource", name(config.GVR, config.Namespace, ""))
+	log := newLogger(logger)
 	b := &Bulk{
 		config:   config,
 		log:      log,
@@ -63,7 +64,7 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 		InitialSync:    true,
 		CallDuringSync: config.CallOnChangeDuringSync,
 		Callback:       b.changed,
-		Logger:         config.Logger,
+		Logger:         logger,
 	})
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ const (
 // newLogger gives the logger a warn level, which logr lacks: sinks that know
 // slog (zap, slog itself, ktesting) log a warning as one, others at V(0). The
 // zero logr.Logger discards everything.
-func newLogger(logger logr.Logger, values ...any) *slog.Logger {
-	return slog.New(logr.ToSlogHandler(logger)).With(values...)
+func newLogger(logger logr.Logger) *slog.Logger {
+	return slog.New(logr.ToSlogHandler(logger))
 }
 
 // guard runs a caller's function, so that neither its error nor its panic ends

@@ -84,3 +84,39 @@ func TestADebouncersPanicIsLoggedAndSurvived(t *testing.T) {
 		assert.Equal(t, map[any]int{"OnChange": 2}, book.panics(t))
 	})
 }
+
+func TestFailureOfACallbackNamesTheWatcher(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{
+			Logger:         book.logger(),
+			OnObject:       func(_, _ *unstructured.Unstructured) { panic("OnObject!") },
+			OnChange:       func(context.Context, watch.Reader, watch.ChangeStats) error { return errSame },
+			OnSyncComplete: func(context.Context, watch.Reader, int) error { return errSame },
+		})
+		startSingle(t, s, watch.SingleConfig{
+			GVR: ingresses, Namespace: "default", Name: "a", Logger: book.logger(),
+			OnChange:       func(context.Context, *unstructured.Unstructured) error { return errSame },
+			OnSyncComplete: func(context.Context, *unstructured.Unstructured) error { return errSame },
+		})
+		s.Update(object("a"))
+		pass(time.Minute)
+		watchers := map[any]map[any]bool{}
+		for _, line := range book.lines(t, "ERROR", "Callback") {
+			what := line["resource"]
+			if what == nil {
+				what = line["object"]
+			}
+			if watchers[what] == nil {
+				watchers[what] = map[any]bool{}
+			}
+			watchers[what][line["callback"]] = true
+		}
+		assert.Equal(t, map[any]map[any]bool{
+			"ingresses.networking.k8s.io/v1":                {"OnObject": true, "OnChange": true, "OnSyncComplete": true},
+			`ingresses.networking.k8s.io/v1 "a" in default`: {"OnChange": true, "OnSyncComplete": true},
+		}, watchers)
+	})
+}

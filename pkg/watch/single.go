@@ -47,7 +47,7 @@ func NewSingle(config SingleConfig, client dynamic.Interface) (*Single, error) {
 	if err := config.check(client); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", what, err)
 	}
-	log := newLogger(config.Logger, "object", what)
+	log := newLogger(config.Logger.WithValues("object", what))
 	s := &Single{
 		config:   config,
 		log:      log,
