@@ -214,7 +214,7 @@ func (s *apiServer) serveObject(w http.ResponseWriter, path string) {
 	}
 	object := s.objects[namespace+"/"+name]
 	switch {
-	case s.clusterScoped != (namespace == ""):
+	case s.faults.unserved, s.clusterScoped != (namespace == ""):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case object == nil:
 		status := apierrors.NewNotFound(ingresses.GroupResource(), name).ErrStatus

@@ -21,6 +21,9 @@ type faults struct {
 	hang bool
 	// hangGet does so with requests for one object.
 	hangGet bool
+	// unserved answers these as an API server does that does not serve a new
+	// custom resource yet.
+	unserved bool
 	// short ends every watch at once.
 	short bool
 	// warn is a warning in every answer.

@@ -115,35 +115,44 @@ func (s *Single) prepare(object *unstructured.Unstructured) {
 }
 
 // scoped ends the watcher if it has no namespace and the kind needs one, which
-// the list of all namespaces does not show where it is empty: only a request
-// for the object does. Without the right to get it, an object that is created
-// later shows it.
+// the list of all namespaces does not show where it is empty: only requests for
+// the object do. The path without a namespace must be unknown, and the one with
+// a namespace known: the first alone is no proof, as an API server that does not
+// serve a new custom resource yet knows neither. Without proof, or without the
+// right to get the object, one that is created later shows it.
 func (s *Single) scoped(ctx context.Context) bool {
 	if s.config.Namespace != "" || s.Object() != nil {
 		return true
 	}
-	requestCtx, request := newAttempt(quiet(ctx, s.config.Logger), bodyLimit, watchLimit)
-	defer request.cancel(nil)
-	_, err := s.source.client.Resource(s.config.GVR).Get(requestCtx, s.config.Name, metav1.GetOptions{})
-	err = request.finish(err)
-	switch {
-	case pathNotFound(err):
-		s.end(s.unscoped())
-	case err != nil && !apierrors.IsNotFound(err):
+	err := s.get(ctx, metav1.NamespaceNone)
+	if apierrors.IsNotFound(err) && !objectNotFound(err) {
+		if err = s.get(ctx, metav1.NamespaceDefault); objectNotFound(err) {
+			s.end(s.unscoped())
+		}
+	}
+	if err != nil && !objectNotFound(err) {
 		s.log.Log(ctx, levelDebug, "Cannot find out whether the kind has namespaces", "error", err)
 	}
 	return ctx.Err() == nil
 }
 
-// pathNotFound reports whether the server does not know the path of the
-// request; where only the object is missing, it names that.
-func pathNotFound(err error) bool {
+// get requests the object in the namespace.
+func (s *Single) get(ctx context.Context, namespace string) error {
+	requestCtx, request := newAttempt(quiet(ctx, s.config.Logger), bodyLimit, watchLimit)
+	defer request.cancel(nil)
+	_, err := s.source.client.Resource(s.config.GVR).Namespace(namespace).Get(requestCtx, s.config.Name, metav1.GetOptions{})
+	return request.finish(err)
+}
+
+// objectNotFound reports whether only the object is missing: then the server
+// names it. Where it does not know the path of the request, it does not.
+func objectNotFound(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details
-	return details == nil || details.Name == ""
+	return details != nil && details.Name != ""
 }
 
 func (s *Single) unscoped() *ConfigError {

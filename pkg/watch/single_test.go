@@ -127,6 +127,43 @@ func TestClusterScopedObjectThatDoesNotExist(t *testing.T) {
 	})
 }
 
+// The API servers of a cluster learn a new CustomResourceDefinition one after
+// the other, and the list may have been the answer of another one.
+func TestPathThatIsNotServedYetDoesNotShowTheScope(t *testing.T) {
+	t.Parallel()
+	for name, clusterScoped := range map[string]bool{"cluster-scoped": true, "namespaced": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var calls journal
+				var book logBook
+				s := newServer(t)
+				s.clusterScoped = clusterScoped
+				s.Fault(faults{unserved: true})
+				config := calls.single("a")
+				config.Namespace, config.Logger = "", book.logger()
+				single := newSingle(t, s, config)
+				ended := make(chan error, 1)
+				go func() { ended <- single.Start(t.Context()) }()
+				pass(time.Minute)
+				assert.Equal(t, []string{"synced none"}, calls.read())
+				assert.Len(t, book.lines(t, "DEBUG+3", "Cannot find out whether the kind has namespaces"), 1)
+				s.Fault(faults{})
+				if clusterScoped {
+					s.Create(object("a", func(u *unstructured.Unstructured) { u.SetNamespace("") }))
+					pass(time.Second)
+					assert.Equal(t, []string{"change a@1001"}, calls.read())
+					single.Stop()
+					require.NoError(t, <-ended)
+				} else {
+					s.Create(object("a"))
+					require.ErrorContains(t, <-ended, "Namespace: is missing")
+				}
+			})
+		})
+	}
+}
+
 func TestSyncDoesNotWaitForeverForTheScope(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
