@@ -176,7 +176,9 @@ func (b *Bulk) WaitForSync(ctx context.Context) (int, error) {
 
 // LastWatchError is when and why list or watch failed last; the zero time if
 // never. The watcher tries again by itself, with pauses of up to a minute.
-// An expired resourceVersion (410) and the end of a stream are no errors.
+// An expired resourceVersion (410) is no error, and neither is the end of a
+// stream, unless it comes before the initial list is complete, or within a
+// second and before any event.
 func (b *Bulk) LastWatchError() (time.Time, error) {
 	return b.failures.last()
 }

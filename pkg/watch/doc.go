@@ -80,8 +80,10 @@
 // Every failure of list and watch is logged, kept by LastWatchError and passed
 // to OnWatchError, including those that client-go does not report, such as a
 // connection that breaks while a stream is read or opened. An expired
-// resourceVersion (410) and a stream that the server ends are no failures. The
-// watcher retries after every error, with pauses of up to a minute.
+// resourceVersion (410) and a stream that the server ends are no failures, with
+// two exceptions: a stream that ends before the initial list is complete, and a
+// new one that ends within a second, before any event. The watcher retries after
+// every error, with pauses of up to a minute.
 //
 // A server, or a proxy before it, that does not answer is an error as well: after
 // 30 s for a watch, 2 min for the first byte of a list and 5 min for its body.

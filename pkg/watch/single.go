@@ -204,8 +204,9 @@ func sameGeneration(old, object *unstructured.Unstructured) bool {
 	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID()
 }
 
-// Object is the object as the watcher knows it; nil if it does not exist or
-// before sync. It belongs to the cache: read it, DeepCopy it to change it.
+// Object is the object as the watcher knows it; nil if it does not exist, or is
+// not known yet. It may be known shortly before IsSynced is true. It belongs to
+// the cache: read it, DeepCopy it to change it.
 func (s *Single) Object() *unstructured.Unstructured {
 	key := cache.ObjectName{Namespace: s.config.Namespace, Name: s.config.Name}.String()
 	found, exists, err := s.informer.GetStore().GetByKey(key)
@@ -230,7 +231,9 @@ func (s *Single) WaitForSync(ctx context.Context) error {
 
 // LastWatchError is when and why list or watch failed last; the zero time if
 // never. The watcher tries again by itself, with pauses of up to a minute.
-// An expired resourceVersion (410) and the end of a stream are no errors.
+// An expired resourceVersion (410) is no error, and neither is the end of a
+// stream, unless it comes before the initial list is complete, or within a
+// second and before any event.
 func (s *Single) LastWatchError() (time.Time, error) {
 	return s.failures.last()
 }
