@@ -29,9 +29,23 @@ func (d *draft) adoptCurrent(known policy.Known) {
 		return
 	}
 	if a := d.assess(known); a.Verdict.Foreign == "" {
-		a.Verdict.Adopt = slices.DeleteFunc(a.Verdict.Adopt, d.mayHaveAppeared)
+		a.Verdict.Adopt = append(slices.DeleteFunc(a.Verdict.Adopt, d.mayHaveAppeared), d.startedWithout(known)...)
 		d.record(known, a)
 	}
+}
+
+// startedWithout returns the optional objects that the pods of a release start without, although they are recorded. Where their deletion
+// restarts nothing, but their creation does, they are recorded as absent from here on.
+func (f *facts) startedWithout(known policy.Known) []reference.Ref {
+	if !f.TemplateChanged {
+		return nil
+	}
+	items := known.Record.Items(f.refs)
+	return slices.DeleteFunc(slices.Clone(f.refs), func(ref reference.Ref) bool {
+		item, recorded := items[ref]
+		trigger := f.New.Intent.Tracked[ref]
+		return !recorded || item.Absent() || !f.live.States[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
+	})
 }
 
 // mayHaveAppeared reports whether the creation of a Ref may be a Change that the loop has yet to record: only the loop knows whether the

@@ -17,7 +17,15 @@ import (
 func patternWorld(t *testing.T, onCreate bool) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.reader.Dialects = []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: onCreate}}
+	w.speak(annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: onCreate})
+	w.set(cm("app-1"), "x")
+	require.Nil(t, w.create(w.manifest(map[string]string{"configmap.reloader.stakater.com/reload": "app-.*"})))
+	return w
+}
+
+// speak makes a dialect the only one, which knows what config objects there are.
+func (w *world) speak(dialect annotation.Dialect) {
+	w.reader.Dialects = []annotation.Dialect{dialect}
 	w.reader.Objects = func(string) (annotation.Objects, error) {
 		objects := annotation.Listed{}
 		for ref := range w.configs {
@@ -25,9 +33,6 @@ func patternWorld(t *testing.T, onCreate bool) *world {
 		}
 		return objects, nil
 	}
-	w.set(cm("app-1"), "x")
-	require.Nil(t, w.create(w.manifest(map[string]string{"configmap.reloader.stakater.com/reload": "app-.*"})))
-	return w
 }
 
 // recordedAs returns the text of the workload's Record with another state of a config object.
@@ -124,4 +129,48 @@ func TestHandwrittenAbsenceOfAKnownObject(t *testing.T) {
 	assert.Equal(t, known, w.managed()[Record])
 	w.quiesce()
 	assert.Zero(t, w.restarts)
+}
+
+// The pods of a release start without an object that is absent then. Where creations count, its return is one, whatever its content.
+func TestReleaseWithoutAnOptionalObject(t *testing.T) {
+	t.Parallel()
+	optional, required := secret("a"), cm("b")
+	for name, tc := range map[string]struct {
+		of                 reference.Ref
+		onCreate, onDelete bool
+		content            string // with which it comes back
+		release, unread    bool
+		restarts           int
+	}{
+		"it comes back":                                {of: optional, onCreate: true, content: "A", release: true, restarts: 2},
+		"with another content":                         {of: optional, onCreate: true, content: "B", release: true, restarts: 2},
+		"no release was made":                          {of: optional, onCreate: true, content: "A"},
+		"creations do not count":                       {of: optional, content: "A", release: true, restarts: 1},
+		"creations do not count, with another content": {of: optional, content: "B", release: true, restarts: 2},
+		"deletions count, too":                         {of: optional, onCreate: true, onDelete: true, content: "A", release: true, restarts: 3},
+		"the pods wait for it":                         {of: required, onCreate: true, content: "A", release: true, restarts: 1},
+		"the release was not stamped":                  {of: optional, onCreate: true, content: "A", release: true, unread: true, restarts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.speak(annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate, ReloadOnDelete: tc.onDelete})
+			w.set(optional, "A")
+			w.set(required, "A")
+			require.Nil(t, w.create(w.manifest(map[string]string{
+				"configmap.reloader.stakater.com/reload": "b", "secret.reloader.stakater.com/reload": "a",
+			})))
+			w.quiesce()
+			w.remove(tc.of)
+			w.quiesce()
+			if tc.release {
+				w.unreadable = tc.unread
+				require.Nil(t, w.write(setImage("image:2")))
+				w.unreadable = false
+				w.quiesce()
+			}
+			w.set(tc.of, tc.content)
+			w.at(t, tc.restarts, "in all")
+		})
+	}
 }
