@@ -71,8 +71,9 @@ type Keyring struct {
 	seen uint64
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
-	refreshed  time.Time
-	refreshErr error
+	// refreshed is when the last read of Refresh ended, began when it began.
+	refreshed, began time.Time
+	refreshErr       error
 }
 
 // New makes a Keyring. It does no I/O; Start does.
@@ -198,20 +199,21 @@ func (k *Keyring) contents() (map[string][]byte, error) {
 }
 
 // Refresh reads the Secret now, for a caller that has met an unknown key ID: the watch may be behind. It
-// reads at most once a second; a call within that second has the outcome of the last read.
-func (k *Keyring) Refresh(ctx context.Context) error {
+// reads at most once a second; a call within that second has the outcome of the last read. It returns when the read began: the ring has
+// each key that was in use before that, unless it is lost.
+func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
 	select {
 	case k.refreshing <- struct{}{}:
 		defer func() { <-k.refreshing }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return time.Time{}, ctx.Err()
 	}
-	if !k.refreshed.IsZero() && k.now().Sub(k.refreshed) < refreshInterval {
-		return k.refreshErr
+	if k.refreshed.IsZero() || k.now().Sub(k.refreshed) >= refreshInterval {
+		k.began = k.now()
+		k.refreshErr = k.read(ctx)
+		k.refreshed = k.now()
 	}
-	err := k.read(ctx)
-	k.refreshed, k.refreshErr = k.now(), err
-	return err
+	return k.began, k.refreshErr
 }
 
 // read reads the Secret and takes its keys. A NotFound error is returned as it is.

@@ -183,7 +183,10 @@ func TestDelayedAnswerDoesNotReplaceWhatTheWatchHasDelivered(t *testing.T) {
 		<-proceed
 	}
 	s.mu.Unlock()
-	go func() { read <- r.Refresh(t.Context()) }()
+	go func() {
+		_, err := r.Refresh(t.Context())
+		read <- err
+	}()
 	r.awaitRing(t, ringOf(t, newer))
 	close(proceed)
 	require.NoError(t, <-read)
@@ -325,27 +328,39 @@ func TestRefresh(t *testing.T) {
 	s.put(map[string][]byte{"0001": key(1)})
 	var callers sync.WaitGroup
 	for range 20 {
-		callers.Go(func() { assert.NoError(t, r.Refresh(t.Context())) })
+		callers.Go(func() {
+			began, err := r.Refresh(t.Context())
+			assert.NoError(t, err)
+			assert.Equal(t, now, began)
+		})
 	}
 	callers.Wait()
 	assert.True(t, r.Ready())
 	assert.Equal(t, 1, s.count("get"), "at most one read a second")
-	now = now.Add(time.Second)
-	require.NoError(t, r.Refresh(t.Context()))
+	read := now
+	now = now.Add(time.Second - 1)
+	began, err := r.Refresh(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, read, began, "a caller sees that it has the outcome of an earlier read")
+	now = now.Add(1)
+	began, err = r.Refresh(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, now, began)
 	assert.Equal(t, 2, s.count("get"))
 
 	refused := newReplica(t, s, nil)
 	refused.SetClock(func() time.Time { return now })
 	s.refusing(http.StatusForbidden, "get")
 	for range 2 {
-		err := refused.Refresh(t.Context())
+		_, err := refused.Refresh(t.Context())
 		require.ErrorContains(t, err, "read the Secret of the digest key")
 		assert.True(t, apierrors.IsForbidden(err))
 	}
 	assert.Equal(t, 3, s.count("get"), "a failure counts as a read")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Error(t, newReplica(t, s, nil).Refresh(cancelled))
+	_, err = newReplica(t, s, nil).Refresh(cancelled)
+	require.Error(t, err)
 }
 
 func TestOptionsThatAreMissing(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
 	a.notifyStored(ctx, s)
 	if found.Verdict.Foreign != "" {
-		if f, ok := a.mayAdoptForeign(ctx, s, found.Verdict.Foreign); !ok {
-			return failed{s, f}
+		if ended := a.forbidsForeign(ctx, s, found.Verdict.Foreign); ended != nil {
+			return ended
 		}
 	}
 	hash, key, born := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord, a.state.Creations.Version(s.Key)
@@ -62,22 +62,26 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	return InOrder{s}
 }
 
-// mayAdoptForeign looks for the key once more, since the ring in memory may be old, and then allows each foreign key to
-// be taken over once. If not, it returns what is in the way.
-func (a *Actions) mayAdoptForeign(ctx context.Context, s gather.Subject, id digest.KeyID) (failure, bool) {
-	if err := a.gather.Keys.Refresh(ctx); err != nil {
-		return failedWrite(reasonForeignKey, err), false
+// forbidsForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once. If
+// not, the outcome is what is in the way.
+func (a *Actions) forbidsForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
+	since := a.state.Takeovers.Met(s.Key, id, a.now())
+	read, err := a.gather.Keys.Refresh(ctx)
+	if err != nil {
+		return failed{s, failedWrite(reasonForeignKey, err)}
 	}
-	if _, ok := a.gather.Keys.Ring().Key(id); ok {
-		return failure{reason: reasonForeignKey, soon: true, quiet: true, err: fmt.Errorf("the key %s has just arrived", id)}, false
-	}
+	_, found := a.gather.Keys.Ring().Key(id)
 	switch {
+	case found:
+		return failed{s, passing(reasonForeignKey, fmt.Sprintf("the key %s has just arrived", id))}
+	case read.Before(since):
+		return Waiting(queue.After(time.Second, queue.Retry)) // the key may be newer than the read; by then there is another one
 	case a.state.Takeovers.May(s.Key, id):
-		return failure{}, true
+		return nil
 	case a.state.Takeovers.Unseen(s.Key, id, s.Object.ResourceVersion()):
-		return passing(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key"), false
+		return failed{s, passing(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key")}
 	default:
-		return foreignKey(id), false
+		return failed{s, foreignKey(id)}
 	}
 }
 

@@ -135,15 +135,17 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	one, two := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
 	newest, _ := reloadtest.Ring(t, "b").Newest()
 	foreign := newest.ID
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
 		keys    *reloadtest.Keys
 		adopted bool
 		version string
-		may     bool
-		soon    bool
+		// may says that the Record is adopted, waits that the keys are read again first, soon that what is in the way passes.
+		may, waits, soon bool
 	}{
-		"the key is gone":              {keys: &reloadtest.Keys{Present: one, Fresh: one}, may: true},
-		"the ring in memory was old":   {keys: &reloadtest.Keys{Present: one, Fresh: two}, soon: true},
+		"the key is gone":              {keys: &reloadtest.Keys{Present: one, Fresh: one, Began: now}, may: true},
+		"the keys were read before":    {keys: &reloadtest.Keys{Present: one, Fresh: one, Began: now.Add(-1)}, waits: true},
+		"the ring in memory was old":   {keys: &reloadtest.Keys{Present: one, Fresh: two, Began: now.Add(-1)}, soon: true},
 		"the API server is away":       {keys: &reloadtest.Keys{Present: one, Fresh: one, Err: errors.New("away")}, soon: true},
 		"another installation is back": {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "11"},
 		"the watch is behind":          {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "9", soon: true},
@@ -151,17 +153,20 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			actions := newActions(Options{Gather: gather.Gatherer{Keys: tc.keys}}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: gather.Gatherer{Keys: tc.keys, Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 			s := gather.Subject{Key: workload.Key{Name: "web"}, Object: reloadtest.Summary(workload.Builtin()[1], map[string]any{
 				"metadata": map[string]any{"resourceVersion": tc.version},
 			})}
 			if tc.adopted {
 				actions.state.Takeovers.Done(s.Key, foreign, "10")
 			}
-			got, may := actions.mayAdoptForeign(t.Context(), s, foreign)
-			assert.Equal(t, tc.may, may)
-			assert.Equal(t, tc.soon, got.soon)
-			assert.Equal(t, tc.soon, got.quiet, "the user has nothing to do about what passes")
+			ended := actions.forbidsForeign(t.Context(), s, foreign)
+			assert.Equal(t, tc.may, ended == nil)
+			waits, _ := ended.(Waiting)
+			assert.Equal(t, tc.waits, waits.RequeueAfter > 0)
+			got, _ := ended.(failed)
+			assert.Equal(t, tc.soon, got.failure.soon)
+			assert.Equal(t, tc.soon, got.failure.quiet, "the user has nothing to do about what passes")
 		})
 	}
 }

@@ -64,7 +64,8 @@ type Store interface {
 // Keys gives the digest keys; keyring.Keyring is one.
 type Keys interface {
 	Ring() digest.Ring
-	Refresh(ctx context.Context) error
+	// Refresh reads the keys anew, and returns when the read of those in the ring began.
+	Refresh(ctx context.Context) (began time.Time, err error)
 }
 
 // Gatherer reads what decisions depend on. It is safe for concurrent use.

@@ -41,15 +41,20 @@ func Ring(t testing.TB, keys string) digest.Ring {
 type Keys struct {
 	Present, Fresh digest.Ring
 	Err            error
+	// Began is when the read of Refresh began; the zero time is a moment that no test reaches.
+	Began time.Time
 }
 
 // Ring returns the present ring.
 func (k *Keys) Ring() digest.Ring { return k.Present }
 
 // Refresh makes the fresh ring the present one.
-func (k *Keys) Refresh(context.Context) error {
+func (k *Keys) Refresh(context.Context) (began time.Time, err error) {
 	k.Present = k.Fresh
-	return k.Err
+	if k.Began.IsZero() {
+		return time.Unix(1<<40, 0), k.Err
+	}
+	return k.Began, k.Err
 }
 
 // OnChange registers nothing.

@@ -56,27 +56,45 @@ func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
 
 // takeovers has the foreign keys whose Record was taken over, by workload: each once, and takeoversAtMost in all, so that two
 // installations do not fight and a writer of ever new keys is not followed. Each has the resourceVersion of that write.
-type takeovers struct {
-	perWorkload[map[digest.KeyID]string]
+type takeovers struct{ perWorkload[takenOver] }
+
+type takenOver struct {
+	// met is the foreign key of the Record, since when that is known.
+	met   digest.KeyID
+	since time.Time
+	// versions are those of the writes, by key.
+	versions map[digest.KeyID]string
 }
 
 // takeoversAtMost is how many foreign keys of a workload are taken over. A cluster has few installations.
 const takeoversAtMost = 8
 
+// Met records that the Record of a workload is under a foreign key, and returns since when that is known. A read of the keys from before
+// may lack the key although it is in use.
+func (t *takeovers) Met(key workload.Key, id digest.KeyID, now time.Time) (since time.Time) {
+	t.with(key, func(e *takenOver) {
+		if e.met != id {
+			e.met, e.since = id, now
+		}
+		since = e.since
+	})
+	return since
+}
+
 // May reports whether a Record under a foreign key may be taken over.
 func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
 	may := true
-	t.find(key, func(taken *map[digest.KeyID]string) {
-		_, done := (*taken)[id]
-		may = !done && len(*taken) < takeoversAtMost
+	t.find(key, func(e *takenOver) {
+		_, done := e.versions[id]
+		may = !done && len(e.versions) < takeoversAtMost
 	})
 	return may
 }
 
 // Unseen reports whether a version of the workload is from before the write that took over a key: the watch has not shown that yet.
 func (t *takeovers) Unseen(key workload.Key, id digest.KeyID, version string) (unseen bool) {
-	t.find(key, func(taken *map[digest.KeyID]string) {
-		order, err := resourceversion.CompareResourceVersion(version, (*taken)[id])
+	t.find(key, func(e *takenOver) {
+		order, err := resourceversion.CompareResourceVersion(version, e.versions[id])
 		unseen = err == nil && order < 0
 	})
 	return unseen
@@ -87,22 +105,27 @@ func (t *takeovers) Done(key workload.Key, id digest.KeyID, version string) {
 	if id == "" {
 		return
 	}
-	t.with(key, func(taken *map[digest.KeyID]string) {
-		if *taken == nil {
-			*taken = map[digest.KeyID]string{}
+	t.with(key, func(e *takenOver) {
+		if e.versions == nil {
+			e.versions = map[digest.KeyID]string{}
 		}
-		if len(*taken) < takeoversAtMost {
-			(*taken)[id] = version
+		if len(e.versions) < takeoversAtMost {
+			e.versions[id] = version
 		}
 	})
 }
 
 // Returned forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
 func (t *takeovers) Returned(key workload.Key, ring digest.Ring) {
-	t.find(key, func(taken *map[digest.KeyID]string) {
-		maps.DeleteFunc(*taken, func(id digest.KeyID, _ string) bool {
-			_, ours := ring.Key(id)
-			return ours
-		})
+	t.find(key, func(e *takenOver) {
+		maps.DeleteFunc(e.versions, func(id digest.KeyID, _ string) bool { return holds(ring, id) })
+		if holds(ring, e.met) {
+			e.met = ""
+		}
 	})
+}
+
+func holds(ring digest.Ring, id digest.KeyID) bool {
+	_, held := ring.Key(id)
+	return held
 }

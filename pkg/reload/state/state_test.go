@@ -189,6 +189,23 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	assert.False(t, m.May(key, "aaaaaaaa"), "that of another installation was not")
 }
 
+// A read of the keys proves that one is lost only if it began after that one was met.
+func TestForeignKeyIsMetOnce(t *testing.T) {
+	t.Parallel()
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	cart, pay := workload.Key{Name: "cart"}, workload.Key{Name: "pay"}
+	ring, err := digest.NewRing(map[string][]byte{"1": bytes.Repeat([]byte("a"), 32)})
+	require.NoError(t, err)
+	ours, _ := ring.Newest()
+	m := &takeovers{}
+	assert.Equal(t, t0, m.Met(cart, ours.ID, t0))
+	assert.Equal(t, t0, m.Met(cart, ours.ID, t0.Add(time.Hour)), "the same")
+	assert.Equal(t, t0.Add(time.Hour), m.Met(pay, ours.ID, t0.Add(time.Hour)), "each workload for itself")
+	m.Returned(pay, ring)
+	assert.Equal(t, t0.Add(2*time.Hour), m.Met(pay, ours.ID, t0.Add(2*time.Hour)), "it was ours meanwhile")
+	assert.Equal(t, t0.Add(time.Hour), m.Met(cart, "aaaaaaaa", t0.Add(time.Hour)), "another key")
+}
+
 // Another writer may name a new key in each Record.
 func TestForeignKeysThatAreTakenOverAreBounded(t *testing.T) {
 	t.Parallel()
@@ -199,7 +216,7 @@ func TestForeignKeysThatAreTakenOverAreBounded(t *testing.T) {
 		assert.Equal(t, n < takeoversAtMost, m.May(key, id), n)
 		m.Done(key, id, "1")
 	}
-	assert.Len(t, *m.entries[key], takeoversAtMost)
+	assert.Len(t, m.entries[key].versions, takeoversAtMost)
 	assert.False(t, m.May(key, "00000000"), "it was taken over")
 	assert.True(t, m.May(workload.Key{Name: "pay"}, "00000009"), "each workload for itself")
 }
