@@ -46,7 +46,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if result.Stamped {
 		states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
 		live := policy.Verdict{Action: policy.Reload, Changes: result.Changes} // the cache may not have shown them all
-		if ended := a.runs.runWith(ctx, &s, live, ring, states); ended != nil {
+		if ended := a.runs.runIfDue(ctx, &s, live, ring, states); ended != nil {
 			return ended
 		}
 	}

@@ -40,7 +40,7 @@ func TestJobsOfANamespaceAreListedInPages(t *testing.T) {
 			}, &reloadtest.Outbox{}
 			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, out)
 			s, verdict := dueCronJob(true)
-			ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
+			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.LessOrEqual(t, b.largest, 100)
 			if policy == "Replace" {
 				assert.Nil(t, ended)
@@ -61,7 +61,7 @@ func TestRunThatIsOnALaterPageIsNotRepeated(t *testing.T) {
 	b.active[249].SetName("backup-a5c3d1394d")
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	assert.Nil(t, actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash")))
+	assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")))
 	assert.Equal(t, "backup-a5c3d1394d", s.Ran.Job)
 	assert.Empty(t, b.jobs)
 }

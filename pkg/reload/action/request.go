@@ -24,7 +24,7 @@ import (
 
 // request asks the webhook for the reload, and stamps by itself where none answers.
 func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
-	if runsAtOnce(s, verdict) {
+	if isRunDue(s, verdict) {
 		var ended Outcome
 		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
 			return ended
@@ -34,7 +34,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if ended := a.runs.runWith(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
+	if ended := a.runs.runIfDue(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
 	request := a.requestFor(s, in, proof)
@@ -184,7 +184,7 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !runsAtOnce(s, verdict) && (a.asksForLive(s, in) || a.gates.Unsettled(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
+	if !isRunDue(s, verdict) && (a.asksForLive(s, in) || a.gates.Unsettled(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
 		return digest.Live, nil
 	}
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {

@@ -38,8 +38,8 @@ const (
 // mostActive is how many active Jobs an Event names.
 const mostActive = 8
 
-// runsAtOnce reports whether a reload runs a CronJob besides stamping the template of its next run.
-func runsAtOnce(s gather.Subject, verdict policy.Verdict) bool {
+// isRunDue reports whether a reload runs a CronJob besides stamping the template of its next run.
+func isRunDue(s gather.Subject, verdict policy.Verdict) bool {
 	if !s.Object.Kind.Schedules() {
 		return false
 	}
@@ -100,23 +100,23 @@ func recordedRun(view stamp.View) state.Run {
 // runs makes Jobs of CronJobs whose reload runs them at once.
 type runs struct{ *base }
 
-// runWith is runAtOnce with the states that the stamp is made from.
-func (r runs) runWith(
+// runIfDue runs a CronJob whose reload asks for it, with the states that the stamp is made from.
+func (r runs) runIfDue(
 	ctx context.Context, s *gather.Subject, verdict policy.Verdict, ring digest.Ring, states map[reference.Ref]digest.State,
 ) Outcome {
-	if !runsAtOnce(*s, verdict) {
+	if !isRunDue(*s, verdict) {
 		return nil
 	}
 	due, err := runOf(s.View, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
-	return r.runAtOnce(ctx, s, verdict, due)
+	return r.run(ctx, s, verdict, due)
 }
 
-// runAtOnce makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
-	if !runsAtOnce(*s, verdict) {
+// run makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
+func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
+	if !isRunDue(*s, verdict) {
 		return nil
 	}
 	o, err := r.gather.Stored(ctx, *s)
@@ -130,7 +130,7 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 	}
 	live := r.live(*s, o)
 	switch {
-	case !r.stillRuns(ctx, live, o, verdict):
+	case !r.isStillDue(ctx, live, o, verdict):
 		return nil // what else becomes of the reload, the webhook or the direct stamp decides
 	case live.View.Managed[stamp.LastReload] != s.View.Managed[stamp.LastReload]:
 		return Waiting(queue.After(time.Second, queue.Retry)) // reloaded since, and perhaps run: the Job of this reload would be another one
@@ -154,10 +154,10 @@ func (r runs) runAtOnce(ctx context.Context, s *gather.Subject, verdict policy.V
 	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
 }
 
-// stillRuns reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
+// isStillDue reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
 // is behind.
-func (r runs) stillRuns(ctx context.Context, live gather.Subject, o workload.Object, verdict policy.Verdict) bool {
-	return !r.released(ctx, live.Key, o, live.View) && runsAtOnce(live, verdict)
+func (r runs) isStillDue(ctx context.Context, live gather.Subject, o workload.Object, verdict policy.Verdict) bool {
+	return !r.released(ctx, live.Key, o, live.View) && isRunDue(live, verdict)
 }
 
 // afterRun says how a reload goes on after the attempt to make its Job.
@@ -193,7 +193,7 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 	if last.More > 0 {
 		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any})
 	}
-	return !runsAtOnce(s, verdict) && runsAtOnce(s, stamped)
+	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
 // runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. Where only
@@ -211,7 +211,7 @@ func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
 		return Waiting{} // queued again when it has a slot
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
-	ended := r.runAtOnce(ctx, &s, unnamed, due)
+	ended := r.run(ctx, &s, unnamed, due)
 	if ended == nil {
 		r.state.Runs.Waive(s.Key)
 	}

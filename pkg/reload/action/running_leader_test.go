@@ -25,7 +25,7 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 				return newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 			}
 			first, verdict := dueCronJob(true)
-			require.Nil(t, leader().runs.runAtOnce(t.Context(), &first, verdict, contentOf("hash")))
+			require.Nil(t, leader().runs.run(t.Context(), &first, verdict, contentOf("hash")))
 			owner := []any{map[string]any{"uid": "u1"}}
 			b.active = []unstructured.Unstructured{
 				{Object: map[string]any{
@@ -35,7 +35,7 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 				{Object: map[string]any{"metadata": map[string]any{"name": "scheduled", "ownerReferences": owner}}},
 			}
 			again, verdict := dueCronJob(true)
-			assert.Nil(t, leader().runs.runAtOnce(t.Context(), &again, verdict, contentOf("hash")), "the stamp does not wait")
+			assert.Nil(t, leader().runs.run(t.Context(), &again, verdict, contentOf("hash")), "the stamp does not wait")
 			assert.Equal(t, first.Ran.Job, again.Ran.Job, "the reload names the Job")
 			assert.Len(t, b.jobs, 1)
 			assert.Empty(t, b.deleted, "the scheduled Job goes on")
@@ -50,7 +50,7 @@ func TestRunWaitsForTheLastReloadThatIsStored(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.LastReload: "1"}
-	ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
+	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 	require.NotNil(t, ended)
 	assert.Equal(t, time.Second, ended.close(t.Context(), actions).RequeueAfter)
 	assert.Empty(t, b.jobs, "the content may be that of the Job that was made")

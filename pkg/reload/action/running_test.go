@@ -33,7 +33,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for range 2 {
 		actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
-		ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
+		ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.Ran)
 	}
@@ -41,7 +41,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("another hash"))
+	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("another hash"))
 	assert.Nil(t, ended)
 	assert.Len(t, b.jobs, 2, "another content is another run")
 }
@@ -86,7 +86,7 @@ func TestRunIsNotMade(t *testing.T) {
 			b.jobs = map[string]int{}
 			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
-			ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
+			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
 			if tc.stopped {
 				require.NotNil(t, ended)
@@ -122,7 +122,7 @@ func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
 			b.uid, b.jobs = "u1", map[string]int{}
 			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b, InScope: notOther}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
-			assert.Nil(t, actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash")), "the reload goes on")
+			assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")), "the reload goes on")
 			assert.Equal(t, b.annotations[reloadList] == "app,other", len(b.jobs) == 1)
 		})
 	}
@@ -136,7 +136,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("hash"))
+	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 	assert.Nil(t, ended)
 	assert.Equal(t, []string{"other"}, b.deleted)
 	assert.Len(t, b.jobs, 1)
@@ -222,7 +222,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		s, verdict := dueCronJob(true)
 		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
 		b.reload = attempt.reload
-		ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf(attempt.hash))
+		ended := actions.runs.run(t.Context(), &s, verdict, contentOf(attempt.hash))
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
 		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
@@ -329,9 +329,9 @@ func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 	s.View.Managed = recorded
-	require.Nil(t, actions.runs.runAtOnce(t.Context(), &s, verdict, run(old, recorded, "2")))
+	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, run(old, recorded, "2")))
 	due := run(rotated, recorded, "2")
-	require.Nil(t, actions.runs.runAtOnce(t.Context(), &s, verdict, due))
+	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
 	assert.Len(t, b.jobs, 1)
 	assert.False(t, s.OwesRun)
 	assert.False(t, outdated(s.Ran, record.LastReload{Hash: due.Hash}), "the stamp under the newest key has the content of the Job")
@@ -346,7 +346,7 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	b.reload = "2"
-	require.Nil(t, actions.runs.runAtOnce(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
+	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
 	require.Len(t, b.jobs, 1)
 	actions.state.Runs.Owe(s.Key)
 	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
@@ -363,7 +363,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 		Gather: gather.Gatherer{Reader: bothDialects(t), Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
 	}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	ended := actions.runs.runAtOnce(t.Context(), &s, verdict, contentOf("1"))
+	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
 	s.OwesRun = true
 	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
@@ -384,9 +384,9 @@ func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, atOnce := range []bool{true, false} {
 		s, _ := dueCronJob(atOnce)
-		assert.Equal(t, atOnce, runsAtOnce(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
+		assert.Equal(t, atOnce, isRunDue(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
 	}
 	s, verdict := dueCronJob(true)
 	s.Object = reloadtest.Web(t).Object
-	assert.False(t, runsAtOnce(s, verdict), "only CronJobs run")
+	assert.False(t, isRunDue(s, verdict), "only CronJobs run")
 }
