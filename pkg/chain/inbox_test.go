@@ -40,7 +40,7 @@ func TestConfigObjectsAreTakenBeforeTheRest(t *testing.T) {
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	in.gather(func(p *pending) {
 		p.changed("ns", app)
-		p.removed = []referent.Key{{Namespace: "ns", Name: "removed"}}
+		p.removed = []again{{keys: []referent.Key{{Namespace: "ns", Name: "removed"}}}}
 	})
 
 	assert.Equal(t, map[configKey]struct{}{{"ns", app}: {}}, in.takeConfig())

@@ -28,11 +28,19 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
-	// published are namespaces whose writes have ended, written the writes of them, unpublished those to be repeated. removed are
-	// objects that have come without the right annotation some time ago.
+	// published are namespaces whose writes have ended, written the writes of them, paced and unpublished those to be repeated. removed
+	// are objects that have come without the right annotation some time ago.
 	published            []string
 	written              []written
-	unpublished, removed []referent.Key
+	paced                []referent.Key
+	unpublished, removed []again
+}
+
+// again are objects to be looked at once more, and when that was due. Where it is due at another time meanwhile, this one has no effect:
+// so each object has one timer at most that counts.
+type again struct {
+	keys []referent.Key
+	due  time.Time
 }
 
 // configKey names a config object.

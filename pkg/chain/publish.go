@@ -54,6 +54,8 @@ type publisher struct {
 	in map[string]*publications
 	// contested is how often the digest of an object was restored in a row.
 	contested map[referent.Key]int
+	// restoring are the objects that have come without the right annotation, and when they are looked at once more.
+	restoring map[referent.Key]time.Time
 	// unpublished are the objects whose digest could not be written.
 	unpublished unpublished
 	// pace are the objects whose digest was written of late.
@@ -89,6 +91,7 @@ func (u *publisher) take(p pending) {
 func (u *publisher) clear() {
 	u.unpublished.clear()
 	clear(u.contested)
+	clear(u.restoring)
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
@@ -100,14 +103,11 @@ func (u *publisher) publish(p pending, changes []referent.Change) {
 		u.due(change.Key)
 		if !u.answers.graph.Exists(change.Key) {
 			delete(u.contested, change.Key)
+			delete(u.restoring, change.Key)
 		}
 	}
-	for _, key := range p.unpublished {
-		u.unpublished.ready(key)
-		u.pace.ready(key, u.now())
-		u.due(key)
-	}
-	u.contest(p.removed)
+	u.repeat(p)
+	u.contest(u.restored(p.removed))
 	u.restore(p.changes)
 	if u.sweep {
 		u.sweep = false
@@ -123,6 +123,21 @@ func (u *publisher) publish(p pending, changes []referent.Change) {
 	}
 }
 
+// repeat marks the objects whose writes were put off, or have failed.
+func (u *publisher) repeat(p pending) {
+	for _, key := range p.paced {
+		u.pace.ready(key, u.now())
+		u.due(key)
+	}
+	for _, failed := range p.unpublished {
+		for _, key := range failed.keys {
+			if u.unpublished.ready(key, failed.due) {
+				u.due(key)
+			}
+		}
+	}
+}
+
 // restore looks once more, after a while, at the objects that have come without the right annotation: another writer may have
 // removed it. Where it does so again and again, each write waits twice as long as the one before: a writer that copies the annotation
 // follows each of them.
@@ -131,10 +146,12 @@ func (u *publisher) restore(changes []change) {
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
 			_, due := u.answers.graph.Publication(o.key)
+			_, waits := u.restoring[o.key]
 			switch {
 			case !due:
 			case !u.publishes(o.key.Namespace):
 				u.due(o.key) // nothing was written, so that nothing was removed
+			case waits: // a writer that repeats itself is one writer
 			default:
 				times := min(u.contested[o.key], maxContest)
 				wrong[times] = append(wrong[times], o.key)
@@ -142,14 +159,32 @@ func (u *publisher) restore(changes []change) {
 		}
 	}
 	for times, keys := range wrong {
-		u.inbox.gatherAfter(contestAgain<<times, func(p *pending) { p.removed = append(p.removed, keys...) })
+		wait := contestAgain << times
+		due := u.now().Add(wait)
+		for _, key := range keys {
+			u.restoring[key] = due
+		}
+		u.inbox.gatherAfter(wait, func(p *pending) { p.removed = append(p.removed, again{keys, due}) })
 	}
+}
+
+// restored ends the wait of objects that have come without the right annotation, and returns them.
+func (u *publisher) restored(all []again) (keys []referent.Key) {
+	for _, removed := range all {
+		for _, key := range removed.keys {
+			if due, ok := u.restoring[key]; ok && due.Equal(removed.due) {
+				delete(u.restoring, key)
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.SortFunc(keys, referent.Key.Compare)
+	return keys
 }
 
 // contest marks the objects that are still without the right annotation: another writer has removed it.
 func (u *publisher) contest(removed []referent.Key) {
-	slices.SortFunc(removed, referent.Key.Compare)
-	for _, key := range slices.Compact(removed) {
+	for _, key := range removed {
 		if _, due := u.answers.graph.Publication(key); !due {
 			delete(u.contested, key)
 			continue
@@ -282,7 +317,7 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 func (u *publisher) paces(key referent.Key) bool {
 	wait, back := u.pace.wait(key, u.now())
 	if back {
-		u.inbox.gatherAfter(wait, func(p *pending) { p.unpublished = append(p.unpublished, key) })
+		u.inbox.gatherAfter(wait, func(p *pending) { p.paced = append(p.paced, key) })
 	}
 	return wait > 0
 }

@@ -51,14 +51,16 @@ type unpublished struct {
 
 // failure is a digest that could not be written. While it waits, only another digest is.
 type failure struct {
-	value   string
-	times   int
-	waiting bool
+	value string
+	times int
+	// due is when it is written again; zero if it does not wait.
+	due time.Time
 	// reported is when it was reported last; zero if it was not.
 	reported time.Time
 }
 
-// failed adds a failure, and returns how long the next attempt waits, and whether to report it.
+// failed adds a failure, and returns how long the next attempt waits, and whether to report it. An attempt that waits already is
+// replaced.
 func (u *unpublished) failed(key referent.Key, value string, refused bool, now time.Time) (wait time.Duration, report bool) {
 	if u.failures == nil {
 		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
@@ -73,8 +75,9 @@ func (u *unpublished) failed(key referent.Key, value string, refused bool, now t
 		f.value, f.times = value, 0
 	}
 	f.times++
-	f.waiting = true
-	return writeDelay(key, f.times, refused), (refused || f.times >= reportFailed) && u.report(f, key.Namespace, now)
+	wait = writeDelay(key, f.times, refused)
+	f.due = now.Add(wait)
+	return wait, (refused || f.times >= reportFailed) && u.report(f, key.Namespace, now)
 }
 
 // report reports whether a failure is to be reported now, and records that.
@@ -92,14 +95,17 @@ func (u *unpublished) report(f *failure, namespace string, now time.Time) bool {
 // waits reports whether an attempt to write a digest has to wait.
 func (u *unpublished) waits(key referent.Key, value string) bool {
 	f, ok := u.failures[key]
-	return ok && f.waiting && f.value == value
+	return ok && !f.due.IsZero() && f.value == value
 }
 
-// ready ends the wait of an object.
-func (u *unpublished) ready(key referent.Key) {
-	if f, ok := u.failures[key]; ok {
-		f.waiting = false
+// ready ends the wait of an object, if it is due at that time still, and reports whether it was.
+func (u *unpublished) ready(key referent.Key, due time.Time) bool {
+	f, ok := u.failures[key]
+	if !ok || !f.due.Equal(due) {
+		return false
 	}
+	f.due = time.Time{}
+	return true
 }
 
 func (u *unpublished) has(key referent.Key) bool { return u.failures[key] != nil }
@@ -182,11 +188,13 @@ func (u *publisher) finish(all []written) {
 			u.succeeded(w.key)
 			continue
 		}
-		wait, report := u.unpublished.failed(w.key, w.value, isRefused(w.err), u.now())
+		now := u.now()
+		wait, report := u.unpublished.failed(w.key, w.value, isRefused(w.err), now)
 		if report {
 			u.report(w)
 		}
-		u.inbox.gatherAfter(wait, func(p *pending) { p.unpublished = append(p.unpublished, w.key) })
+		failed := again{[]referent.Key{w.key}, now.Add(wait)}
+		u.inbox.gatherAfter(wait, func(p *pending) { p.unpublished = append(p.unpublished, failed) })
 	}
 }
 
