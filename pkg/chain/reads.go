@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -37,8 +38,10 @@ type reads struct {
 // namespaceReads are those of one namespace: one batch at a time, so that a namespace whose reads hang holds up no other.
 type namespaceReads struct {
 	wanted map[reference.Ref]struct{}
-	// inFlight are those of the batch that is under way; failed are repeated later.
-	inFlight, failed map[reference.Ref]struct{}
+	// inFlight are those of the batch that is under way.
+	inFlight map[reference.Ref]struct{}
+	// failed are repeated later, and when. Where one is read before that, its wait ends.
+	failed map[reference.Ref]time.Time
 }
 
 // want asks for what is not under way and has not just failed.
@@ -61,6 +64,15 @@ func (r *namespaceReads) again(ref reference.Ref) {
 	}
 }
 
+// begin returns the reads of the next batch, which is under way from now on.
+func (r *namespaceReads) begin() []reference.Ref {
+	r.inFlight, r.wanted = r.wanted, map[reference.Ref]struct{}{}
+	for ref := range r.inFlight {
+		delete(r.failed, ref)
+	}
+	return slices.SortedFunc(maps.Keys(r.inFlight), reference.Ref.Compare)
+}
+
 // ready reports whether a batch can begin, idle whether nothing is left to do.
 func (r *namespaceReads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
 
@@ -69,7 +81,7 @@ func (r *namespaceReads) idle() bool { return len(r.wanted)+len(r.failed) == 0 &
 func (r *reads) of(namespace string) *namespaceReads {
 	in, ok := r.in[namespace]
 	if !ok {
-		in = &namespaceReads{wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]struct{}{}}
+		in = &namespaceReads{wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]time.Time{}}
 		r.in[namespace] = in
 	}
 	return in
@@ -110,7 +122,7 @@ func (r *reads) underWay() bool {
 func (r *reads) outstanding() map[referent.Key]struct{} {
 	outstanding := map[referent.Key]struct{}{}
 	for namespace, in := range r.in {
-		for _, refs := range []map[reference.Ref]struct{}{in.wanted, in.inFlight, in.failed} {
+		for _, refs := range []iter.Seq[reference.Ref]{maps.Keys(in.wanted), maps.Keys(in.inFlight), maps.Keys(in.failed)} {
 			for ref := range refs {
 				outstanding[referent.ConfigKey(namespace, ref)] = struct{}{}
 			}
@@ -137,8 +149,7 @@ func (r *reads) begin() (done <-chan struct{}) {
 		if !in.ready() {
 			continue
 		}
-		refs := slices.SortedFunc(maps.Keys(in.wanted), reference.Ref.Compare)
-		in.inFlight, in.wanted = in.wanted, map[reference.Ref]struct{}{}
+		refs := in.begin()
 		left.Add(1)
 		r.lifetime.run(func(ctx context.Context) {
 			defer end()
@@ -191,12 +202,15 @@ func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref
 type batch struct {
 	namespace string
 	changes   []contentChange
-	failed    []reference.Ref
+	// failed are repeated when they are due.
+	failed []reference.Ref
+	due    time.Time
 	// outside are config objects of a namespace that is not watched: their changes would not be seen.
 	outside []reference.Ref
 }
 
 func (r *reads) handOver(b batch) {
+	b.due = r.now().Add(readAgain)
 	r.inbox.arrive(func(p *pending) {
 		for _, change := range b.changes {
 			p.changes = append(p.changes, change)
@@ -218,15 +232,17 @@ func (r *reads) end(graph *referent.Graph, batches, retries []batch) {
 		in := r.of(b.namespace)
 		in.inFlight = nil
 		for _, ref := range b.failed {
-			in.failed[ref] = struct{}{}
+			in.failed[ref] = b.due
 		}
 	}
 	for _, b := range retries {
 		in := r.of(b.namespace)
 		for _, ref := range b.failed {
-			if graph != nil && graph.Refers(b.namespace, ref) {
+			switch due, failed := in.failed[ref]; {
+			case !failed || !due.Equal(b.due): // it was read again meanwhile
+			case graph != nil && graph.Refers(b.namespace, ref):
 				in.again(ref)
-			} else {
+			default:
 				delete(in.failed, ref)
 			}
 		}

@@ -99,6 +99,29 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 	})
 }
 
+// Each event of an object that may not be read, and each question about it, reads it again at once.
+func TestFailedReadsOfAnObjectAreRepeatedAsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.fail(apierrors.NewForbidden(services.GroupResource(), "tls", nil))
+		for n := range 5 {
+			w.set(tls, fmt.Sprint("edit ", n))
+			w.pass(time.Second)
+			w.ask()
+		}
+		require.Contains(t, w.hold(), "it may not be read")
+		w.pass(10 * time.Second)
+		before := w.readCount()
+		w.pass(time.Minute)
+		assert.InDelta(t, 6, w.readCount()-before, 1, "every 10 seconds")
+		w.fail(nil)
+		w.pass(11 * time.Second)
+		assert.Empty(t, w.hold(), "it does not give up")
+	})
+}
+
 // A tenant can name one Secret after the other.
 func TestAFailedReadIsNotRepeatedWhenNothingRefersToTheObject(t *testing.T) {
 	t.Parallel()
