@@ -214,6 +214,33 @@ func TestAdmissionReadsLive(t *testing.T) {
 	})
 }
 
+// An object that is created again has the generation 1 again, which counts as a change at admission, too.
+func TestAdmissionComputesTheGenerationAsTheGraph(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put(services, "s", map[string]any{})
+		w.put(proxies, "p", map[string]any{"service": "s"})
+		definitions := proxyToSecret()
+		definitions[0].Self.Rule = referent.SelfGeneration
+		w.Configure(definitions)
+		w.pass(time.Second)
+		before := w.entry()
+		at := w.client.Resource(services).Namespace("ns")
+		object, err := at.Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.NoError(t, at.Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		object.SetUID("uid-2")
+		_, err = at.Create(t.Context(), object, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.pass(time.Second)
+		assert.NotEqual(t, before, w.entry())
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries)
+	})
+}
+
 // A proxy, and an API server that does not serve the version any more, answer 404 without a word about the object. An optional object
 // is not absent because of that.
 func TestOnlyTheAPIServerSaysThatAnObjectIsAbsent(t *testing.T) {

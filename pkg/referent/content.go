@@ -46,7 +46,8 @@ type own struct {
 func (s selfRule) read(object *unstructured.Unstructured) own {
 	switch s.rule {
 	case SelfGeneration:
-		return own{text: strconv.FormatInt(object.GetGeneration(), 10)}
+		// The generation of an object that is created again begins with 1, whatever its content.
+		return own{text: string(object.GetUID()) + "/" + strconv.FormatInt(object.GetGeneration(), 10)}
 	case SelfNone:
 		return own{}
 	}

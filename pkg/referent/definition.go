@@ -66,7 +66,8 @@ type ConditionDefinition struct {
 
 // SelfDefinition says what of an object itself is in the entries of its parents.
 type SelfDefinition struct {
-	// Rule is content (the default), generation or none. It is empty where there are Fields.
+	// Rule is content (the default), generation or none. It is empty where there are Fields. With generation, each edit counts, and
+	// deletion and creation do.
 	Rule string
 	// Fields are JSONPaths of the fields that count, instead of a Rule.
 	Fields []string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -83,6 +84,33 @@ func TestWhatDoesNotCountIsNotEvaluated(t *testing.T) {
 			w := tangle(t)
 			change(w)
 			assert.Equal(t, referent.Evaluation{}, w.Evaluate())
+		})
+	}
+}
+
+// The generation of an object that is created again is 1 again, whatever its content.
+func TestSelfGenerationCountsEditsAndCreationAfterDeletion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		counts bool
+	}{
+		"an edit":                        {with(int64(2), "metadata", "generation"), true},
+		"deletion and creation":          {with("other", "metadata", "uid"), true},
+		"a label":                        {with("b", "metadata", "labels", "a"), false},
+		"a write without another effect": {with("2", "metadata", "resourceVersion"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, referent.Definition{
+				ID: "services", GVR: gvr("services"), Self: referent.SelfDefinition{Rule: referent.SelfGeneration},
+			})
+			w.set("services/s", nil)
+			w.Evaluate()
+			before := w.entry("services/s")
+			w.set("services/s", nil, c.change)
+			w.Evaluate()
+			assert.Equal(t, c.counts, before != w.entry("services/s"))
 		})
 	}
 }
