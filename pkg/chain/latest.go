@@ -20,13 +20,16 @@ type read struct {
 	object *referent.Object
 }
 
-func (l *latest) set(uid types.UID, object *referent.Object) {
+// set takes an object, and reports whether something else counted of the same object before.
+func (l *latest) set(uid types.UID, object *referent.Object) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.objects == nil {
 		l.objects = map[referent.Key]read{}
 	}
+	before, ok := l.objects[object.Key()]
 	l.objects[object.Key()] = read{uid, object}
+	return ok && before.uid == uid && !before.object.Equal(object)
 }
 
 // get returns nil for an object that is not there.

@@ -87,6 +87,33 @@ func TestAnObjectThatIsCreatedDuringTheFirstListIsNotLost(t *testing.T) {
 	})
 }
 
+// A definition gets another default, or its conversion another rule: the next list has other content, and the same resourceVersions.
+func TestContentThatChangesWithoutANewVersionCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		object, err := w.client.Resource(services).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		read := func(spec map[string]any, version string) {
+			again := object.DeepCopy()
+			again.Object["spec"] = spec
+			again.SetResourceVersion(version)
+			w.Watching(services).Reduce(again)
+			w.pass(time.Second)
+		}
+		entry, version := w.entry(), object.GetResourceVersion()
+		read(map[string]any{"secret": "tls", "port": int64(1)}, version)
+		changed := w.entry()
+		assert.NotEqual(t, entry, changed)
+		w.take()
+		read(map[string]any{"secret": "tls", "port": int64(1)}, version)
+		assert.Empty(t, w.take(), "it is the same again")
+		read(map[string]any{"secret": "tls", "port": int64(2)}, version+"0")
+		assert.Equal(t, changed, w.entry(), "the watch delivers a new version")
+	})
+}
+
 // The first digest key can come long after the process has started.
 func TestAWatchThatWasRefusedBeforeThereIsADigestKeyRecovers(t *testing.T) {
 	t.Parallel()

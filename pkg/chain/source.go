@@ -68,7 +68,10 @@ func (s *source) start() {
 
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.
 func (s *source) reduce(object *unstructured.Unstructured) {
-	s.latest.set(object.GetUID(), s.resource.Read(object))
+	if read := s.resource.Read(object); s.latest.set(object.GetUID(), read) && s.delivered(object) {
+		change := objectChange{source: s, key: read.Key(), object: read}
+		s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, change) })
+	}
 	if misplaced := (object.GetNamespace() == "") != s.resource.ClusterScoped; s.misplaced.CompareAndSwap(!misplaced, misplaced) {
 		s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, scopeChange{s}) })
 	}
@@ -80,6 +83,13 @@ func (s *source) reduce(object *unstructured.Unstructured) {
 	bare.SetUID(object.GetUID())
 	bare.SetResourceVersion(object.GetResourceVersion())
 	object.Object = bare.Object
+}
+
+// delivered reports whether the watch has delivered this version of an object. It does not deliver it again. The content of a version
+// changes where a definition gets another default, or its conversion another rule.
+func (s *source) delivered(object *unstructured.Unstructured) bool {
+	stored := s.bulk.Store().Object(object.GetNamespace(), object.GetName())
+	return stored != nil && stored.GetUID() == object.GetUID() && stored.GetResourceVersion() == object.GetResourceVersion()
 }
 
 // deliver is called for each object, by the goroutine of the watch. A later state than the one of the event may have been read

@@ -44,6 +44,11 @@ type Object struct {
 // Key is that of the object.
 func (o *Object) Key() Key { return o.key }
 
+// Equal reports whether the same counts of another object of the resource.
+func (o *Object) Equal(other *Object) bool {
+	return o.key == other.key && o.own == other.own && o.annotation == other.annotation && o.facts.equal(&other.facts)
+}
+
 // Read extracts what counts of an object of the resource. It keeps no part of it.
 func (r *Resource) Read(object *unstructured.Unstructured) *Object {
 	o := &Object{resource: r, key: r.Key(object.GetNamespace(), object.GetName()), own: r.self.read(object)}
