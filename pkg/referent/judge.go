@@ -123,12 +123,27 @@ func way(keys []Key) string {
 // incomplete holds a node to which objects can refer that have not all been read.
 func (g *Graph) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
+		if namespace := g.unwatched(edge); namespace != "" {
+			detail := fmt.Sprintf("the namespace %s is not watched, and %s in it can refer to this one", namespace, edge.from)
+			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
+		}
 		if source := g.referrers(edge, n.key.Namespace); source != SourceSynced {
 			detail := edge.from.lack(source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 	}
 	return nil
+}
+
+// unwatched is the first namespace that the configuration allows objects to refer from, and in which they are not watched; empty if
+// there is none. "*" is all namespaces that are watched.
+func (g *Graph) unwatched(e *edge) string {
+	for _, namespace := range e.namespaces {
+		if namespace != "*" && g.source(e.from, namespace) == SourceOutside {
+			return namespace
+		}
+	}
+	return ""
 }
 
 // referrers is what is known of the objects that can refer to one in a namespace: the worst of the namespaces that are

@@ -232,6 +232,46 @@ func TestReferrersOfAllowedNamespacesMustBeKnown(t *testing.T) {
 	}
 }
 
+// With --namespaces, the changes of objects elsewhere are not seen.
+func TestReferrersOfAllowedNamespacesMustBeWatched(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		allowed []string
+		hold    string
+	}{
+		"only its own": {nil, ""},
+		"watched":      {[]string{"n"}, ""},
+		"all":          {[]string{"*"}, ""},
+		"not watched": {
+			[]string{"n", "elsewhere", "far"},
+			"services.example.io/s: forbidden (the namespace elsewhere is not watched, and clusters.example.io in it can refer to this one)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compiled := compile(t,
+				referent.Definition{ID: "clusters", GVR: gvr("clusters")},
+				referent.Definition{ID: "services", GVR: gvr("services"), Referrers: []referent.EdgeDefinition{
+					{Resource: "clusters", Name: "spec.to.name", Namespace: "spec.to.namespace", Namespaces: c.allowed},
+				}})
+			graph, err := referent.NewGraph(compiled, ring(t, 'a'))
+			require.NoError(t, err)
+			for _, resource := range compiled.Resources() {
+				graph.SetSource(resource, "n", referent.SourceSynced)
+			}
+			w := world{TB: t, Graph: graph, schema: compiled}
+			w.set("services/s", nil)
+			w.Evaluate()
+			if hold := w.Hold(key("services/s")); c.hold == "" {
+				assert.Nil(t, hold)
+			} else {
+				require.NotNil(t, hold)
+				assert.Equal(t, c.hold, hold.String())
+			}
+		})
+	}
+}
+
 // TestDifferentChildrenHaveDifferentDigests draws sets of children with names, contents and absences that resemble each
 // other: two digests are equal if and only if the sets are.
 func TestDifferentChildrenHaveDifferentDigests(t *testing.T) {
