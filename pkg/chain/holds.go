@@ -7,7 +7,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// record keeps since when nodes are held, and what has led to the state of the others.
+// record keeps since when nodes are held, and what has led to the state of the others. A question records what it has found some time
+// before: a hold that has ended since is not recorded.
 func (a *answers) record(changes []referent.Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -19,7 +20,7 @@ func (a *answers) record(changes []referent.Change) {
 		if _, was := a.held[change.Key]; !change.Held {
 			delete(a.held, change.Key)
 			a.step(change)
-		} else if !was {
+		} else if !was && a.graph.Hold(change.Key) != nil {
 			a.held[change.Key] = a.now()
 		}
 	}
