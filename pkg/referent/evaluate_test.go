@@ -115,6 +115,53 @@ func TestSelfGenerationCountsEditsAndCreationAfterDeletion(t *testing.T) {
 	}
 }
 
+// Below a resource with crc32, objects count as Kroxylicious counts them: by uid and generation, or by uid and resourceVersion.
+func TestBelowCRC32VersionsCountInsteadOfContents(t *testing.T) {
+	t.Parallel()
+	secret := func(change func(*digest.State)) func(w world) {
+		return func(w world) {
+			s := state(w, "a", "1")
+			change(&s)
+			w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"}, s)
+		}
+	}
+	child := func(changes ...func(*unstructured.Unstructured)) func(w world) {
+		return func(w world) { w.set("children/c", nil, changes...) }
+	}
+	label := with("b", "metadata", "labels", "a")
+	for name, c := range map[string]struct {
+		change func(w world)
+		counts bool
+	}{
+		"a label of a Secret":     {secret(func(s *digest.State) { s.ResourceVersion = "2" }), true},
+		"a Secret is recreated":   {secret(func(s *digest.State) { s.UID = "other" }), true},
+		"a label":                 {child(label, with("2", "metadata", "resourceVersion")), false},
+		"an edit":                 {child(with(int64(2), "metadata", "generation")), true},
+		"an object is recreated":  {child(with("other", "metadata", "uid")), true},
+		"content without an edit": {child(with("b", "spec", "a")), false},
+		"the same Secret, again":  {secret(func(*digest.State) {}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t,
+				referent.Definition{ID: "children", GVR: gvr("children"), Algorithm: referent.AlgorithmCRC32},
+				referent.Definition{
+					ID: "roots", GVR: gvr("roots"), Algorithm: referent.AlgorithmCRC32,
+					Refs: []referent.EdgeDefinition{{Resource: "secrets", Name: "spec.secret"}, {Resource: "children", Name: "spec.child"}},
+				})
+			w.set("roots/r", map[string]any{"secret": "tls", "child": "c"})
+			w.set("children/c", nil)
+			w.config("secret/tls", "1")
+			w.Evaluate()
+			before := w.entry("roots/r")
+			require.NotEmpty(t, before)
+			c.change(w)
+			w.Evaluate()
+			assert.Equal(t, c.counts, before != w.entry("roots/r"))
+		})
+	}
+}
+
 func TestOneLeafEvaluatesOnlyItsAncestors(t *testing.T) {
 	t.Parallel()
 	w := tangle(t)
