@@ -12,24 +12,53 @@ import (
 type latest struct {
 	mu      sync.Mutex
 	objects map[referent.Key]read
+	// references are those of the objects of each namespace.
+	references map[string]references
+}
+
+// references are how many references there are, and how many of them are kept: not more than a graph may have of a namespace, so that
+// objects of any number must not fill the memory.
+type references struct{ all, kept int }
+
+func (r references) plus(o read, by int) references {
+	if o.object == nil {
+		return r
+	}
+	return references{r.all + by*o.references, r.kept + by*o.object.References()}
 }
 
 // read is one object.
 type read struct {
 	uid    types.UID
 	object *referent.Object
+	// references is how many it has. The object has none where they are left out.
+	references int
 }
 
-// set takes an object, and reports whether something else counted of the same object before.
-func (l *latest) set(uid types.UID, object *referent.Object) (changed bool) {
+// set takes an object, and returns what is kept of it, and whether something else counted of the same object before.
+func (l *latest) set(uid types.UID, object *referent.Object) (kept *referent.Object, changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.objects == nil {
-		l.objects = map[referent.Key]read{}
+		l.objects, l.references = map[referent.Key]read{}, map[string]references{}
 	}
-	before, ok := l.objects[object.Key()]
-	l.objects[object.Key()] = read{uid, object}
-	return ok && before.uid == uid && !before.object.Equal(object)
+	before := l.objects[object.Key()]
+	others := l.references[object.Key().Namespace].plus(before, -1)
+	now := read{uid, object, object.References()}
+	if others.kept+now.references > referent.MaxLinks {
+		now.object = object.WithoutReferences()
+	}
+	l.objects[object.Key()] = now
+	l.references[object.Key().Namespace] = others.plus(now, +1)
+	return now.object, before.object != nil && before.uid == uid && !before.object.Equal(now.object)
+}
+
+// fits reports whether references of a namespace are left out that could be kept now.
+func (l *latest) fits(namespace string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.references[namespace]
+	return r.kept < r.all && r.all <= referent.MaxLinks
 }
 
 // get returns nil for an object that is not there.
@@ -43,7 +72,13 @@ func (l *latest) get(key referent.Key) *referent.Object {
 func (l *latest) drop(key referent.Key, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.objects[key].uid == uid {
-		delete(l.objects, key)
+	gone, ok := l.objects[key]
+	if !ok || gone.uid != uid {
+		return
+	}
+	delete(l.objects, key)
+	left := l.references[key.Namespace].plus(gone, -1)
+	if l.references[key.Namespace] = left; left == (references{}) {
+		delete(l.references, key.Namespace)
 	}
 }

@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // A read that never ends would keep its namespace held for ever.
@@ -45,5 +47,56 @@ func TestQuestionWaitsHalfASecondForTheGraph(t *testing.T) {
 		require.NoError(t, err)
 		assert.NotNil(t, states[proxy].Hold)
 		assert.LessOrEqual(t, time.Since(began), time.Second/2)
+	})
+}
+
+// What a tenant may have is bounded, in memory, too. What was left out is read as soon as there is room for it.
+func TestReferencesBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		definitions := proxyToSecret()
+		definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
+		references := func(prefix string) map[string]any {
+			names := make([]any, referent.MaxReferences)
+			for i := range names {
+				names[i] = fmt.Sprint(prefix, i)
+			}
+			return map[string]any{"services": names}
+		}
+		for i := range referent.MaxLinks / referent.MaxReferences {
+			w.put(proxies, fmt.Sprint("full", i), references("s"))
+		}
+		w.Configure(definitions)
+		w.pass(time.Second)
+		w.put(proxies, "p", references("only"))
+		w.pass(time.Second)
+		nodes := func() int {
+			picture, err := w.Picture("ns", proxy.String())
+			require.NoError(t, err)
+			return len(picture.Nodes)
+		}
+		assert.Contains(t, w.hold(), "too-many")
+		assert.Equal(t, 1, nodes(), "its references are left out")
+
+		w.remove("full0")
+		w.pass(time.Second)
+		assert.Empty(t, w.hold())
+		assert.Equal(t, 1+referent.MaxReferences, nodes())
+
+		lists := w.lists(proxies.Resource)
+		w.remove("full1")
+		w.put(proxies, "full0", references("s"))
+		w.pass(time.Minute)
+		require.Zero(t, lists(), "nothing is left out")
+		for i := range 3 { // each object is one too many, until another one is removed
+			w.put(proxies, fmt.Sprint("later", i), references("s"))
+			w.pass(150 * time.Millisecond)
+			w.remove(fmt.Sprint("full", 10+i))
+			w.pass(150 * time.Millisecond)
+		}
+		assert.Equal(t, 1, lists(), "the second list waits for a second")
+		w.pass(2 * time.Second)
+		assert.Equal(t, 2, lists())
 	})
 }

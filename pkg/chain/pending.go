@@ -22,8 +22,9 @@ type pending struct {
 	config map[configKey]struct{}
 	// refused are to be asked for again.
 	refused []referent.Key
-	// restarts are the sources to be replaced whose restart was put off.
-	restarts []*source
+	// restarts are the sources to be replaced whose restart was put off, incomplete those that could keep references now that they have
+	// left out.
+	restarts, incomplete []*source
 	// batches of reads have ended; what failed in retries can be read again.
 	batches, retries []batch
 	// leads ends when this process leads no more.

@@ -68,10 +68,12 @@ func (s *source) start() {
 
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.
 func (s *source) reduce(object *unstructured.Unstructured) {
-	if read := s.resource.Read(object); s.latest.set(object.GetUID(), read) && s.delivered(object) {
-		change := objectChange{source: s, key: read.Key(), object: read}
+	kept, changed := s.latest.set(object.GetUID(), s.resource.Read(object))
+	if changed && s.delivered(object) {
+		change := objectChange{source: s, key: kept.Key(), object: kept}
 		s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, change) })
 	}
+	s.listAnew(kept.Key().Namespace)
 	if misplaced := (object.GetNamespace() == "") != s.resource.ClusterScoped; s.misplaced.CompareAndSwap(!misplaced, misplaced) {
 		s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, scopeChange{s}) })
 	}
@@ -83,6 +85,13 @@ func (s *source) reduce(object *unstructured.Unstructured) {
 	bare.SetUID(object.GetUID())
 	bare.SetResourceVersion(object.GetResourceVersion())
 	object.Object = bare.Object
+}
+
+// listAnew has all objects read again when references of a namespace are left out that could be kept now.
+func (s *source) listAnew(namespace string) {
+	if s.latest.fits(namespace) {
+		s.with.inbox.gather(func(p *pending) { p.incomplete = append(p.incomplete, s) })
+	}
 }
 
 // delivered reports whether the watch has delivered this version of an object. It does not deliver it again. The content of a version
@@ -99,6 +108,7 @@ func (s *source) deliver(before, now *unstructured.Unstructured) {
 	if now == nil {
 		o.key = s.resource.Key(before.GetNamespace(), before.GetName())
 		s.latest.drop(o.key, before.GetUID())
+		s.listAnew(o.key.Namespace)
 	} else {
 		o.key = s.resource.Key(now.GetNamespace(), now.GetName())
 		o.object = s.latest.get(o.key)

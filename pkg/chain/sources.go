@@ -123,26 +123,35 @@ const (
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// restart makes again the watches that had synced and fail now, and those whose pause is over.
+// restart makes again the watches that had synced and fail now, those that have left out references, and those whose pause is over.
 func (s *sources) restart(p pending) {
 	for _, one := range p.restarts {
 		if !one.stopped() {
 			s.replace(one)
 		}
 	}
-	for _, change := range p.changes {
-		failed, ok := change.(sourceChange)
-		if !ok || failed.state == referent.SourceSynced {
-			continue
-		}
-		// A watch that has not synced yet tries by itself.
-		if one := failed.source; !one.stopped() && !one.waiting && one.bulk != nil && one.bulk.IsSynced() {
+	for _, one := range slices.Concat(p.incomplete, failing(p.changes)) {
+		if !one.stopped() && !one.waiting {
 			s.replacePaced(one)
 		}
 	}
 }
 
-// replacePaced replaces a source that has failed, at once or after its pause.
+// failing returns the sources that had synced and fail now. A watch that has not synced yet tries by itself.
+func failing(changes []change) (all []*source) {
+	for _, change := range changes {
+		failed, ok := change.(sourceChange)
+		if !ok || failed.state == referent.SourceSynced {
+			continue
+		}
+		if one := failed.source; one.bulk != nil && one.bulk.IsSynced() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// replacePaced replaces a source that has failed or is incomplete, at once or after its pause.
 func (s *sources) replacePaced(one *source) {
 	worked, pause := s.now().Sub(one.began), one.pause
 	if one.pause = min(2*pause, longestPause); worked >= longestPause {

@@ -38,13 +38,12 @@ func (g *Graph) useAll(n *node, by int) {
 	if !n.resource.builtin {
 		g.use(n.key.Namespace, n, by)
 	}
-	links := slices.Concat(n.facts.children, n.facts.parents)
-	for _, link := range links {
+	for _, link := range slices.Concat(n.facts.children, n.facts.parents) {
 		if other, ok := g.nodes[link.to]; ok {
 			g.use(n.key.Namespace, other, by)
 		}
 	}
-	g.grow(n.key.Namespace, size{links: by * len(links)})
+	g.grow(n.key.Namespace, size{links: by * n.facts.links})
 }
 
 // grow keeps the size of a namespace. When it crosses a bound, all of its nodes are evaluated again.

@@ -19,6 +19,8 @@ type facts struct {
 	published string
 	children  []link
 	parents   []link
+	// links is how many references the object has, those included that are left out.
+	links int
 	// fault is why the references cannot be followed, unready why the object cannot be used.
 	fault, unready *Hold
 	// problems are references that are ignored, because they must not hold an object of another namespace.
@@ -27,7 +29,7 @@ type facts struct {
 
 func (f *facts) equal(o *facts) bool {
 	return f.version.equal(o.version) && f.identity == o.identity && f.published == o.published &&
-		slices.Equal(f.children, o.children) && slices.Equal(f.parents, o.parents) &&
+		f.links == o.links && slices.Equal(f.children, o.children) && slices.Equal(f.parents, o.parents) &&
 		f.fault.equal(o.fault) && f.unready.equal(o.unready) && slices.Equal(f.problems, o.problems)
 }
 
@@ -49,6 +51,20 @@ func (o *Object) Equal(other *Object) bool {
 	return o.key == other.key && o.own == other.own && o.annotation == other.annotation && o.facts.equal(&other.facts)
 }
 
+// References is how many references to children the object has, which are kept.
+func (o *Object) References() int { return len(o.facts.children) }
+
+// WithoutReferences is the object without its references to children. It counts them and is held, whatever the namespace has. References
+// to parents remain: a parent, perhaps in another namespace, must not take the object for gone.
+func (o *Object) WithoutReferences() *Object {
+	bare := *o
+	bare.facts.children = nil
+	bare.facts.fault = &Hold{
+		Reason: TooMany, Node: o.key, Detail: fmt.Sprintf("its references are left out since the namespace had more than %d", MaxLinks),
+	}
+	return &bare
+}
+
 // Read extracts what counts of an object of the resource. It keeps no part of it.
 func (r *Resource) Read(object *unstructured.Unstructured) *Object {
 	o := &Object{resource: r, key: r.Key(object.GetNamespace(), object.GetName()), own: r.self.read(object)}
@@ -66,6 +82,7 @@ func (r *Resource) Read(object *unstructured.Unstructured) *Object {
 	for _, edge := range slices.Concat(r.refs, r.points) {
 		reader.follow(edge, object.Object)
 	}
+	o.facts.links = len(o.facts.children) + len(o.facts.parents)
 	return o
 }
 
