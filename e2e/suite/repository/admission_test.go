@@ -35,6 +35,7 @@ func TestAPIServer(t *testing.T) {
 	t.Run("ClassifiesRequests", func(t *testing.T) { classifiesRequests(t, kubectl, cluster) })
 	t.Run("UpgradesAcrossModes", func(t *testing.T) { upgradesAcrossModes(t, kubectl, cluster) })
 	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })
+	t.Run("GuardRestrictsPublishing", func(t *testing.T) { guardRestrictsPublishing(t, cluster) }) // the last: the guard stays
 }
 
 // The API server accepts every object of every variant, knows each field, and has no warnings: neither about
