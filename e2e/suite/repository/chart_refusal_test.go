@@ -52,6 +52,16 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"reloader.enableCSIIntegration=true", "reloader.enabled=false"},
 			want:   "reloader.enableCSIIntegration needs reloader.enabled=true",
 		},
+		"FailForItself": {
+			reason: "the API server would reject the upgrade that repairs it",
+			values: []string{"webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", "namespacesToIgnore={dev}"},
+			want:   "would also reject the upgrade that repairs pod-reloader: set namespacesToIgnore={dev,pod-reloader}",
+		},
+		"FailForItselfInAList": {
+			reason: "the same for an installation for some namespaces",
+			values: []string{"webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", "namespaces={a,pod-reloader}"},
+			want:   "leave the release's namespace, pod-reloader, out of namespaces, or set webhook.failurePolicy=Ignore",
+		},
 		"FlagThatNeedsRights": {
 			reason: "its watches would be refused",
 			values: []string{"args={--enable-csi-integration}"},
@@ -272,6 +282,22 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "guard.validationActions has both Deny and Warn",
 		},
 	})
+}
+
+// The Deployment of the release is not in scope, or a selector or a condition may leave it out.
+func TestChartTakesFailForOtherWorkloads(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for _, value := range []string{
+		"namespacesToIgnore={dev,pod-reloader}", "namespaces={a}", "namespaceSelector.matchLabels.a=b", "objectSelector.matchLabels.a=b",
+		"webhook.matchConditions[0].name=a,webhook.matchConditions[0].expression=true == true", "webhook.enabled=false",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			rendered := template(t, helm, "webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", value)
+			assert.Contains(t, arguments(t, rendered["Deployment pod-reloader/pod-reloader"]), any("--auto-reload-all"))
+		})
+	}
 }
 
 // The release's name is not in the schema. Helm takes names that a Service cannot have, before Kubernetes 1.34 also those that begin
