@@ -52,6 +52,16 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"reloader.enableCSIIntegration=true", "reloader.enabled=false"},
 			want:   "reloader.enableCSIIntegration needs reloader.enabled=true",
 		},
+		"RunCronJobsWithoutReloader": {
+			reason: "only annotations of Reloader ask for it: it would grant rights that nothing uses",
+			values: []string{"reloader.runCronJobs=true", "reloader.enabled=false"},
+			want:   "reloader.runCronJobs needs reloader.enabled=true",
+		},
+		"RecreateJobsWithoutReloader": {
+			reason: "only annotations of Reloader ask for it: it would grant rights that nothing uses",
+			values: []string{"reloader.recreateJobs=true", "reloader.enabled=false"},
+			want:   "reloader.recreateJobs needs reloader.enabled=true",
+		},
 		"FailForItself": {
 			reason: "the API server would reject the upgrade that repairs it",
 			values: []string{"webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", "namespacesToIgnore={dev}"},
