@@ -164,6 +164,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* Not empty where Events about published custom resources without namespace need a Role of their own: the API has them in the
+namespace default. */}}
+{{- define "pod-reloader.eventsInDefault" -}}
+{{- if and .Values.namespaces (not (has "default" (append .Values.namespaces .Release.Namespace))) }}
+{{- range .Values.referents }}{{ if and .publish (eq (default "" .scope) "Cluster") }}true{{ end }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* The rule for an item of referents, on a line of its own. */}}
 {{- define "pod-reloader.referentRule" }}
 # To follow what it refers to{{ if .publish }}; patch: to publish its checksum{{ end }}.

@@ -189,6 +189,27 @@ func TestChartGrantsReferentsOfTheClusterByAClusterRole(t *testing.T) {
 	assert.NotContains(t, rendered, role)
 }
 
+// Events about an object without namespace are in the namespace default, where an installation for other namespaces has no right.
+func TestChartGrantsEventsAboutReferentsOfTheCluster(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	referent := []string{"referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs"}
+	const role, inCluster, published = "Role default/pod-reloader-events", "referents[0].scope=Cluster", "referents[0].publish=true"
+
+	rendered := template(t, helm, append(referent, "namespaces={my-app}", inCluster, published)...)
+	assert.Equal(t, "[map[apiGroups:[events.k8s.io] resources:[events] verbs:[create list patch]]]", fmt.Sprint(list(rendered[role]["rules"])))
+	assert.Contains(t, rendered, "RoleBinding default/pod-reloader-events")
+	for name, values := range map[string][]string{
+		"all namespaces":       {inCluster, published},
+		"one of the list":      {"namespaces={my-app,default}", inCluster, published},
+		"nothing is published": {"namespaces={my-app}", inCluster},
+		"in namespaces":        {"namespaces={my-app}", published},
+		"no rights":            {"namespaces={my-app}", inCluster, published, "rbac.create=false"},
+	} {
+		assert.NotContains(t, template(t, helm, append(referent, values...)...), role, name)
+	}
+}
+
 // Where the program follows no Jobs, it has no right to them, and none to list the Secrets of its namespace, which would show it
 // manifests of Jobs.
 func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
