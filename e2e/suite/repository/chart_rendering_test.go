@@ -210,6 +210,28 @@ func TestChartGrantsEventsAboutReferentsOfTheCluster(t *testing.T) {
 	}
 }
 
+// With autoReloadAll, the program would restart itself for each renewed certificate that its pods mount, although it reads the files.
+func TestChartExcludesItselfFromReloads(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const all = "reloader.autoReloadAll=true"
+	for name, test := range map[string]struct {
+		values []string
+		label  string
+		want   any
+	}{
+		"Default":       {label: "pod-reloader.cs.sap.com/ignored"},
+		"AutoReloadAll": {values: []string{all}, label: "pod-reloader.cs.sap.com/ignored", want: "true"},
+		"Prefix":        {values: []string{all, "annotationPrefix=example.com"}, label: "example.com/ignored", want: "true"},
+		"OwnLabel": {
+			values: []string{all, `commonLabels.pod-reloader\.cs\.sap\.com/ignored=no`}, label: "pod-reloader.cs.sap.com/ignored", want: "no",
+		},
+	} {
+		labels, _ := field(t, template(t, helm, test.values...)["Deployment pod-reloader/pod-reloader"], "metadata", "labels").(map[string]any)
+		assert.Equal(t, test.want, labels[test.label], name)
+	}
+}
+
 // Where the program follows no Jobs, it has no right to them, and none to list the Secrets of its namespace, which would show it
 // manifests of Jobs.
 func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
