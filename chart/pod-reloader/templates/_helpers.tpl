@@ -190,6 +190,70 @@ namespace default. */}}
 {{- trimSuffix "/" .Values.annotationPrefix -}}/
 {{- end }}
 
+{{/* The flags that say which workloads and objects are handled, and by which annotations, as a list in JSON. The Deployment has them, and
+the command why. */}}
+{{- define "pod-reloader.workloadFlags" -}}
+{{- $flags := list -}}
+{{- with .Values.namespaces }}{{ $flags = append $flags (printf "--namespaces=%s" (join "," .)) }}{{ end -}}
+{{- with .Values.namespacesToIgnore }}{{ $flags = append $flags (printf "--namespaces-to-ignore=%s" (join "," .)) }}{{ end -}}
+{{- with .Values.namespaceSelector }}{{ $flags = append $flags (printf "--namespace-selector=%s" (include "pod-reloader.selectorFlag" .)) }}{{ end -}}
+{{- with .Values.objectSelector }}{{ $flags = append $flags (printf "--object-selector=%s" (include "pod-reloader.selectorFlag" .)) }}{{ end -}}
+{{- if or .Values.workloadKinds .Values.referents }}{{ $flags = append $flags (include "pod-reloader.configFlag" .) }}{{ end -}}
+{{- with include "pod-reloader.prefixFlag" . }}{{ $flags = append $flags . }}{{ end -}}
+{{- if not .Values.reloader.enabled }}{{ $flags = append $flags "--stakater-annotations=false" }}{{ end -}}
+{{- with include "pod-reloader.ignoredTypes" . }}{{ $flags = append $flags (printf "--ignored-workload-types=%s" .) }}{{ end -}}
+{{- if .Values.reloader.isArgoRollouts }}{{ $flags = append $flags "--is-Argo-Rollouts" }}{{ end -}}
+{{- if .Values.reloader.isOpenshift }}{{ $flags = append $flags "--is-openshift" }}{{ end -}}
+{{- if .Values.reloader.autoReloadAll }}{{ $flags = append $flags "--auto-reload-all" }}{{ end -}}
+{{- if .Values.reloader.enableCSIIntegration }}{{ $flags = append $flags "--enable-csi-integration" }}{{ end -}}
+{{- range $flag, $key := .Values.reloader.annotations }}{{ $flags = append $flags (printf "--%s=%s" $flag $key) }}{{ end -}}
+{{- with .Values.digestKey.existingSecret }}{{ $flags = append $flags (printf "--digest-key-secret=%s" .) }}{{ end -}}
+{{- if not .Values.secrets.enabled }}{{ $flags = append $flags "--secrets=false" }}{{ end -}}
+{{- toJson $flags -}}
+{{- end }}
+
+{{- define "pod-reloader.configFlag" -}}
+--config=configmap:{{ .Release.Namespace }}/{{ include "pod-reloader.name" . }}
+{{- end }}
+
+{{/* Empty for the prefix that is the default of the program. */}}
+{{- define "pod-reloader.prefixFlag" -}}
+{{- $prefix := include "pod-reloader.prefix" . -}}
+{{- if ne $prefix "pod-reloader.cs.sap.com/" }}--annotation-prefix={{ $prefix }}{{ end -}}
+{{- end }}
+
+{{/* The flags of the command why, as a list in JSON: those above, and the items of args that it takes as well. */}}
+{{- define "pod-reloader.whyFlags" -}}
+{{- $flags := include "pod-reloader.workloadFlags" . | fromJsonArray -}}
+{{- range $i, $arg := .Values.args -}}
+{{- $flag := (split "=" (trimPrefix "-" (trimPrefix "-" $arg)))._0 -}}
+{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "resources-to-ignore" "resource-label-selector") -}}
+{{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
+{{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}
+{{- $flags = append $flags $arg -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end }}
+
+{{/* The flags of the command check, as a list in JSON: a Deployment that the webhook stamps, and with referents the rights to them. */}}
+{{- define "pod-reloader.checkFlags" -}}
+{{- $flags := list -}}
+{{- with include "pod-reloader.prefixFlag" . }}{{ $flags = append $flags . }}{{ end -}}
+{{- range $key, $value := .Values.test.labels | default (.Values.objectSelector).matchLabels }}{{ $flags = append $flags (printf "--labels=%s=%s" $key $value) }}{{ end -}}
+{{- if .Values.referents -}}
+{{- with .Values.namespaces }}{{ $flags = append $flags (printf "--namespaces=%s" (join "," .)) }}{{ end -}}
+{{- $flags = append $flags (include "pod-reloader.configFlag" .) -}}
+{{- $flags = append $flags (printf "--service-account=%s/%s" .Release.Namespace (include "pod-reloader.serviceAccountName" .)) -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end }}
+
+{{/* Flags for a shell, each after a space. */}}
+{{- define "pod-reloader.shellFlags" -}}
+{{- range . }} {{ if regexMatch "^[-A-Za-z0-9=:/.,_]+$" . }}{{ . }}{{ else }}{{ squote . }}{{ end }}{{ end -}}
+{{- end }}
+
 {{/* The built-in kinds that are left alone, as the flag names them. */}}
 {{- define "pod-reloader.ignoredTypes" -}}
 {{- $types := list -}}

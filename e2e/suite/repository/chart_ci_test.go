@@ -334,20 +334,22 @@ func templateFile(t *testing.T, helm, name string) objects {
 	return parse(t, out)
 }
 
-// testedReleases are releases, whether they have a pod for `helm test`, and where their notes say that workloads are restarted.
+// testedReleases are releases, whether they have a pod for `helm test`, where their notes say that workloads are restarted, and with which
+// flags of the installation their notes have the command why.
 var testedReleases = map[string]struct {
 	namespace string
 	values    []string
 	test      bool
 	notes     string
+	flags     string
 }{
 	"Default":    {namespace: "pod-reloader", test: true, notes: "in all namespaces but kube-system."},
 	"KubeSystem": {namespace: "kube-system", notes: "in all namespaces but kube-system."},
-	"Ignored":    {namespace: "dev", values: []string{"namespacesToIgnore={dev}"}, notes: "in all namespaces but kube-system, dev."},
-	"Listed":     {namespace: "kube-system", values: []string{"namespaces={a,b}"}, test: true, notes: "in the namespaces a, b."},
+	"Ignored":    {namespace: "dev", values: []string{"namespacesToIgnore={dev}"}, notes: "in all namespaces but kube-system, dev.", flags: " --namespaces-to-ignore=dev"},
+	"Listed":     {namespace: "kube-system", values: []string{"namespaces={a,b}"}, test: true, notes: "in the namespaces a, b.", flags: " --namespaces=a,b"},
 	"Selected": {
 		namespace: "pod-reloader", values: []string{"namespaceSelector.matchLabels.team=a"}, test: true,
-		notes: "in all namespaces with team=a but kube-system.",
+		notes: "in all namespaces with team=a but kube-system.", flags: " --namespace-selector=team=a",
 	},
 }
 
@@ -377,6 +379,7 @@ func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 		require.True(t, found)
 		assert.Contains(t, notes, "kubectl rollout status deployment/pod-reloader --namespace "+release.namespace, name)
 		assert.Contains(t, notes, release.notes, name)
+		assert.Contains(t, notes, "/pod-reloader why deployment/NAME --namespace NAMESPACE"+release.flags, name)
 		assert.Equal(t, release.test, strings.Contains(notes, "helm test pod-reloader --namespace "+release.namespace), name)
 		assert.Equal(t, !release.test, strings.Contains(notes, "pod-reloader check --namespace"), name)
 	}
