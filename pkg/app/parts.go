@@ -70,8 +70,8 @@ func (b *builder) buildState() (err error) {
 	if b.keys, err = keyring.New(keyring.Options{
 		Config: b.config, HTTPClient: client,
 		Namespace: b.options.Namespace, Name: b.options.DigestKeySecret,
-		Random: b.host.Random,
-		Log:    b.log.WithName("keyring"),
+		Random: b.host.Random, Now: b.host.Now,
+		Log: b.log.WithName("keyring"),
 	}); err != nil {
 		return err
 	}

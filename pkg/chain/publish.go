@@ -131,8 +131,8 @@ func (u *publisher) repeat(p pending) {
 	}
 	for _, failed := range p.unpublished {
 		for _, key := range failed.keys {
-			if u.unpublished.ready(key, failed.due) {
-				u.due(key)
+			if !u.unpublished.has(key) || u.unpublished.ready(key, failed.due) {
+				u.due(key) // where the failure is forgotten, the namespace was out of scope meanwhile
 			}
 		}
 	}
@@ -146,12 +146,12 @@ func (u *publisher) restore(changes []change) {
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
 			_, due := u.answers.graph.Publication(o.key)
-			_, waits := u.restoring[o.key]
+			until, waits := u.restoring[o.key]
 			switch {
 			case !due:
 			case !u.publishes(o.key.Namespace):
 				u.due(o.key) // nothing was written, so that nothing was removed
-			case waits: // a writer that repeats itself is one writer
+			case waits && u.now().Before(until): // a writer that repeats itself is one writer
 			default:
 				times := min(u.contested[o.key], maxContest)
 				wrong[times] = append(wrong[times], o.key)

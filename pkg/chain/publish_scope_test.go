@@ -167,3 +167,22 @@ func TestAFailureOutOfScopeIsForgotten(t *testing.T) {
 		assert.Zero(t, w.unpublished(), "it is deleted")
 	})
 }
+
+// One object of a namespace out of scope forgets the failures of all. The others are not due before their own timers.
+func TestAllFailuresOutOfScopeAreWrittenWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.put(proxies, "q", map[string]any{"service": "s"})
+		w.pass(3 * time.Minute)
+		require.InDelta(t, 2, w.unpublished(), 0)
+		w.outside.Store(true)
+		w.pass(20 * time.Minute)
+		require.Zero(t, w.unpublished())
+		w.refuse(nil)
+		before := w.writes.Load()
+		w.outside.Store(false)
+		w.pass(10 * time.Minute)
+		assert.GreaterOrEqual(t, w.writes.Load()-before, int32(2), "both objects are written")
+	})
+}

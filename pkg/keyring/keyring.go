@@ -48,6 +48,8 @@ type Options struct {
 	Log logr.Logger
 	// Random is where a new key comes from; nil is crypto/rand.Reader.
 	Random io.Reader
+	// Now is the clock by which Refresh says when it has read; nil is time.Now.
+	Now func() time.Time
 }
 
 // Keyring follows the digest-key Secret. Its methods are safe for concurrent use.
@@ -89,13 +91,16 @@ func New(o Options) (*Keyring, error) {
 		secrets:    s,
 		log:        o.Log.WithValues("namespace", o.Namespace, "secret", o.Name),
 		random:     o.Random,
-		now:        time.Now,
+		now:        o.Now,
 		missing:    make(chan struct{}, 1),
 		refreshing: make(chan struct{}, 1),
 		logged:     make(map[string]string),
 	}
 	if k.random == nil {
 		k.random = rand.Reader
+	}
+	if k.now == nil {
+		k.now = time.Now
 	}
 	k.ring.Store(&digest.Ring{})
 	return k, nil

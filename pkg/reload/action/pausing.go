@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -44,9 +45,10 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 
 // end is Actions.EndPause.
 func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
-	state := p.of(s, s.Object)
-	action, wait := state.Decide(p.now())
+	present := p.of(s, s.Object)
+	action, wait := present.Decide(p.now())
 	if action == pause.None {
+		p.hasEnded(s)
 		return wait, nil
 	}
 	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
@@ -55,28 +57,37 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 	if wait := p.removalContested(ctx, s, p.at, reasonPauseContested, "removes it, and ends the pause,"); wait > 0 {
 		return wait, nil // a reload does not wait for it
 	}
-	if wait := p.state.Resumes.Wait(s.Key, p.now()); wait > 0 {
+	end := state.PauseEnd{Action: action, Since: present.Since}
+	if wait := p.state.Resumes.Wait(s.Key, end, p.now()); wait > 0 {
 		return wait, nil
 	}
 	if !p.MayWrite(s, inflight.Urgent) {
 		return 0, Waiting{} // queued again when it has a slot
 	}
 	if err := p.resume(ctx, s, action); err != nil {
-		return p.notEnded(ctx, s, failedWrite(reasonResumeFailed, err))
+		return p.notEnded(ctx, s, end, failedWrite(reasonResumeFailed, err))
 	}
 	p.backoff.Forget(s.Key)
-	p.state.Resumes.Forget(s.Key)
-	p.events.Clear(s.Reported(), reasonResumeFailed)
+	p.hasEnded(s)
 	return 0, Waiting{}
+}
+
+// hasEnded takes back what was reported of a pause that could not be ended: there is none any more, or it is another one.
+func (p pauses) hasEnded(s gather.Subject) {
+	if p.state.Resumes.Ended(s.Key) {
+		p.events.Clear(s.Reported(), reasonResumeFailed)
+	}
 }
 
 // notEnded is the outcome of an attempt to end a pause that has failed. A reload does not wait for what does not pass by itself: what
 // refuses the end of a pause may let a stamp pass.
-func (p pauses) notEnded(ctx context.Context, s gather.Subject, f failure) (wait time.Duration, ended Outcome) {
+func (p pauses) notEnded(
+	ctx context.Context, s gather.Subject, end state.PauseEnd, f failure,
+) (wait time.Duration, ended Outcome) {
 	if f.soon {
 		return 0, failed{s, f}
 	}
-	wait = p.state.Resumes.Refused(s.Key, p.now())
+	wait = p.state.Resumes.Refused(s.Key, end, p.now())
 	p.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("Cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
 	p.events.Warn(s.Reported(), f.reason, f.text())

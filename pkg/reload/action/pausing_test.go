@@ -131,9 +131,27 @@ func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 	require.Len(t, out.Notes(), 1)
 	assert.Contains(t, out.Notes()[0], "a freeze")
 	c.err = nil
-	_, ended := actions.EndPause(t.Context(), s)
-	assert.Equal(t, Waiting{}, ended, "it is tried again")
-	assert.Zero(t, actions.state.Resumes.Wait(s.Key, now))
+	resumed := pausedDeployment(t, time.Second, false, now.Add(-time.Hour).Format(time.RFC3339))
+	_, ended := actions.EndPause(t.Context(), resumed)
+	assert.Equal(t, Waiting{}, ended, "a user has resumed it: a pause of the user that follows must not be ended")
+	assert.False(t, actions.state.Resumes.Ended(s.Key))
+}
+
+// What was reported is taken back where a user has removed the annotation.
+func TestRefusedEndOfPauseIsForgottenWithThePause(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("a freeze"))}
+	out := &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
+	for range 2 {
+		wait, _ := actions.EndPause(t.Context(), s)
+		assert.Equal(t, time.Second, wait, "the first refusal of each pause")
+		_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, false, ""))
+		assert.Nil(t, ended)
+	}
+	assert.Len(t, out.Notes(), 2, "each is reported")
 }
 
 // The direct stamp pauses in the same patch; the webhook's, in the request for it.

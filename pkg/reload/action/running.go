@@ -190,8 +190,8 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 		return outdated(s.Ran, last)
 	}
 	stamped := verdictOf(last)
-	if last.More > 0 {
-		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any})
+	if len(last.Changes)+last.More > max(len(last.Changes), len(verdict.Changes)) {
+		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any}) // of those that it does not name, some may not have been seen
 	}
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }

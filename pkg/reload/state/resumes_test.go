@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -14,18 +15,23 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	web, cart := workload.Key{Name: "web"}, workload.Key{Name: "cart"}
 	r := &resumes{}
-	assert.Zero(t, r.Wait(web, now), "nothing was refused")
+	end := PauseEnd{pause.Resume, "2026-01-02T03:00:00Z"}
+	assert.Zero(t, r.Wait(web, end, now), "nothing was refused")
 	var waits []time.Duration
 	for range 12 {
-		waits = append(waits, r.Refused(web, now))
+		waits = append(waits, r.Refused(web, end, now))
 	}
 	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, waits[:3])
 	assert.Equal(t, 5*time.Minute, waits[11])
-	assert.Equal(t, 5*time.Minute, r.Wait(web, now))
-	assert.Equal(t, time.Minute, r.Wait(web, now.Add(4*time.Minute)))
-	assert.Zero(t, r.Wait(web, now.Add(time.Hour)))
-	assert.Zero(t, r.Wait(cart, now), "another Deployment")
-	r.Forget(web)
-	assert.Zero(t, r.Wait(web, now))
-	assert.Equal(t, time.Second, r.Refused(web, now), "another pause")
+	assert.Equal(t, 5*time.Minute, r.Wait(web, end, now))
+	assert.Equal(t, time.Minute, r.Wait(web, end, now.Add(4*time.Minute)))
+	assert.Zero(t, r.Wait(web, end, now.Add(time.Hour)))
+	assert.Zero(t, r.Wait(cart, end, now), "another Deployment")
+	assert.Zero(t, r.Wait(web, PauseEnd{pause.Clean, end.Since}, now), "a user has resumed the Deployment")
+	assert.Zero(t, r.Wait(web, PauseEnd{pause.Resume, "2026-01-02T04:00:00Z"}, now), "another pause")
+	assert.Equal(t, time.Second, r.Refused(web, PauseEnd{pause.Clean, end.Since}, now))
+	assert.True(t, r.Ended(web))
+	assert.False(t, r.Ended(web), "it is forgotten")
+	assert.Zero(t, r.Wait(web, end, now))
+	assert.Equal(t, time.Second, r.Refused(web, end, now), "it has gone well meanwhile")
 }
