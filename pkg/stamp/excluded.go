@@ -31,9 +31,9 @@ func readsOfExcluded(req Request) []reference.Ref {
 func (r Request) replacesPods() bool { return r.TemplateChanged || r.fieldsEdited() }
 
 // fieldsEdited reports whether a write sets what a strategy of Reloader writes, as Stakater's Reloader does. That a manifest lacks it is
-// no edit.
+// no edit, and neither is a rollback to an earlier stamp, which brings our hash with it.
 func (r Request) fieldsEdited() bool {
-	return len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
+	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
 }
 
 // leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash

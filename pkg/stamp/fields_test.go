@@ -280,6 +280,24 @@ func TestReloaderBesideRestartsWhatIsNotHandled(t *testing.T) {
 	}
 }
 
+// A rollback brings what an earlier reload has written, and its hash. Of an excluded workload neither is taken: the template is the same.
+func TestRollbackToAnEarlierReloadOfAnExcludedWorkloadRestartsNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range []annotation.ReloadStrategy{annotation.EnvVars, annotation.Annotations} {
+		w := under(t, s)
+		w.set(cm("b"), "B")
+		w.at(t, 1, "the first reload")
+		earlier := clone(t, w.stored)
+		w.set(cm("b"), "C")
+		w.at(t, 2, "the second one")
+		require.Nil(t, w.write(w.ignore))
+		before := w.managed()
+		require.Nil(t, w.write(func(raw map[string]any) { undo(raw, earlier) }))
+		assert.True(t, w.managed().sameStamp(before))
+		w.at(t, 2, "the pods have the present configuration")
+	}
+}
+
 // Under the strategy annotations there is one annotation for both.
 func TestAnnotationOfReloaderBesideIsKept(t *testing.T) {
 	t.Parallel()
