@@ -87,7 +87,7 @@ func (p pauses) notEnded(
 	if f.soon {
 		return 0, failed{s, f}
 	}
-	wait = p.state.Resumes.Refused(s.Key, end, p.now())
+	wait = p.state.Resumes.Refused(s.Key, end, f.pace(), p.now())
 	p.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("Cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
 	p.events.Warn(s.Reported(), f.reason, f.text())

@@ -33,13 +33,18 @@ func (r *resumes) Wait(key workload.Key, end PauseEnd, now time.Time) (wait time
 	return wait
 }
 
-// Refused records that the end of a pause was refused, and returns how long to wait: longer each time.
-func (r *resumes) Refused(key workload.Key, end PauseEnd, now time.Time) (wait time.Duration) {
+// Refused records that the end of a pause was refused, and returns how long to wait: longer each time, up to the longest wait of the pace,
+// which is Refused or Rarely.
+func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Time) (wait time.Duration) {
+	longest := longestRarely
+	if pace == Refused {
+		longest = longestRefused
+	}
 	r.with(key, func(e *refusedEnd) {
 		if e.end != end {
 			*e = refusedEnd{end: end}
 		}
-		wait = min(firstRarely<<min(e.refused, 10), longestRarely)
+		wait = min(firstRarely<<min(e.refused, 10), longest)
 		e.refused, e.until = e.refused+1, now.Add(wait)
 	})
 	return wait

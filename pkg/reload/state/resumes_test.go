@@ -19,7 +19,7 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	assert.Zero(t, r.Wait(web, end, now), "nothing was refused")
 	var waits []time.Duration
 	for range 12 {
-		waits = append(waits, r.Refused(web, end, now))
+		waits = append(waits, r.Refused(web, end, Rarely, now))
 	}
 	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, waits[:3])
 	assert.Equal(t, 5*time.Minute, waits[11])
@@ -29,9 +29,13 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	assert.Zero(t, r.Wait(cart, end, now), "another Deployment")
 	assert.Zero(t, r.Wait(web, PauseEnd{pause.Clean, end.Since}, now), "a user has resumed the Deployment")
 	assert.Zero(t, r.Wait(web, PauseEnd{pause.Resume, "2026-01-02T04:00:00Z"}, now), "another pause")
-	assert.Equal(t, time.Second, r.Refused(web, PauseEnd{pause.Clean, end.Since}, now))
+	assert.Equal(t, time.Second, r.Refused(web, PauseEnd{pause.Clean, end.Since}, Refused, now))
+	for range 12 {
+		waits = append(waits, r.Refused(web, PauseEnd{pause.Clean, end.Since}, Refused, now))
+	}
+	assert.Equal(t, 30*time.Second, waits[len(waits)-1], "a right that is missing is granted for all workloads at once")
 	assert.True(t, r.Ended(web))
 	assert.False(t, r.Ended(web), "it is forgotten")
 	assert.Zero(t, r.Wait(web, end, now))
-	assert.Equal(t, time.Second, r.Refused(web, end, now), "it has gone well meanwhile")
+	assert.Equal(t, time.Second, r.Refused(web, end, Rarely, now), "it has gone well meanwhile")
 }
