@@ -130,12 +130,13 @@ func compareHash(in Input) findings {
 			f.reads = append(f.reads, ref)
 		}
 	}
+	mayCoverHeld := len(held) > 0 && !in.Known.hasLast()
 	key, ours := digest.KeyOf(in.Known.Hash)
 	switch _, owned := in.Ring.Key(key); {
 	case ours && owned:
-		return f.compareLive(in, key, refs)
-	case len(held) > 0 && !in.Known.hasLast():
-		return findings{held: held} // the hash may cover them
+		return f.compareLive(in, key, refs, mayCoverHeld)
+	case mayCoverHeld:
+		return findings{held: held}
 	}
 	// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
 	f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
@@ -145,17 +146,16 @@ func compareHash(in Input) findings {
 // compareLive compares the hash with that of the current state, under its key. Where the last Record has nothing of a custom
 // resource that is held, no stamp has covered it: then the hash is that of the others. Without such a Record, the hash may cover
 // it: only where it is that of the others, something is known.
-func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref) findings {
-	covered := len(f.held) > 0 && !in.Known.hasLast()
+func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref, mayCoverHeld bool) findings {
 	if len(f.reads) > 0 {
-		f.undecided = !in.Intent.Dynamic && !covered
+		f.undecided = !in.Intent.Dynamic && !mayCoverHeld
 		return f
 	}
 	live, err := digest.Hash(key, digest.Subset(in.Current, refs))
 	f.stamped = err == nil && live == in.Known.Hash
 	switch {
 	case err != nil || f.stamped:
-	case covered:
+	case mayCoverHeld:
 		return findings{held: f.held}
 	case !in.Intent.Dynamic:
 		return findings{changes: []Change{{Ref: Any, Type: Modified}}}

@@ -19,7 +19,7 @@ import (
 func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
 	a.notifyStored(ctx, s)
 	if found.Verdict.Foreign != "" {
-		if ended := a.forbidsForeign(ctx, s, found.Verdict.Foreign); ended != nil {
+		if ended := a.checkForeign(ctx, s, found.Verdict.Foreign); ended != nil {
 			return ended
 		}
 	}
@@ -62,9 +62,9 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	return InOrder{s}
 }
 
-// forbidsForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once. If
-// not, the outcome is what is in the way.
-func (a *Actions) forbidsForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
+// checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once: nil.
+// Otherwise the outcome is what is in the way.
+func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
 	since := a.state.Takeovers.Met(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {

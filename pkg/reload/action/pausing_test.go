@@ -111,11 +111,16 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
 }
 
+// freeze is the answer of an admission policy that lets no pause end.
+func freeze() error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("a freeze"))
+}
+
 // A policy may refuse the end of a pause for long, and let a stamp pass.
 func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &patched{err: apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("a freeze"))}
+	c := &patched{err: freeze()}
 	out := &reloadtest.Outbox{}
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
 	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
@@ -141,7 +146,7 @@ func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 func TestRefusedEndOfPauseIsForgottenWithThePause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &patched{err: apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("a freeze"))}
+	c := &patched{err: freeze()}
 	out := &reloadtest.Outbox{}
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
 	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))

@@ -160,7 +160,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			if tc.adopted {
 				actions.state.Takeovers.Done(s.Key, foreign, "10")
 			}
-			ended := actions.forbidsForeign(t.Context(), s, foreign)
+			ended := actions.checkForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, ended == nil)
 			waits, _ := ended.(Waiting)
 			assert.Equal(t, tc.waits, waits.RequeueAfter > 0)

@@ -190,7 +190,7 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 		return outdated(s.Ran, last)
 	}
 	stamped := verdictOf(last)
-	if len(last.Changes)+last.More > max(len(last.Changes), len(verdict.Changes)) {
+	if last.More > 0 && len(last.Changes)+last.More > len(verdict.Changes) {
 		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any}) // of those that it does not name, some may not have been seen
 	}
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
