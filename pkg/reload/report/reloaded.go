@@ -109,8 +109,8 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 		m.Time = reload.Time
 	}
 	// Many messages may wait for long: they keep no more of the workload than they need.
-	made, reloaded, about := reload.Time, labelsOf(s, reload), alertAbout(s, reload, pending)
-	age := func() time.Duration { return r.with.Now().Sub(made) }
+	reloaded, about := labelsOf(s, reload), alertAbout(s, reload, pending)
+	age := r.ageOf(reload.Time)
 	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
 		r.metrics.reloaded(reloaded)
 		r.with.Alerts.Offer(about)
@@ -122,6 +122,13 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 		Failed:  count.failed,
 		Done:    count.done,
 	})
+}
+
+// ageOf returns a function for the age of a reload. The clock may be set forward meanwhile, which makes no reload older: a later leader
+// does not see that.
+func (r *Reporter) ageOf(made time.Time) func() time.Duration {
+	taken, before := time.Now(), r.with.Now().Sub(made)
+	return func() time.Duration { return min(r.with.Now().Sub(made), before+time.Since(taken)) }
 }
 
 // countedAfter is how long after a reload it is counted although its Event could not be created: the right to do so may be missing

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -264,6 +265,11 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
 }
 
+// eventsForbidden is the answer where the right to create Events is missing.
+func eventsForbidden() error {
+	return apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+}
+
 func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
 	const soon, late = 10 * time.Second, countedAfter + time.Second
@@ -300,25 +306,32 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 		for _, fresh := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				l, out, now := emitter()
 				want := tc.next
 				if fresh {
 					want = tc.leader
 				}
-				made := *now
-				*now = made.Add(tc.taken)
-				l.emit(webOf(), reloadAt(made, "1"), emission{fresh: fresh, last: true})
-				require.Len(t, out.messages, 1)
-				var failure error = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+				failure := eventsForbidden()
 				if tc.noAnswer {
 					failure = errors.New("no answer")
 				}
-				for _, age := range tc.failed {
-					*now = made.Add(age)
-					out.messages[0].Failed(failure)
-				}
-				out.messages[0].Done(tc.result)
-				assert.Equal(t, want, counted(l, "configmap"), "fresh %t: %s", fresh, tc.why)
+				synctest.Test(t, func(t *testing.T) {
+					l, out, now := emitter()
+					made := *now
+					wait := func(age time.Duration) {
+						more := made.Add(age).Sub(*now)
+						*now = now.Add(more)
+						<-time.After(more)
+					}
+					wait(tc.taken)
+					l.emit(webOf(), reloadAt(made, "1"), emission{fresh: fresh, last: true})
+					require.Len(t, out.messages, 1)
+					for _, age := range tc.failed {
+						wait(age)
+						out.messages[0].Failed(failure)
+					}
+					out.messages[0].Done(tc.result)
+					assert.Equal(t, want, counted(l, "configmap"), "fresh %t: %s", fresh, tc.why)
+				})
 			})
 		}
 	}
@@ -331,13 +344,36 @@ func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		l, out, now := emitter()
 		l.emit(webOf(), reloadAt(*now, "1"), emission{fresh: fresh})
-		out.messages[0].Failed(apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no")))
+		out.messages[0].Failed(eventsForbidden())
 		if !fresh {
 			out.messages[0].Done(outbox.Created)
 		}
 		counts += counted(l, "configmap")
 	}
 	assert.Equal(t, 1, counts)
+}
+
+// A later leader, whose clock is right, counts the reload.
+func TestReloadIsNotCountedEarlyWhereTheClockIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ ahead, then, waits time.Duration }{
+		"it is set forward":                      {then: 2 * countedAfter, waits: time.Minute},
+		"it is ahead at the reload and set back": {ahead: 2 * countedAfter, waits: countedAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, out, _ := emitter()
+				offset := tc.ahead
+				l.with.Now = func() time.Time { return time.Now().Add(offset) }
+				l.emit(webOf(), reloadAt(l.with.Now(), "1"), emission{fresh: true})
+				offset = tc.then
+				<-time.After(tc.waits)
+				out.messages[0].Failed(eventsForbidden())
+				assert.Zero(t, counted(l, "configmap"))
+			})
+		})
+	}
 }
 
 func TestSentence(t *testing.T) {
