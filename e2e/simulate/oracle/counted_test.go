@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -53,6 +54,24 @@ func TestCountedReloads(t *testing.T) {
 			s.scrape(replica, 3, nil)
 			s.quiet()
 		}},
+		"counted twice across leaders": {
+			options: hooked, want: "explained/metric-doubled/after-fault", because: "all clocks are right", happens: countedAcrossLeaders("", 0, 2),
+		},
+		"counted twice, the clock of the old leader is wrong": {
+			options: hooked, want: "explained/metric-doubled/clock", because: "it can measure how long it waits", happens: countedAcrossLeaders("replica-0", 0, 2),
+		},
+		"counted twice, the clock of the new leader is wrong": {
+			options: hooked, because: "to it, the reload is not old enough", happens: countedAcrossLeaders("replica-1", 0, 2),
+		},
+		"not counted, the clock of the new leader is wrong": {
+			options: hooked, because: "to it, the reload is old", happens: countedAcrossLeaders("replica-1", 0, 0),
+		},
+		"counted three times, the clock of the new leader is wrong": {
+			options: hooked, want: "explained/metric-doubled/clock", because: "there is one new leader", happens: countedAcrossLeaders("replica-1", 0, 3),
+		},
+		"counted twice, a wrong clock has dated the reload": {
+			options: hooked, because: "the new leader does not know how old it is", happens: countedAcrossLeaders("replica-0", 10*time.Minute, 2),
+		},
 		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
@@ -67,4 +86,38 @@ func TestCountedReloads(t *testing.T) {
 			s.quiet()
 		}},
 	})
+}
+
+// countedAcrossLeaders is a reload that has no Event until another replica leads, while the clock of a machine is wrong. What dates the
+// reload is ahead of time.
+func countedAcrossLeaders(wrong string, ahead time.Duration, counts float64) func(s *harness) {
+	return func(s *harness) {
+		s.oracle.Leader(replica, s.now)
+		s.beginWithChange()
+		s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: eventsResource, Begin: true})
+		clock := func(begin bool) {
+			if wrong != "" {
+				s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: wrong, Begin: begin})
+			}
+		}
+		if ahead > 0 {
+			clock(true)
+		}
+		s.stamp(cart, "b", fmt.Sprintf(`{"time":%q,"hash":"b","changes":[{"ref":"configmap/app","type":"modified"}]}`,
+			s.now.Add(ahead).Format(time.RFC3339Nano)))
+		s.rollout(cart)
+		s.wait(6 * time.Minute)
+		if ahead == 0 {
+			clock(true)
+		}
+		s.oracle.Leader("replica-1.1", s.now)
+		s.wait(time.Minute)
+		clock(false)
+		s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: eventsResource})
+		s.reportReload(cart)
+		s.wait(20 * time.Minute)
+		s.scrape(replica, counts/2, nil)
+		s.scrape("replica-1.1", counts/2, nil)
+		s.quiet()
+	}
 }

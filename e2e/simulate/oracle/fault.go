@@ -187,6 +187,13 @@ func (t *timeline) clocksWrong(now time.Time) bool {
 	return false
 }
 
+// clockWrongOf reports whether the clock of a process was wrong at some time of a period.
+func (t *timeline) clockWrongOf(process string, from, to time.Time) bool {
+	return slices.ContainsFunc(t.spans, func(s *span) bool {
+		return s.kind == "clock" && isProcessOf(process, s.scope) && !s.from.After(to) && (s.open || !s.to.Before(from))
+	})
+}
+
 // never reports whether there was no fault at all so far.
 func (t *timeline) never() bool { return len(t.spans) == 0 && t.started.IsZero() }
 

@@ -17,6 +17,16 @@ type countedLaw struct {
 	explained   *explainedLaw
 	recreations *jobsLaw
 	metrics     metrics
+	takeovers   []takeover
+}
+
+// takeover is the begin of a new leader, with the reloads that have no Event yet: it finds out by its clock and the time in the annotation
+// whether an earlier leader has counted them.
+type takeover struct {
+	by string
+	at time.Time
+	// reloads is how many there are, misdated how many of them a wrong clock has dated.
+	reloads, misdated int
 }
 
 func newCountedLaw(l *ledger, explained *explainedLaw, recreations *jobsLaw) *countedLaw {
@@ -36,6 +46,33 @@ func (l *countedLaw) scraped(client string, families map[string]*dto.MetricFamil
 	m.reloads[client], m.scraped[client] = sum, at
 }
 
+// succeeded records the reloads that a new leader takes over.
+func (l *countedLaw) succeeded() {
+	t := takeover{by: l.leader, at: l.leaderSince}
+	for _, w := range l.all {
+		n := max(w.story.reportable()-l.reloadsReported(w), 0)
+		t.reloads += n
+		t.misdated += min(n, w.story.misdated)
+	}
+	l.takeovers = append(l.takeovers, t)
+}
+
+// misjudged returns how many reloads a later leader may have counted again, or not at all, since a clock was wrong.
+func (l *countedLaw) misjudged() int {
+	n := 0
+	for _, t := range l.takeovers {
+		if l.faults.clockWrongOf(t.by, t.at, t.at.Add(recovery)) {
+			n += t.reloads
+		} else {
+			n += t.misdated
+		}
+	}
+	if n > 0 {
+		l.count("counts excused: a clock was wrong when a leader took over")
+	}
+	return n
+}
+
 // quiet is the law "explained" for the metric: it counts each reload once.
 func (l *countedLaw) quiet(now time.Time) {
 	m := &l.metrics
@@ -47,7 +84,9 @@ func (l *countedLaw) quiet(now time.Time) {
 		least += w.story.restarts - l.explained.unreportable(w)
 		most += w.story.reportable()
 	}
-	most += l.recreations.recreated
+	misjudged := l.misjudged()
+	least -= misjudged
+	most += l.recreations.recreated + misjudged
 	clients := slices.Sorted(maps.Keys(m.scraped))
 	sum := 0.0
 	for _, client := range clients {

@@ -25,6 +25,8 @@ type story struct {
 	// process that asked for one can report it.
 	unannotatedAt int64
 	unannotated   int
+	// misdated is how many reloads have a time from a wrong clock.
+	misdated int
 	// lost is how many reloads a new leader may not know of, since earlier ones could not write their Events.
 	lost int
 	// cramped means that there was no space for it.
@@ -187,15 +189,33 @@ func (l *explainedLaw) stored(c world.Commit) {
 	if value == "" || value == world.Text(world.Annotations(c.Old), name) {
 		return
 	}
-	if w.story.annotated == nil {
-		w.story.annotated = map[string]bool{}
+	if !w.story.annotated[value] && l.misdated(value, c.At) {
+		w.story.misdated++
 	}
-	w.story.returned = w.story.returned || w.story.annotated[value]
-	w.story.overtaken = w.story.overtaken || c.At.Sub(w.story.noted) < soon
-	w.story.annotated[value], w.story.noted = true, c.At
+	w.story.note(value, c.At)
 	if c.Old == nil {
 		w.story.unannotated += copiedLaterReload(value, c.At)
 	}
+}
+
+// note records an annotation that is written.
+func (s *story) note(value string, at time.Time) {
+	if s.annotated == nil {
+		s.annotated = map[string]bool{}
+	}
+	s.returned = s.returned || s.annotated[value]
+	s.overtaken = s.overtaken || at.Sub(s.noted) < soon
+	s.annotated[value], s.noted = true, at
+}
+
+// misdated reports whether an annotation that is written now has its time from a wrong clock.
+func (l *explainedLaw) misdated(value string, now time.Time) bool {
+	var last lastReload
+	if !l.faults.clocksWrong(now) || json.Unmarshal([]byte(value), &last) != nil {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, last.Time)
+	return err == nil && at.Sub(now).Abs() > closeTo
 }
 
 // copiedLaterReload returns how many earlier reloads an annotation names that was copied from another workload, and that a wrong
