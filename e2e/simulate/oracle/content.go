@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"slices"
 	"sort"
 	"strconv"
@@ -100,14 +102,14 @@ func (h *history) firstTouch(from int64) int {
 type contents struct {
 	histories map[id]*history
 	numbers   map[string]int
-	// pairs has, by content, a number for its keys and values, whichever field they are in. That is all that the SHA-1 of Stakater's
-	// Reloader covers: an empty key that moves to binaryData restarts the pods, and the SHA-1 stays.
-	pairs map[int]int
+	// sums has, by content, the SHA-1 of its keys and values, whichever field they are in. That of a ConfigMap is the one of Stakater's
+	// Reloader: an empty key that moves to binaryData restarts the pods, and the SHA-1 stays.
+	sums map[int]string
 }
 
 func newContents() contents {
-	c := contents{map[id]*history{}, map[string]int{}, map[int]int{}}
-	c.pairs[absent] = c.numberOf(pairsText(nil)) // Reloader takes a deleted object for an empty one
+	c := contents{map[id]*history{}, map[string]int{}, map[int]string{}}
+	c.sums[absent] = sumOf() // Reloader takes a deleted object for an empty one
 	return c
 }
 
@@ -155,18 +157,21 @@ func (c *contents) number(object world.Object) int {
 			pairs = append(pairs, name+"="+value)
 		}
 	}
-	sort.Strings(pairs)
 	content := c.numberOf(b.String())
-	c.pairs[content] = c.numberOf(pairsText(pairs))
+	c.sums[content] = sumOf(pairs...)
 	return content
 }
 
-func pairsText(pairs []string) string { return "pairs " + strings.Join(pairs, ";") }
+// sumOf returns the SHA-1 of pairs of keys and values as Stakater's Reloader computes it.
+func sumOf(pairs ...string) string {
+	sum := sha1.Sum([]byte(strings.Join(slices.Sorted(slices.Values(pairs)), ";")))
+	return hex.EncodeToString(sum[:])
+}
 
-// samePairs reports whether two contents may be one to Stakater's Reloader.
-func (c *contents) samePairs(a, b int) bool {
-	pairs, present := c.pairs[a]
-	return a == b || present && pairs == c.pairs[b]
+// sameSum reports whether two contents may be one to Stakater's Reloader.
+func (c *contents) sameSum(a, b int) bool {
+	sum, present := c.sums[a]
+	return a == b || present && sum == c.sums[b]
 }
 
 // numberOf returns the same number for the same text.

@@ -9,23 +9,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// values has which content each value of a variable was written for.
-type values struct {
-	content map[string]int
-	// value has the value for a content of a ConfigMap, which depends on nothing else.
-	value map[int]string
-}
-
 // strategyLaw has the laws "explained" and "kept" for what --reload-strategy adds to a restart.
 type strategyLaw struct {
 	*ledger
 	passive
 
-	values values
+	// contentOf has for which content of a Secret each value of a variable was written: it is keyed.
+	contentOf map[string]int
 }
 
 func newStrategyLaw(l *ledger) *strategyLaw {
-	return &strategyLaw{ledger: l, values: values{map[string]int{}, map[int]string{}}}
+	return &strategyLaw{ledger: l, contentOf: map[string]int{}}
 }
 
 // stamped is the law "explained" for what --reload-strategy adds to a restart: it is written with the restart, it is about
@@ -88,13 +82,13 @@ func (l *strategyLaw) returned(w *workload, s *stamp) bool {
 	return found
 }
 
-// keepsPairs reports whether an object may have changed between a stamp and the next without another SHA-1. What Reloader's strategies
+// keepsSum reports whether an object may have changed between a stamp and the next without another SHA-1. What Reloader's strategies
 // write for it is then the same, the time put aside.
-func (l *strategyLaw) keepsPairs(w *workload, before, s *stamp, r ref) bool {
+func (l *strategyLaw) keepsSum(w *workload, before, s *stamp, r ref) bool {
 	was, now := l.findContents(w, before, s, r)
 	for a := range was {
 		for b := range now {
-			if a != b && l.contents.samePairs(a, b) {
+			if a != b && l.contents.sameSum(a, b) {
 				l.count("strategy excused: another content with the same SHA-1")
 				return true
 			}
@@ -116,29 +110,45 @@ func (l *strategyLaw) judgeVariables(w *workload, s *stamp, old, now map[string]
 			l.violate(s.at, broken{"kept", w.id.String(), "variable-rewritten"},
 				"the restart of %s changes %s from %q to %q, but %s has not changed since %s",
 				l.when(s.at), name, old[name], value, r, l.when(before.at))
-		case modified && (value == "" || value == old[name] && l.values.content[value] != content && !l.keepsPairs(w, before, s, r)):
-			l.violate(s.at, broken{"explained", w.id.String(), "variable-stale"},
-				"%s has changed since %s, but the restart of %s leaves %s at %q", r, l.when(before.at), l.when(s.at), name, value)
 		case modified:
-			l.judgeValue(w, s, r, content, value)
+			l.judgeSetting(w, s, setting{r, content, old[name], value})
 		}
 	}
 }
 
-// judgeValue compares a value with earlier ones: one is for one content, and a content of a ConfigMap has one value.
-func (l *strategyLaw) judgeValue(w *workload, s *stamp, r ref, content int, value string) {
+// setting is the variable of an object that has another content than before a restart.
+type setting struct {
+	of         ref
+	content    int
+	old, value string
+}
+
+func (l *strategyLaw) judgeSetting(w *workload, s *stamp, v setting) {
 	l.count("variables judged")
-	of, known := l.values.content[value]
-	other := l.values.value[content]
-	if known && !l.contents.samePairs(of, content) || r.plural == configMapList && other != "" && other != value {
+	right := l.isRight(w, s, v)
+	switch {
+	case v.value == "" || !right && v.value == v.old:
+		l.violate(s.at, broken{"explained", w.id.String(), "variable-stale"},
+			"%s has changed, but the restart of %s leaves %s at %q", v.of, l.when(s.at), variableOf(v.of), v.value)
+	case !right:
 		l.violate(s.at, broken{"explained", w.id.String(), "variable-wrong"},
-			"the restart of %s sets %s to %q, which is for another content of %s", l.when(s.at), variableOf(r), value, r)
-		return
+			"the restart of %s sets %s to %q, which is for another content of %s", l.when(s.at), variableOf(v.of), v.value, v.of)
+	case v.value != v.old:
+		l.contentOf[v.value] = v.content
 	}
-	l.values.content[value] = content
-	if r.plural == configMapList {
-		l.values.value[content] = value
+}
+
+// isRight reports whether a variable is for the present content. That of a ConfigMap is a function of the content, and may have been there
+// before, whoever wrote it. That of a Secret is keyed: it is for the content that it was written for.
+func (l *strategyLaw) isRight(w *workload, s *stamp, v setting) bool {
+	of, known := l.contentOf[v.value]
+	switch {
+	case v.of.plural == configMapList:
+		return v.value == l.contents.sums[v.content]
+	case v.value == v.old:
+		return of == v.content || l.keepsSum(w, w.stamps[len(w.stamps)-2], s, v.of)
 	}
+	return !known || l.contents.sameSum(of, v.content)
 }
 
 // source is the annotation of the strategy annotations, as far as it is judged.
@@ -163,7 +173,7 @@ func (l *strategyLaw) judgeSource(w *workload, s *stamp, old, now string) {
 	late := !l.faults.clocksWrong(s.at) && l.healthy(w, s.arrivedAt) && !s.near(at)
 	kept, _, _ := l.changed(w, before, s, r)
 	switch {
-	case now == "" || now == old && !l.keepsPairs(w, before, s, r),
+	case now == "" || now == old && !l.keepsSum(w, before, s, r),
 		!w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
 		l.violate(s.at, broken{"explained", w.id.String(), "source-stale"},
 			"the restart of %s leaves %s at %q", l.when(s.at), sourceAnnotation, now)

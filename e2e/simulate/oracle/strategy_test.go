@@ -97,7 +97,10 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), sourceAnnotation, text) })
 		}
 	}
-	sameVariable := func(*harness) func(world.Object) world.Object { return variables(variable(app, "0a")) }
+	two, three, other := sumOf("key=2"), sumOf("key=3"), sumOf("key=other")
+	sameVariable := func(value string) func(*harness) func(world.Object) world.Object {
+		return func(*harness) func(world.Object) world.Object { return variables(variable(app, sumOf("key="+value))) }
+	}
 	twice := func(first, second func(world.Object) world.Object) func(*harness) {
 		return func(s *harness) {
 			s.beginWithChange()
@@ -111,11 +114,20 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 	missing := Options{Webhook: true, Strategy: strategyAnnotations, ReloadMissingRequired: true}
 	for law, cases := range map[string]map[string]lawCase{
 		"explained": {
-			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0b")))},
-			"none":     {options: env, want: "explained/variable-stale", because: "it is missing", happens: twice(variables(variable(app, "0a")), variables())},
-			"stale":    {options: env, want: "explained/variable-stale", because: "it is as before", happens: twice(variables(variable(app, "0a")), variables(variable(app, "0a")))},
+			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, two)), variables(variable(app, three)))},
+			"none":     {options: env, want: "explained/variable-stale", because: "it is missing", happens: twice(variables(variable(app, two)), variables())},
+			"stale":    {options: env, want: "explained/variable-stale", because: "it is as before", happens: twice(variables(variable(app, two)), variables(variable(app, two)))},
+			"left by Reloader": {options: env, because: "it is current already", happens: func(s *harness) {
+				s.set(configMap("app"), "1")
+				s.sends("create", cart, withEnv(manifest(cart, "one"), variable(app, two)), "a")
+				s.rollout(cart)
+				s.wait(time.Minute)
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.restart("b", variables(variable(app, two)))
+			}},
 			"wrong value": {options: env, want: "explained/variable-wrong", because: "the value is that of another content", happens: func(s *harness) {
-				twice(variables(variable(app, "0a")), variables(variable(app, "0b")))(s)
+				twice(variables(variable(app, two)), variables(variable(app, three)))(s)
 				s.set(configMap("app"), "2")
 				s.wait(time.Second)
 				s.restart("d", variables(variable(app, "0c")))
@@ -135,9 +147,9 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			"emptied and deleted, old time": {
 				options: missing, want: "explained/source-time", because: "the restart is a minute later", happens: removed(asBefore),
 			},
-			"variable of an empty key that moved": {options: env, because: "the SHA-1 is the same", happens: moved("", sameVariable, sameVariable)},
+			"variable of an empty key that moved": {options: env, because: "the SHA-1 is the same", happens: moved("", sameVariable(""), sameVariable(""))},
 			"variable of a key that moved": {
-				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable, sameVariable),
+				options: env, want: "explained/variable-stale", because: "binaryData is in base64", happens: moved("2", sameVariable("2"), sameVariable("2")),
 			},
 			"time of the source": {options: annotations, want: "explained/source-time", because: "it is a minute old", happens: func(s *harness) {
 				s.beginWithChange()
@@ -147,17 +159,17 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 		"kept": {
 			"two": {options: env, because: "the other one stays", happens: func(s *harness) {
 				s.beginWithChange()
-				s.restart("b", variables(variable(app, "0a")))
+				s.restart("b", variables(variable(app, two)))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
-				s.restart("c", variables(variable(app, "0a"), variable(extra, "0d")), "extra")
+				s.restart("c", variables(variable(app, two), variable(extra, other)), "extra")
 			}},
 			"rewritten": {options: env, want: "kept/variable-rewritten", because: "app has not changed", happens: func(s *harness) {
 				s.beginWithChange()
-				s.restart("b", variables(variable(app, "0a")))
+				s.restart("b", variables(variable(app, two)))
 				s.set(configMap("extra"), "other")
 				s.wait(time.Second)
-				s.restart("c", variables(variable(app, "0e"), variable(extra, "0d")), "extra")
+				s.restart("c", variables(variable(app, "0e"), variable(extra, other)), "extra")
 			}},
 			"ignored for a while": {options: env, because: "the Record may still have what extra was before", happens: func(s *harness) {
 				beginAsking(auto())(s)
@@ -172,18 +184,18 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 				s.mark(configMap("extra"), "ignore", "")
 				s.set(configMap("app"), "2")
 				s.wait(time.Second)
-				s.restart("b", variables(variable(app, "0a"), variable(extra, "0d")))
+				s.restart("b", variables(variable(app, two), variable(extra, "0d")))
 			}},
 			"not returned": {options: env, want: "kept/strategy-not-returned", because: "the pods of the first template are not found again", happens: func(s *harness) {
 				s.beginWithChange()
-				s.restart("b", variables(variable(app, "0a")))
+				s.restart("b", variables(variable(app, two)))
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)
 				s.restart("a", variables(variable(app, "0f")))
 			}},
 			"returned": {options: env, because: "the earlier template comes back as it was", happens: func(s *harness) {
 				s.beginWithChange()
-				s.restart("b", variables(variable(app, "0a")))
+				s.restart("b", variables(variable(app, two)))
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)
 				s.restart("a", variables())
