@@ -51,8 +51,7 @@ func (f *facts) startedWithout(known policy.Known) []reference.Ref {
 // mayHaveAppeared reports whether the creation of a Ref may be a Change that the loop has yet to record: only the loop knows whether the
 // object is newer than the pods. New pods start with it.
 func (f *facts) mayHaveAppeared(ref reference.Ref) bool {
-	_, before := f.Old.Intent.Tracked[ref]
-	return before && f.New.Intent.Tracked[ref].OnAppear && !f.TemplateChanged
+	return f.trackedBefore(ref) && f.New.Intent.Tracked[ref].OnAppear && !f.TemplateChanged
 }
 
 // recordsAppeared reports whether the write is the adoption of some Refs by the loop. Those that it has seen appear are recorded as

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -171,6 +172,58 @@ func TestReleaseWithoutAnOptionalObject(t *testing.T) {
 			}
 			w.set(tc.of, tc.content)
 			w.at(t, tc.restarts, "in all")
+		})
+	}
+}
+
+// The versions of one write are resolved one after the other, while watches deliver. An object that is tracked in one of them only has not
+// become tracked by the write.
+func TestObjectsThatMoveWhileAWriteIsRead(t *testing.T) {
+	t.Parallel()
+	appeared := cm("app-2")
+	without, with := annotation.Listed{cm("app-1"): {}}, annotation.Listed{cm("app-1"): {}, appeared: {}}
+	for name, tc := range map[string]struct {
+		// objects are what is known at the first and at the second call; nil where that is an error.
+		objects [2]annotation.Objects
+		release bool
+		// known is set where the object is recorded, absent where it is recorded as absent.
+		known, absent bool
+	}{
+		"it appears":                               {objects: [2]annotation.Objects{without, with}},
+		"it appears during a release":              {objects: [2]annotation.Objects{without, with}, release: true},
+		"the namespace is listed":                  {objects: [2]annotation.Objects{nil, with}},
+		"the namespace is listed during a release": {objects: [2]annotation.Objects{nil, with}, release: true},
+		"the second call fails":                    {objects: [2]annotation.Objects{with, nil}},
+		"the second call fails during a release":   {objects: [2]annotation.Objects{with, nil}, release: true, known: true},
+		"it is deleted":                            {objects: [2]annotation.Objects{with, without}, known: true, absent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patternWorld(t, true)
+			hash := w.managed()[Hash]
+			if !tc.absent {
+				w.set(appeared, "x")
+			}
+			settled, calls := w.reader.Objects, 0
+			w.reader.Objects = func(namespace string) (annotation.Objects, error) {
+				if calls++; calls > len(tc.objects) {
+					return settled(namespace)
+				}
+				if objects := tc.objects[calls-1]; objects != nil {
+					return objects, nil
+				}
+				return nil, errors.New("not listed yet")
+			}
+			require.Nil(t, w.write(func(raw map[string]any) {
+				annotate(raw, "example.org/x", "y")
+				if tc.release {
+					setImage("image:2")(raw)
+				}
+			}))
+			assert.Equal(t, hash, w.managed()[Hash])
+			item, known := w.view().Managed.Known().Record.Items([]reference.Ref{appeared})[appeared]
+			assert.Equal(t, tc.known, known, "recorded: %s", w.managed()[Record])
+			assert.Equal(t, tc.absent, known && item.Absent())
 		})
 	}
 }

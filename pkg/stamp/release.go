@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"slices"
+
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -105,17 +107,10 @@ func (r Request) moved(known policy.Known) bool {
 	if !r.Old.Intent.Asked && !listsEdited(r) && known.Hash == "" && known.Record.BelongsTo("") {
 		return false
 	}
-	return len(known.Unknown(without(r.tracked(), r.Old.Intent.Tracked))) > 0 ||
-		len(known.Record.Items(without(r.Old.Intent.Refs(), r.New.Intent.Tracked))) > 0
-}
-
-// without returns the Refs that are not in a set.
-func without[T any](refs []reference.Ref, set map[reference.Ref]T) []reference.Ref {
-	var rest []reference.Ref
-	for _, ref := range refs {
-		if _, in := set[ref]; !in {
-			rest = append(rest, ref)
-		}
-	}
-	return rest
+	added := slices.DeleteFunc(r.tracked(), r.trackedBefore)
+	dropped := slices.DeleteFunc(r.Old.Intent.Refs(), func(ref reference.Ref) bool {
+		_, tracked := r.New.Intent.Tracked[ref]
+		return tracked
+	})
+	return len(known.Unknown(added)) > 0 || len(known.Record.Items(dropped)) > 0
 }

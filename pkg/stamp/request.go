@@ -208,11 +208,19 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 	if req.TemplateChanged {
 		before, unreadable = old.References()
 	}
+	// Watches deliver meanwhile. What appears between the two is then tracked by the old version only, and left to the loop; the other
+	// way round the write would seem to have added it.
+	req.New, problems = r.judge(current.Kind, current, references, err, managedBy(*old, r.Keys))
 	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
 	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
-	req.New, problems = r.judge(current.Kind, current, references, err, req.Old.Managed)
 	return req, problems
 }
 
 // tracked returns what the write tracks.
 func (r Request) tracked() []reference.Ref { return r.New.Intent.Refs() }
+
+// trackedBefore reports whether the old version tracks a Ref, or may do so: it is not known what an unresolved one selects.
+func (r Request) trackedBefore(ref reference.Ref) bool {
+	_, tracked := r.Old.Intent.Tracked[ref]
+	return tracked || r.Old.Unresolved != nil
+}

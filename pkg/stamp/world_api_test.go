@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"cmp"
 	"reflect"
 
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,9 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 	before := clone(w.t, raw)
 	req, _ := w.reader.NewRequest(old, current)
 	plan := Choose(req)
-	w.result = plan.Apply(req, w.live(plan.Reads))
+	live := w.live(plan.Reads)
+	live.Err = cmp.Or(live.Err, req.New.Unresolved)
+	w.result = plan.Apply(req, live)
 	require.Equal(w.t, before, raw, "deciding must not change the object")
 	if w.result.Reject != nil {
 		return nil, w.result.Reject
