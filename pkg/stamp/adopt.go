@@ -29,7 +29,7 @@ func (d *draft) adoptCurrent(known policy.Known) {
 		return
 	}
 	if a := d.assess(known); a.Verdict.Foreign == "" {
-		a.Verdict.Adopt = append(slices.DeleteFunc(a.Verdict.Adopt, d.mayHaveAppeared), d.startedWithout(known)...)
+		a.Verdict.Adopt = append(d.adoptable(a.Verdict), d.startedWithout(known)...)
 		d.record(known, a)
 	}
 }
@@ -46,6 +46,11 @@ func (f *facts) startedWithout(known policy.Known) []reference.Ref {
 		trigger := f.New.Intent.Tracked[ref]
 		return !recorded || item.Absent() || !f.live.States[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
 	})
+}
+
+// adoptable returns the Refs that the webhook adopts without the loop.
+func (f *facts) adoptable(verdict policy.Verdict) []reference.Ref {
+	return slices.DeleteFunc(slices.Clone(verdict.Adopt), f.mayHaveAppeared)
 }
 
 // mayHaveAppeared reports whether the creation of a Ref may be a Change that the loop has yet to record: only the loop knows whether the

@@ -227,3 +227,24 @@ func TestObjectsThatMoveWhileAWriteIsRead(t *testing.T) {
 		})
 	}
 }
+
+// The API server calls again after another webhook. What the first call left to the loop is no edit of a user then.
+func TestSecondCallLeavesAnObjectThatAppearedToTheLoop(t *testing.T) {
+	t.Parallel()
+	w := patternWorld(t, true)
+	appeared, listed := cm("app-2"), cm("db")
+	w.set(appeared, "x")
+	w.set(listed, "x")
+	w.other = func(raw map[string]any) { annotate(raw, "example.org/other", "y") }
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotate(raw, "configmap.reloader.stakater.com/reload", "app-.*,db")
+	}))
+	assert.Equal(t, RuleAnnotationsEdited, w.result.Rule, "of the second call")
+	assert.Empty(t, w.result.Warnings, "the user has edited nothing of ours")
+	items := w.view().Managed.Known().Record.Items([]reference.Ref{appeared, listed})
+	assert.Contains(t, items, listed)
+	assert.NotContains(t, items, appeared)
+	w.write(func(raw map[string]any) { w.setManaged(raw, Record, w.recordedAs(appeared, false)) })
+	w.other = nil
+	w.at(t, 1, "its creation counts")
+}

@@ -77,6 +77,8 @@ func keepLive(d *draft) bool {
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
+	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsLive(d.adoptable(verdict)):
+		return restore(d) // our own first pass has adopted them
 	}
 	d.warnRestored()
 	return restore(d)
