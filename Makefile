@@ -30,8 +30,8 @@ K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
 TEST_TIMEOUT ?= 40m
-# Half of the time that a test takes to link is for debugging information.
-GO_TEST := go test -ldflags=-w
+# Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
+GO_TEST := go test -ldflags=-w -vet=off
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
