@@ -89,9 +89,9 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 }
 
 // meta reads the metadata of one object; false when there is none.
-func (c *client) meta(ctx context.Context, k objectKey) (meta wire.Meta, found bool, err error) {
+func (c *client) meta(ctx context.Context, k objectKey, keep wire.Keep) (meta wire.Meta, found bool, err error) {
 	found, err = c.get(ctx, k, acceptMeta, "", func(message []byte) error {
-		meta, err = wire.MetaOf(message, wire.Keep{})
+		meta, err = wire.MetaOf(message, keep)
 		return err
 	})
 	return meta, found, err

@@ -234,11 +234,11 @@ func (c *metadataCache) get(k objectKey) (object, bool) {
 	return o, ok
 }
 
-// beforeRead returns what is kept of a config object of a watch, and the origin of a read of it that begins now.
-func (c *metadataCache) beforeRead(w *watcher, k objectKey) (object, origin) {
+// beforeRead returns the origin of a read of an object of a watch that begins now.
+func (c *metadataCache) beforeRead(w *watcher) origin {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.objects[scopeKey{k.ref.Kind, k.namespace}][k.ref.Name], c.delivered.read(w)
+	return c.delivered.read(w)
 }
 
 // names returns the sorted names of a namespace's config objects of one kind.

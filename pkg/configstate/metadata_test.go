@@ -34,7 +34,7 @@ func TestWhatAReadHasFoundGivesWayToTheWatch(t *testing.T) {
 	k := numbered(1)
 	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "1")})
 
-	_, from := c.beforeRead(w, k)
+	from := c.beforeRead(w)
 	c.put(w, configMapMeta("1", "3"), origin{})
 	c.put(w, configMapMeta("1", "2"), from)
 	c.remove(w, configMapMeta("1", "2"), from)
@@ -42,8 +42,8 @@ func TestWhatAReadHasFoundGivesWayToTheWatch(t *testing.T) {
 	assert.Equal(t, "3", o.resourceVersion, "the read began before the watch delivered version 3")
 	assert.Equal(t, []EventType{Added, Modified}, *events, "the read is no event")
 
-	_, from = c.beforeRead(w, k)
-	_, other := c.beforeRead(w, numbered(2))
+	from = c.beforeRead(w)
+	other := c.beforeRead(w)
 	c.put(w, configMapMeta("2", "4"), other)
 	c.remove(w, configMapMeta("1", "3"), from)
 	_, exists := c.get(k)

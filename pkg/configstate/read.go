@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
@@ -158,7 +159,7 @@ func (r *reader) readLive(ctx context.Context, k objectKey) (digest.State, error
 	if !ok || r.metadata.outdates(k, known) {
 		return r.readContent(ctx, k)
 	}
-	meta, found, err := r.client.meta(ctx, k)
+	meta, found, err := r.client.meta(ctx, k, wire.Keep{})
 	if err != nil {
 		return digest.State{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // rechecker reads what a watch that fails does not deliver. It has no state of its own.
@@ -21,22 +20,20 @@ func (r *rechecker) object(ctx context.Context, k objectKey) error {
 	if w == nil {
 		return nil // out of scope
 	}
-	known, from := r.metadata.beforeRead(w, k)
+	from := r.metadata.beforeRead(w)
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	found, exists, err := r.client.meta(ctx, k)
+	found, exists, err := r.client.meta(ctx, k, w.keep)
 	if err != nil {
 		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
 	}
-	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.ref.Name}}
+	meta := &metav1.PartialObjectMetadata{}
 	if !exists {
+		meta.Namespace, meta.Name = k.namespace, k.ref.Name
 		r.metadata.remove(w, meta, from)
 		return nil
 	}
-	meta.UID, meta.ResourceVersion = types.UID(found.UID), found.ResourceVersion
-	if known.own != nil { // this read leaves them out
-		meta.Annotations, meta.Labels = known.own.annotations, known.own.labels
-	}
+	fill(meta, found)
 	r.metadata.put(w, meta, from)
 	return nil
 }

@@ -48,7 +48,7 @@ func TestRecheckReportsWhatTheWatchDoesNot(t *testing.T) {
 	check("db")
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
 	assert.Equal(t, second.GetResourceVersion(), state().ResourceVersion)
-	assert.Equal(t, map[string]string{"ours": "yes"}, f.Annotations("a", sec("db")), "what the read leaves out stays")
+	assert.Empty(t, f.Annotations("a", sec("db")), "its annotation was removed")
 	check("db")
 	assert.Empty(t, f.events, "it is reported once")
 
@@ -75,6 +75,36 @@ func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {
 	s.put(secret("a", "db", "y"))
 	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
+}
+
+// The listing after the right has come back has the version that was read: there is no Event that would correct the annotations and labels.
+func TestRecheckReadsAnnotationsAndLabels(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	annotated := func(value string) {
+		db := secret("a", "db", "x")
+		db.Annotations, db.Labels = map[string]string{"ours": value, "other": "x"}, map[string]string{"ours": value}
+		s.put(db)
+	}
+	annotated("first")
+	s.refusing(lists, http.StatusForbidden)
+	own := func(key string) bool { return key == "ours" }
+	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations, o.OwnLabels = own, own }).start(t)
+	check := func(want string) {
+		t.Helper()
+		assert.Equal(t, map[string]string{"ours": want}, f.Annotations("a", sec("db")))
+		assert.Equal(t, map[string]string{"ours": want}, f.Labels("a", sec("db")))
+	}
+	for _, value := range []string{"first", "second"} {
+		annotated(value)
+		require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
+		f.next(t)
+		check(value)
+	}
+	s.refusing(lists, 0)
+	s.put(secret("a", "web", "x"))
+	assert.Equal(t, sec("web"), f.next(t).Ref, "the version of the other one is known")
+	check("second")
 }
 
 func TestRecheckLeavesWhatTheWatchDeliversMeanwhile(t *testing.T) {
