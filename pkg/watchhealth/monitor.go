@@ -181,7 +181,7 @@ func (m *Monitor) opened(q request) {
 	})
 }
 
-// delivered records the first bytes of a watch.
+// delivered records the first bytes of a watch, or the end of a streaming list.
 func (m *Monitor) delivered(q request) { m.with(q.about, (*state).works) }
 
 // listed records a complete list.

@@ -110,7 +110,7 @@ func (e *exchange) answered(status int) {
 		e.monitor.failed(e.request, Refused, "it is forbidden (403): grant get, list and watch", e.began)
 	case status >= http.StatusBadRequest:
 		e.monitor.failed(e.request, Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status)), e.began)
-	case e.request.watch:
+	case e.request.watch && !e.request.streaming: // for a streaming list, see listEnd
 		e.monitor.opened(e.request)
 	}
 }
@@ -133,9 +133,10 @@ type body struct {
 	limit    time.Duration
 	timer    *time.Timer
 	success  bool
-	// last is when bytes came last; any is set once there were some. Only Read has them.
-	last time.Time
-	any  bool
+	// last is when bytes came last; delivered is set once there were some that prove that the watch works. Only Read has what follows.
+	last      time.Time
+	delivered bool
+	end       listEnd
 	// ended is set once the end was seen.
 	ended atomic.Bool
 }
@@ -157,10 +158,10 @@ func (b *body) Read(p []byte) (int, error) {
 	b.timer.Stop()
 	if n > 0 {
 		b.last = time.Now()
-		if !b.any && b.watches() {
+		if !b.delivered && b.watches() && (!b.exchange.request.streaming || b.end.in(p[:n])) {
+			b.delivered = true
 			b.exchange.monitor.delivered(b.exchange.request)
 		}
-		b.any = true
 	}
 	if err != nil {
 		err = b.over(err)
