@@ -27,6 +27,12 @@ func (w Watch) String() string {
 	return w.Resource + " in namespace " + w.Namespace
 }
 
+// builtIn reports whether each API server has the resource. The group of a custom one has a dot.
+func (w Watch) builtIn() bool {
+	resource, _, _ := strings.Cut(w.Resource, "/")
+	return strings.Count(resource, ".") < 2
+}
+
 // compare sorts.
 func (w Watch) compare(other Watch) int {
 	return cmp.Or(cmp.Compare(w.Resource, other.Resource), cmp.Compare(w.Namespace, other.Namespace))

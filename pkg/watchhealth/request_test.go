@@ -47,6 +47,16 @@ func TestRequestsAreRecognized(t *testing.T) {
 	}
 }
 
+func TestBuiltInResourcesAreRecognized(t *testing.T) {
+	t.Parallel()
+	for resource, want := range map[string]bool{
+		"secrets": true, "secrets/a.b.c": true, "deployments.apps": true, "jobs.batch": true,
+		"rollouts.argoproj.io": false, "rollouts.argoproj.io/a": false,
+	} {
+		assert.Equal(t, want, Watch{Resource: resource}.builtIn(), resource)
+	}
+}
+
 func TestWatchesHaveNamesForMessages(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "secrets", Watch{Resource: "secrets"}.String())

@@ -62,9 +62,9 @@ func TestSilenceIsForgottenWithTheResource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t)
-		require.NoError(t, client.do(watch, stream(nil)))
-		require.NoError(t, client.do(list, status(404)))
-		response, err := client.send(t.Context(), watch, stream(nil))
+		require.NoError(t, client.do(watchRollouts, stream(nil)))
+		require.NoError(t, client.do(rollouts, status(404)))
+		response, err := client.send(t.Context(), watchRollouts, stream(nil))
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, response.Body.Close()) }()
 		assert.True(t, client.status().Healthy())

@@ -100,7 +100,7 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 func (e *exchange) answered(status int) {
 	switch {
 	case !e.followed, status == http.StatusGone:
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && !e.request.about.builtIn():
 		e.monitor.unserved(e.request)
 	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
 		// The API server has no streaming lists; the client lists instead.

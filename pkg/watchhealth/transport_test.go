@@ -22,6 +22,9 @@ const (
 	watch     = "/api/v1/secrets?watch=true"
 	streaming = watch + "&sendInitialEvents=true"
 	single    = "/api/v1/namespaces/shop/secrets/db"
+
+	rollouts      = "/apis/argoproj.io/v1alpha1/rollouts?resourceVersion=0"
+	watchRollouts = "/apis/argoproj.io/v1alpha1/rollouts?watch=true"
 )
 
 var (
@@ -97,12 +100,11 @@ func (c client) do(url string, s server) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// status returns that of the watch of Secrets.
+// status returns that of the one watch that there is.
 func (c client) status() watchhealth.Status {
 	c.t.Helper()
 	all := c.monitor.Statuses()
 	require.Len(c.t, all, 1)
-	require.Equal(c.t, secrets, all[0].Watch)
 	return all[0]
 }
 
@@ -121,7 +123,8 @@ func TestAnswersDecideTheHealthOfAWatch(t *testing.T) {
 		"credentials expired":            {watch, status(401), watchhealth.Refused},
 		"server error":                   {list, status(500), watchhealth.Failed},
 		"version too old":                {watch, status(410), ""},
-		"resource not served":            {list, status(404), ""},
+		"not found, says a proxy":        {list, status(404), watchhealth.Failed},
+		"streaming list not found":       {streaming, status(404), watchhealth.Failed},
 		"streaming lists are not served": {streaming, status(422), ""},
 		"malformed watch":                {watch, status(422), watchhealth.Failed},
 		"broken connection":              {watch, func(*http.Request) (*http.Response, error) { return nil, errBroken }, watchhealth.Failed},
@@ -374,22 +377,33 @@ func TestStatusesAreSorted(t *testing.T) {
 	})
 }
 
-// A resource is uninstalled while its watch fails: what is answered then says that there is nothing to see.
+// A resource is uninstalled while its watch fails: what is answered then says that there is nothing to see. The API server always has its
+// own resources.
 func TestAnUninstalledResourceIsNoFailure(t *testing.T) {
 	t.Parallel()
-	for name, failing := range map[string]server{
-		"forbidden": status(403), "unavailable": status(503), "no answer": hang,
+	for name, c := range map[string]struct {
+		path    string
+		healthy bool
+	}{
+		"custom resource":       {"/apis/argoproj.io/v1alpha1/rollouts", true},
+		"of one namespace":      {"/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts", true},
+		"Secrets":               {"/api/v1/secrets", false},
+		"Deployments":           {"/apis/apps/v1/deployments", false},
+		"Jobs of one namespace": {"/apis/batch/v1/namespaces/shop/jobs", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				client := newClient(t)
-				_ = client.do(watch, failing)
-				require.False(t, client.status().Healthy())
-				_ = client.do(list, status(404))
-				assert.True(t, client.status().Healthy())
-				assert.False(t, client.monitor.Failing("secrets", "shop"))
+		for failure, failing := range map[string]server{"forbidden": status(403), "unavailable": status(503), "no answer": hang} {
+			t.Run(name+", "+failure, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					client := newClient(t)
+					_ = client.do(c.path+"?watch=true", failing)
+					require.False(t, client.status().Healthy())
+					_ = client.do(c.path+"?resourceVersion=0", status(404))
+					got := client.status()
+					assert.Equal(t, c.healthy, got.Healthy())
+					assert.Equal(t, !c.healthy, client.monitor.Failing(got.Resource, "shop"))
+				})
 			})
-		})
+		}
 	}
 }
