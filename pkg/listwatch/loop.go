@@ -94,20 +94,38 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := l.Watch(ctx, options)
-	if err != nil && options.SendInitialEvents != nil && utilnet.IsConnectionRefused(err) {
-		// The reflector would retry by itself and not see the end of the context. Run retries better.
-		return nil, errors.New(err.Error())
+	open := l.Watch
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		open = l.streamList
 	}
+	w, err := open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	l.opened = true
 	l.recovered()
-	if options.SendInitialEvents != nil && *options.SendInitialEvents {
-		return newInitialList(w), nil
-	}
 	return w, nil
+}
+
+// streamList opens a streaming list. The reflector would retry a 429 and a refused connection by itself, without an end: it would not
+// report the failure, nor see the end of the context while it pauses.
+func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
+	ended := Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if w, err = l.Watch(ctx, options); !apierrors.IsTooManyRequests(err) {
+			return true, nil
+		}
+		l.failed(err)
+		return false, nil // the reflector would list, which takes more of an API server that is busy
+	})
+	switch {
+	case ended != nil:
+		return nil, ended
+	case err != nil && utilnet.IsConnectionRefused(err):
+		return nil, errors.New(err.Error()) // Run retries
+	case err != nil:
+		return nil, err
+	}
+	return newInitialList(w), nil
 }
 
 // failed reports an error, and logs it when it is another one than last time.

@@ -211,27 +211,36 @@ func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
 
 // The reflector retries a refused connection and a 429 by itself. Of a streaming list it does so without an end: it neither
 // reports the failure nor ends with the context.
-func TestRefusedConnectionIsReportedAndEndsWithTheContext(t *testing.T) {
+func TestStreamingListThatIsRefusedIsReportedAndEndsWithTheContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
-		s := &server{fails: slices.Repeat([]error{refused}, 100), streams: slices.Repeat([]error{refused}, 100)}
-		var reported []string
-		l := &Loop[*corev1.ConfigMap]{
-			List: s.list, Watch: s.watch, Sink: &taken{}, Log: logr.Discard(),
-			Failed: func(err error, _ bool) { reported = append(reported, err.Error()) },
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { l.Run(ctx); close(ended) }()
-		<-time.After(time.Minute)
-		synctest.Wait()
-		assert.NotEmpty(t, reported, "the failure is not reported")
-		cancelled := time.Now()
-		cancel()
-		<-ended
-		assert.Zero(t, time.Since(cancelled), "the loop goes on after the end of its context")
-	})
+	for name, refused := range map[string]error{
+		"connection":        fmt.Errorf("dial: %w", syscall.ECONNREFUSED),
+		"too many requests": apierrors.NewTooManyRequests("busy", 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{fails: slices.Repeat([]error{refused}, 100), streams: slices.Repeat([]error{refused}, 100)}
+				var reported, lines []string
+				l := &Loop[*corev1.ConfigMap]{
+					List: s.list, Watch: s.watch, Sink: &taken{}, What: "config objects",
+					Log:    funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+					Failed: func(err error, _ bool) { reported = append(reported, err.Error()) },
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { l.Run(ctx); close(ended) }()
+				<-time.After(time.Minute)
+				synctest.Wait()
+				assert.Greater(t, len(reported), 5, "each failure is reported")
+				assert.Len(t, lines, 1, "the same is logged once")
+				cancelled := time.Now()
+				cancel()
+				<-ended
+				assert.Zero(t, time.Since(cancelled), "the loop goes on after the end of its context")
+			})
+		})
+	}
 }
 
 func TestFailedWatchGoesOnWhereItWas(t *testing.T) {
