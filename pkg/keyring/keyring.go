@@ -143,15 +143,19 @@ func (k *Keyring) Start(ctx context.Context) error {
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) { // that one is logged
 			k.logOnce(err, failure(err))
 		}
 		return err == nil, nil
 	})
 }
 
-// errCreate is an attempt to create the Secret that failed.
-var errCreate = errors.New("create the Secret of the digest key")
+var (
+	// errCreate is an attempt to create the Secret that failed.
+	errCreate = errors.New("create the Secret of the digest key")
+	// errUnusable is a Secret whose content is invalid while there is no key.
+	errUnusable = errors.New("the Secret of the digest key is not usable")
+)
 
 // failure says that there is no key, and what to do about it: without a key nothing is reloaded.
 func failure(err error) string {
@@ -166,8 +170,16 @@ func failure(err error) string {
 	}
 }
 
-// ensure reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
+// ensure gets a key. It fails while the Secret is invalid, so that the corrected one is read, also without the right to watch it.
 func (k *Keyring) ensure(ctx context.Context) error {
+	if err := k.readOrCreate(ctx); err != nil || k.Ready() {
+		return err
+	}
+	return errUnusable
+}
+
+// readOrCreate reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
+func (k *Keyring) readOrCreate(ctx context.Context) error {
 	err := k.read(ctx)
 	if !apianswer.NotFound(err) {
 		return err

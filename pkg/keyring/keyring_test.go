@@ -225,14 +225,22 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 
 func TestUnusableAtStart(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	s.put(map[string][]byte{"0001": []byte("short")})
-	r := newReplica(t, s, nil).start(t)
-	require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
-	assert.False(t, r.Ready())
-	assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
-	s.put(map[string][]byte{"0001": key(1)})
-	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+	for name, refused := range map[string][]string{"watched": nil, "with the right to get only": {"list", "watch"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.put(map[string][]byte{"0001": []byte("short")})
+			s.refusing(http.StatusForbidden, refused...)
+			r := newReplica(t, s, nil).start(t)
+			require.Eventually(t, func() bool { return r.logged("not usable") == 1 && s.count("get") > 2 }, wait, tick)
+			assert.False(t, r.Ready())
+			assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
+			s.put(map[string][]byte{"0001": key(1)})
+			r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
+			assert.Zero(t, r.logged("Cannot read or create"))
+		})
+	}
 }
 
 func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
