@@ -174,6 +174,7 @@ func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before
 	source := workloadstate.New(workloadstate.Options{
 		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
 		Namespaces: b.options.Selection.Scope.Namespaces,
+		Discovered: b.watches.Discovered,
 		Keep:       keep(b.options.Selection),
 		Log:        b.log.WithName("workloadstate"),
 	})

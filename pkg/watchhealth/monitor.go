@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // Reason says how a watch fails. The values are labels of a metric.
@@ -187,6 +190,24 @@ func (m *Monitor) delivered(q request) { m.with(q.about, (*state).works) }
 // listed records a complete list.
 func (m *Monitor) listed(q request) {
 	m.with(q.about, func(s *state) { s.listed = true })
+}
+
+// Discovered records how the lookup of a resource ended, before which no list or watch is sent. That a custom resource is not installed
+// is no failure.
+func (m *Monitor) Discovered(about Watch, err error) {
+	if err == nil || meta.IsNoMatchError(err) && !about.builtIn() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if s := m.watches[about]; s != nil {
+			s.works()
+		}
+		return
+	}
+	reason := Failed
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		reason = Refused
+	}
+	m.with(about, func(s *state) { m.fail(s, reason, "the resource cannot be looked up: "+err.Error(), s.used) })
 }
 
 // unserved records that the API server does not have the resource: there is nothing to see.

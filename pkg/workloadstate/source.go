@@ -10,6 +10,7 @@ import (
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -22,6 +23,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Namespaces are those to watch. None means all of them.
 	Namespaces []string
+	// Discovered is called for each namespace after each attempt to find the resource of a kind, with the error. nil calls nothing.
+	Discovered func(about watchhealth.Watch, err error)
 	// Keep says which labels and annotations are kept.
 	Keep workload.Keep
 	// Log gets a line when a watch fails in a new way and when it works again.
@@ -38,6 +41,9 @@ func New(o Options) *Source {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{""}
 	}
+	if o.Discovered == nil {
+		o.Discovered = func(watchhealth.Watch, error) {}
+	}
 	return &Source{options: o}
 }
 
@@ -46,6 +52,14 @@ type target struct {
 	rest       rest.Interface
 	resource   string
 	namespaces []string
+}
+
+// discovered reports how an attempt to find the resource of a kind ended. Its name is a guess where it is not known, and mostly right.
+func (s *Source) discovered(kind workload.Kind, err error) {
+	resource, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+	for _, namespace := range s.options.Namespaces {
+		s.options.Discovered(watchhealth.Watch{Resource: resource.GroupResource().String(), Namespace: namespace}, err)
+	}
 }
 
 // resolve finds the resource of a kind.

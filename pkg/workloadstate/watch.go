@@ -71,11 +71,12 @@ func (w *Watch) resolve(ctx context.Context) (target, bool) {
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 	for {
 		to, err := w.source.resolve(w.kind)
+		if err != nil && ctx.Err() != nil {
+			return target{}, false
+		}
+		w.source.discovered(w.kind, err)
 		if err == nil {
 			return to, true
-		}
-		if ctx.Err() != nil {
-			return target{}, false
 		}
 		if meta.IsNoMatchError(err) {
 			unserved.Info("The cluster does not serve this workload kind; retrying")

@@ -2,6 +2,9 @@ package workloadstate
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -150,6 +155,47 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 		assert.Equal(t, 1, log.count("does not serve this workload kind"), "it can stay so")
 		cancel()
 		<-ended
+	})
+}
+
+// failing finds a kind after some failures.
+type failing struct {
+	meta.RESTMapper
+
+	errs []error
+}
+
+func (f *failing) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
+		return nil, err
+	}
+	return f.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// No request for the kind is sent that would show that its workloads are not seen.
+func TestFailureToFindTheResourceIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		known := meta.NewDefaultRESTMapper(nil)
+		known.Add(kind().GroupVersionKind, meta.RESTScopeNamespace)
+		away, none := errors.New("away"), &meta.NoKindMatchError{}
+		var reports []string
+		s := New(Options{
+			Mapper: &failing{known, []error{away, none}}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard(),
+			Namespaces: []string{"bank", "shop"},
+			Discovered: func(about watchhealth.Watch, err error) { reports = append(reports, fmt.Sprint(about, ": ", err)) },
+		})
+		_, ok := s.Watch(kind(), nil).resolve(t.Context())
+		require.True(t, ok)
+		var want []string
+		for _, err := range []any{away, none, nil} {
+			for _, namespace := range []string{"bank", "shop"} {
+				want = append(want, fmt.Sprint("deployments.apps in namespace ", namespace, ": ", err))
+			}
+		}
+		assert.Equal(t, want, reports)
 	})
 }
 
