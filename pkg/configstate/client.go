@@ -190,8 +190,11 @@ func (c *client) read(ctx context.Context, k objectKey, request *rest.Request, u
 	defer buffer.Clear()
 	release := func() {}
 	defer func() { release() }()
-	data, err := buffer.ReadAll(body, func() (err error) {
-		release, err = c.large.Acquire(ctx, k.namespace, 1)
+	data, err := buffer.ReadAll(body, func() error {
+		admitted, err := c.large.Acquire(ctx, k.namespace, 1)
+		if err == nil {
+			release = admitted
+		}
 		return err
 	})
 	if err != nil {
