@@ -39,7 +39,7 @@ type client struct {
 	rest rest.Interface
 	// sha1 says of which kinds State.SHA1 is computed.
 	sha1 func(reference.Kind) bool
-	// large admits responses that are not small: see largeInFlight.
+	// large admits responses that are not small: see largeInFlight. It is that of the loop, but in a copy for the webhook.
 	large *fairlimit.Limit
 }
 
@@ -63,7 +63,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for ConfigMaps and Secrets: %w", err)
 	}
-	return &client{rest: r, large: fairlimit.New(largeInFlight, largeOfANamespace)}, nil
+	return &client{rest: r, large: newLarge()}, nil
 }
 
 // request starts a request for config objects of a kind; the empty namespace is all of them.

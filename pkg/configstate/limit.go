@@ -23,14 +23,18 @@ const (
 )
 
 // A response of more than 64 KiB waits for its turn once more before it is read on: an object of 1.5 MiB takes up to four
-// times that much memory while its digest is computed.
+// times that much memory while its digest is computed. The webhook and the loop have so many each, as above.
 const (
-	largeInFlight     = 8
+	largeInFlight     = 4
 	largeOfANamespace = largeInFlight * 3 / 4
 )
 
+func newLarge() *fairlimit.Limit { return fairlimit.New(largeInFlight, largeOfANamespace) }
+
 // lanes are the live reads of one part of the program.
 type lanes struct {
+	// client reads the objects.
+	client  *client
 	objects share.Group[objectKey, digest.State]
 	lists   share.Group[scopeKey, map[string]listed]
 	// statuses has the reads of pod statuses, by namespace.
@@ -38,9 +42,9 @@ type lanes struct {
 }
 
 // newLanes returns lanes whose reads a Limit admits. One read is up to two requests, one after the other.
-func newLanes(limit *fairlimit.Limit) *lanes {
+func newLanes(c *client, limit *fairlimit.Limit) *lanes {
 	admit := func(ctx context.Context, namespace string) (func(), error) { return limit.Acquire(ctx, namespace, 1) }
-	l := &lanes{}
+	l := &lanes{client: c}
 	l.objects.Limit, l.lists.Limit, l.statuses.Limit = readLimit, readLimit, readLimit
 	l.objects.Admit = func(ctx context.Context, k objectKey) (func(), error) { return admit(ctx, k.namespace) }
 	l.lists.Admit = func(ctx context.Context, k scopeKey) (func(), error) { return admit(ctx, k.namespace) }
@@ -53,12 +57,18 @@ type queues struct {
 	admitted *lanes // reads of the webhook
 	live     *lanes // reads of the loop
 	fills    *lanes // reads of the loop that may come out of the API server's cache
-	limits   [2]*fairlimit.Limit
+	limits   []*fairlimit.Limit
 }
 
-func newQueues() queues {
+// newQueues returns the lanes of a client of the loop.
+func newQueues(ofLoop *client) queues {
+	ofWebhook := *ofLoop
+	ofWebhook.large = newLarge()
 	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
-	return queues{admitted: newLanes(webhook), live: newLanes(loop), fills: newLanes(loop), limits: [2]*fairlimit.Limit{webhook, loop}}
+	return queues{
+		admitted: newLanes(&ofWebhook, webhook), live: newLanes(ofLoop, loop), fills: newLanes(ofLoop, loop),
+		limits: []*fairlimit.Limit{webhook, loop, ofWebhook.large, ofLoop.large},
+	}
 }
 
 // waiting returns how many reads wait for their turns.

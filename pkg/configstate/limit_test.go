@@ -3,7 +3,6 @@ package configstate_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -165,64 +164,4 @@ func TestReadsOfACallerThatHasGoneAreNotSent(t *testing.T) {
 	for _, request := range s.seen() {
 		assert.Less(t, request, "get /api/v1/namespaces/a/configmaps/c0500")
 	}
-}
-
-// slow is a connection to the server on which the responses of one namespace do not come to their end.
-type slow struct {
-	namespace string
-	held      *atomic.Int64
-	release   chan struct{}
-}
-
-func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := http.DefaultTransport.RoundTrip(r)
-	if err == nil && strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/"+s.namespace+"/") {
-		response.Body = &slowBody{ReadCloser: response.Body, slow: s}
-	}
-	return response, err
-}
-
-type slowBody struct {
-	io.ReadCloser
-	slow
-
-	read int
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	if b.read > 64<<10 {
-		b.held.Add(1)
-		<-b.release
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.read += n
-	return n, err
-}
-
-func TestLargeObjectsInMemoryAreBounded(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	content := strings.Repeat("x", 200<<10)
-	var refs []reference.Ref
-	for i := range 20 {
-		name := fmt.Sprintf("c%d", i)
-		s.put(configMap("big", name, content))
-		s.put(configMap("other", name, content))
-		refs = append(refs, cm(name))
-	}
-	over := slow{namespace: "big", held: &atomic.Int64{}, release: make(chan struct{})}
-	f := newFixture(t, s, func(o *configstate.Options) { o.HTTPClient = &http.Client{Transport: over} })
-	done := make(chan error, 1)
-	go func() {
-		_, err := f.Live(t.Context(), "big", refs)
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return over.held.Load() == 6 }, wait, time.Millisecond)
-	_, err := f.Live(t.Context(), "other", refs)
-	require.NoError(t, err, "large ones of another namespace")
-	require.Eventually(t, func() bool { return f.Waiting() == 14 }, wait, time.Millisecond, "the rest waits")
-	assert.Equal(t, int64(6), over.held.Load(), "three quarters of those that there are at a time")
-
-	close(over.release)
-	require.NoError(t, <-done, "all are read in the end")
 }

@@ -56,7 +56,7 @@ func (r *reader) live(
 			}
 			read = r.readContent // its metadata is known
 		}
-		return by.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return read(ctx, k) })
+		return by.objects.Do(ctx, k, func(ctx context.Context) (digest.State, error) { return read(ctx, by.client, k) })
 	})
 }
 
@@ -75,7 +75,7 @@ func (r *reader) current(ctx context.Context, namespace string, refs []reference
 			if state, ok := r.observe(k.namespace, []reference.Ref{k.ref})[k.ref]; ok && complete(state) {
 				return state, nil
 			}
-			return r.readSeen(ctx, k)
+			return r.readSeen(ctx, r.queues.fills.client, k)
 		})
 	})
 }
@@ -149,7 +149,7 @@ func each(
 }
 
 // readLive reads the state of an object with as few requests as possible.
-func (r *reader) readLive(ctx context.Context, k objectKey) (digest.State, error) {
+func (r *reader) readLive(ctx context.Context, c *client, k objectKey) (digest.State, error) {
 	ring := r.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
@@ -157,9 +157,9 @@ func (r *reader) readLive(ctx context.Context, k objectKey) (digest.State, error
 	keys := ring.Keys()
 	known, ok := r.digests.get(k, keys)
 	if !ok || r.metadata.outdates(k, known) {
-		return r.readContent(ctx, k)
+		return r.readContent(ctx, c, k)
 	}
-	meta, found, err := r.client.meta(ctx, k, wire.Keep{})
+	meta, found, err := c.meta(ctx, k, wire.Keep{})
 	if err != nil {
 		return digest.State{}, err
 	}
@@ -171,16 +171,16 @@ func (r *reader) readLive(ctx context.Context, k objectKey) (digest.State, error
 	if state, ok := r.digests.at(k, meta.UID, meta.ResourceVersion, keys); ok {
 		return state, nil
 	}
-	return r.readContent(ctx, k)
+	return r.readContent(ctx, c, k)
 }
 
 // readSeen reads the object itself, as it was when the watch saw it last or later.
-func (r *reader) readSeen(ctx context.Context, k objectKey) (digest.State, error) {
+func (r *reader) readSeen(ctx context.Context, c *client, k objectKey) (digest.State, error) {
 	seen, _ := r.metadata.get(k)
-	state, err := r.readContentAt(ctx, k, seen.resourceVersion)
+	state, err := r.readContentAt(ctx, c, k, seen.resourceVersion)
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		// Another API server than the one we watch, whose own cache is behind; or its storage was restored from a backup.
-		return r.readContent(ctx, k)
+		return r.readContent(ctx, c, k)
 	}
 	return state, err
 }
@@ -193,17 +193,17 @@ func (r *reader) absent(k objectKey) {
 }
 
 // readContent reads the object itself, as it is now.
-func (r *reader) readContent(ctx context.Context, k objectKey) (digest.State, error) {
-	return r.readContentAt(ctx, k, "")
+func (r *reader) readContent(ctx context.Context, c *client, k objectKey) (digest.State, error) {
+	return r.readContentAt(ctx, c, k, "")
 }
 
 // readContentAt reads the object itself: as it is now, or not older than a resourceVersion.
-func (r *reader) readContentAt(ctx context.Context, k objectKey, atLeast string) (digest.State, error) {
+func (r *reader) readContentAt(ctx context.Context, c *client, k objectKey, atLeast string) (digest.State, error) {
 	ring := r.ring()
 	if ring.Empty() {
 		return digest.State{}, digest.ErrNoKey
 	}
-	state, found, err := r.client.content(ctx, k, ring, atLeast)
+	state, found, err := c.content(ctx, k, ring, atLeast)
 	if err != nil {
 		return digest.State{}, err
 	}

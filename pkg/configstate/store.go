@@ -117,7 +117,7 @@ func newStore(c *client, o Options) *Store {
 		client: c, kinds: o.kinds(), watches: ws, events: events, progress: progress, digests: known, metadata: metadata, statuses: statuses,
 		reader: &reader{
 			client: c, ring: o.Ring, watches: ws, progress: progress, digests: known, metadata: metadata, statuses: statuses,
-			queues: newQueues(),
+			queues: newQueues(c),
 		},
 		rechecker: &rechecker{client: c, watches: ws, metadata: metadata, statuses: statuses},
 	}
@@ -261,4 +261,4 @@ func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref
 }
 
 // Waiting returns how many live reads wait until others have ended.
-func (s *Store) Waiting() int { return s.client.large.Waiting() + s.reader.queues.waiting() }
+func (s *Store) Waiting() int { return s.reader.queues.waiting() }
