@@ -55,7 +55,24 @@ func TestExplain(t *testing.T) {
 				delete(f.in.States, db)
 				f.in.Unread = map[reference.Ref]error{db: errors.New("forbidden")}
 			},
-			verdict: "unknown", reason: "1 of 2 tracked objects cannot be read", differs: []string{"", "unknown"},
+			verdict: "unknown", differs: []string{"", "unknown"},
+			reason: "1 of 2 tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
+		},
+		"a custom resource that is not compared, since we may not read the digest key": {
+			change: func(f *fixture) {
+				f.in.Ring = digest.Ring{}
+				delete(f.in.States, db)
+				f.in.Unread = map[reference.Ref]error{db: errors.New("it cannot be compared without the digest key")}
+			},
+			verdict: "unknown", reason: "run this in the installation's pod, or as a user who may read its Secret", differs: []string{"", "unknown"},
+		},
+		"no digest key, and a secret that we may not read": {
+			change: func(f *fixture) {
+				f.in.Ring, f.in.NoKey = digest.Ring{}, "the Secret is not there: start it"
+				delete(f.in.States, db)
+				f.in.Unread = map[reference.Ref]error{db: errors.New("forbidden")}
+			},
+			verdict: "unknown", reason: "there is no digest key to compare with, and without one nothing restarts", differs: []string{"", "unknown"},
 		},
 		"no digest key, and resourceVersions differ": {
 			change: func(f *fixture) {

@@ -20,14 +20,15 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	switch {
 	case in.View.Unresolved != nil:
 		return unknown, in.View.Unresolved.Error()
-	case len(in.Unread) > 0:
-		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read; nothing restarts until they can", len(in.Unread), len(in.View.Intent.Tracked))
 	case in.Ring.Empty() && in.NoKey != "":
 		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
 	case in.Ring.Empty() && len(differs) == 0:
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
 		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
+	case len(in.Unread) > 0:
+		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
+			len(in.Unread), len(in.View.Intent.Tracked))
 	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
 		return string(verdict.Action), "the pod template has the current configuration"
 	default:
