@@ -143,8 +143,8 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		Keys: keys, Dialects: q.selection.Dialects(handled.known()),
 		Objects: func(namespace string) (annotation.Objects, error) {
 			custom.namespace = namespace
-			custom.Objects, err = listObjects(ctx, c, namespace, q.selection.Stakater)
-			return custom, err
+			custom.Objects = listing(ctx, c, namespace, q.selection.Stakater)
+			return custom, nil
 		},
 	}
 	in.View, in.Problems = reader.Read(in.Object)

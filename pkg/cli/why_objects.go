@@ -8,22 +8,60 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// listObjects lists the metadata of the config objects of a namespace. It is needed for workloads of the second dialect only.
-func listObjects(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) (annotation.Objects, error) {
-	objects := annotation.Listed{}
-	for _, kind := range dialect.HandledKinds() {
+// listedObjects are the config objects of a namespace. Each kind is listed when a workload of the second dialect depends on it, so
+// that the explanation of others needs no right to lists.
+type listedObjects struct {
+	list  func(reference.Kind) (annotation.Listed, error)
+	known map[reference.Kind]annotation.Listed
+	// failed is why the last kind that could not be listed could not.
+	failed error
+}
+
+var _ annotation.Objects = &listedObjects{}
+
+// listing lists the metadata of config objects.
+func listing(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) *listedObjects {
+	return &listedObjects{known: map[reference.Kind]annotation.Listed{}, list: func(kind reference.Kind) (annotation.Listed, error) {
 		gvk, _ := kind.GroupVersionKind()
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
 		}
+		objects := annotation.Listed{}
 		for _, meta := range list.Items {
 			objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(kind, meta.Labels, meta.Annotations)
 		}
-	}
-	return objects, nil
+		return objects, nil
+	}}
 }
+
+// of returns the objects of a kind; none where they cannot be listed.
+func (o *listedObjects) of(kind reference.Kind) annotation.Listed {
+	objects, known := o.known[kind]
+	if !known {
+		var err error
+		if objects, err = o.list(kind); err != nil {
+			o.failed = err
+		}
+		o.known[kind] = objects
+	}
+	return objects
+}
+
+// Traits returns those of an object.
+func (o *listedObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	return o.of(ref.Kind).Traits(ref)
+}
+
+// Matching returns the names that a pattern matches, in no order.
+func (o *listedObjects) Matching(kind reference.Kind, patterns []*pattern.Pattern) []string {
+	return o.of(kind).Matching(kind, patterns)
+}
+
+// Err says why not all kinds were listed that were asked for.
+func (o *listedObjects) Err() error { return o.failed }

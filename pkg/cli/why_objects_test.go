@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// A user without the right to list Secrets can ask about a workload that depends on no list of them.
+func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	l := &lister{t: t, failed: "SecretList"}
+	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	custom := customObjects{
+		Objects: listing(t.Context(), l, "shop", dialect),
+		exists:  func(string, reference.Ref) (bool, error) { return true, nil },
+	}
+	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
+	assert.True(t, exists)
+	require.NoError(t, custom.Err())
+	assert.Empty(t, l.asked, "a custom resource is no config object")
+
+	traits, exists := custom.Traits(reference.Ref{Kind: reference.ConfigMap, Name: "app"})
+	assert.True(t, exists)
+	assert.True(t, traits.Ignored)
+	expression, err := (&pattern.Cache{}).Compile("a.*")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"app"}, custom.Matching(reference.ConfigMap, []*pattern.Pattern{expression}))
+	assert.Equal(t, []string{"ConfigMap shop"}, l.asked, "once")
+
+	_, exists = custom.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
+	assert.False(t, exists)
+	require.EqualError(t, custom.Err(), "what the annotations select is not known: list secrets: forbidden")
+}
