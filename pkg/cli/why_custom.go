@@ -52,14 +52,14 @@ func (h handled) existing(ctx context.Context, config *rest.Config) (*customObje
 	}}, nil
 }
 
-// Traits of a custom resource are whether it exists.
+// Traits of a custom resource are whether it exists. One that cannot be read counts, so that its row says why.
 func (o *customObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if !ref.Kind.Custom() {
 		return o.Objects.Traits(ref)
 	}
 	exists, err := o.exists(o.namespace, ref)
 	if err != nil {
-		o.failed = err
+		o.failed, exists = err, true
 	}
 	return annotation.Traits{Marked: exists}, exists
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,4 +19,15 @@ func TestCustomResourceWithoutConfigurationDoesNotExist(t *testing.T) {
 	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
 	assert.False(t, exists)
 	assert.NoError(t, custom.failed)
+}
+
+// To the installation, the workload may be one that restarts.
+func TestCustomResourceThatCannotBeReadCounts(t *testing.T) {
+	t.Parallel()
+	forbidden := errors.New("forbidden")
+	custom := customObjects{exists: func(string, reference.Ref) (bool, error) { return false, forbidden }}
+	traits, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
+	assert.True(t, exists)
+	assert.True(t, traits.Marked)
+	assert.Equal(t, forbidden, custom.failed)
 }
