@@ -38,7 +38,8 @@ type whyFlags struct {
 // newWhy returns the sub-command that explains one workload. It needs the rights to read the workload and its
 // configuration, the digest key for comparing contents, and the workload's Events.
 func newWhy(p Process) *cobra.Command {
-	f := &whyFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	f := &whyFlags{manager: options.NewFlags(), environment: options.OSEnvironment()}
+	f.environment.Getenv = p.Getenv
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Explain why a workload was restarted, or why it was not",
@@ -60,7 +61,7 @@ Repeat the flags of the installation that select workloads and objects.`,
 			return f.run(cmd.Context(), p, asked)
 		},
 	}
-	home := cmp.Or(p.Getenv("POD_NAMESPACE"), "pod-reloader")
+	home := cmp.Or(f.environment.OwnNamespace(), "pod-reloader")
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "workload")
 	f.output.register(cmd)

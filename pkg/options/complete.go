@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -46,18 +45,13 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 }
 
 func (f *Flags) ownNamespace(p *problems, env Environment) string {
-	namespace := cmp.Or(f.namespace, env.Getenv("POD_NAMESPACE"), env.Getenv(reloaderNamespace))
+	namespace := cmp.Or(f.namespace, env.OwnNamespace())
 	if namespace == "" {
-		// Where there is no such file, the only namespace to handle is Reloader's own.
-		content, err := os.ReadFile(env.ServiceAccountNamespace)
-		namespace = cmp.Or(strings.TrimSpace(string(content)), env.Getenv(kubernetesNamespace))
-		if err != nil && namespace == "" {
-			namespace = env.contextNamespace(f.kubeconfig)
-		}
-		if err != nil && namespace == "" {
-			p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE, a service account nor a kubeconfig defines it"))
-			return ""
-		}
+		namespace = env.contextNamespace(f.kubeconfig)
+	}
+	if namespace == "" {
+		p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE, a service account nor a kubeconfig defines it"))
+		return ""
 	}
 	p.namespace("namespace", namespace)
 	return namespace

@@ -1,6 +1,10 @@
 package options
 
-import "os"
+import (
+	"cmp"
+	"os"
+	"strings"
+)
 
 // Environment is what defaults depend on besides the flags.
 type Environment struct {
@@ -18,6 +22,14 @@ func OSEnvironment() Environment {
 		Getenv:                  os.Getenv,
 		ServiceAccountNamespace: "/var/run/secrets/kubernetes.io/serviceaccount/namespace",
 	}
+}
+
+// OwnNamespace returns the namespace of the installation whose pod the program runs in; empty where nothing defines one, as outside of
+// a cluster.
+func (e Environment) OwnNamespace() string {
+	account, _ := os.ReadFile(e.ServiceAccountNamespace) // there is none outside of a cluster
+	// Where there is no such file, the only namespace to handle is Reloader's own.
+	return cmp.Or(e.Getenv("POD_NAMESPACE"), e.Getenv(reloaderNamespace), strings.TrimSpace(string(account)), e.Getenv(kubernetesNamespace))
 }
 
 // contextNamespace returns the namespace that kubectl would take by default; empty if none can be found.
