@@ -54,6 +54,7 @@ on the ConfigMap of --config.`,
 			if err != nil {
 				return usageError{err}
 			}
+			warn(p, f.manager.SharedWarnings())
 			return f.run(cmd.Context(), p, asked)
 		},
 	}

@@ -87,6 +87,12 @@ func TestRun(t *testing.T) {
 			[]string{`pod-reloader: warning: --is-openshift: "4.18" is neither true nor false`},
 			"the answer is for false",
 		},
+		"text of Reloader in clean": {
+			[]string{"clean", "deployment/x", "--kubeconfig=testdata/none", "--is-Argo-Rollouts=yes"},
+			1, nil,
+			[]string{`pod-reloader: warning: --is-Argo-Rollouts: "yes" is neither true nor false`},
+			"Rollouts are not cleaned",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
