@@ -104,25 +104,32 @@ func TestProblems(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown":              {[]string{"--bogus", "x"}, []string{"--bogus: unknown flag"}},
-		"misspelled":           {[]string{"--leader-elec"}, []string{"did you mean --leader-elect?"}},
-		"argument":             {[]string{"start"}, []string{`"start" is no command`}},
-		"dashes only":          {[]string{"--"}, []string{`"--" is no command`}},
-		"value missing":        {[]string{"--settle"}, []string{"--settle: a value is missing"}},
-		"duration":             {[]string{"--settle=soon"}, []string{`--settle: "soon"`}},
-		"negative":             {[]string{"--refractory=-1s"}, []string{"--refractory: -1s: must not be negative"}},
-		"settle over its max":  {[]string{"--settle=1m"}, []string{"--settle: 1m0s is longer than --settle-max 5s"}},
-		"bool":                 {[]string{"--webhook=maybe"}, []string{`--webhook: "maybe"`}},
-		"hash":                 {[]string{"--hash=md5"}, []string{`--hash: "md5": want content or revision`}},
-		"missing required":     {[]string{"--missing-required=maybe"}, []string{"--missing-required"}},
-		"TLS":                  {[]string{"--tls-min-version=1.1"}, []string{"--tls-min-version"}},
-		"address":              {[]string{"--webhook-bind-address=9443"}, []string{`--webhook-bind-address: "9443": want host:port or :port`}},
-		"port":                 {[]string{"--health-probe-bind-address=:http"}, []string{`"http" is not a port number`}},
-		"port range":           {[]string{"--enable-pprof", "--pprof-addr=:70000"}, []string{"--pprof-addr"}},
-		"names without a CA":   {[]string{"--webhook-client-names=a"}, []string{"--webhook-client-names: needs --webhook-client-ca"}},
-		"selector":             {[]string{"--namespace-selector=a in"}, []string{"--namespace-selector"}},
-		"namespaces":           {[]string{"--namespaces=A_b,ok"}, []string{`--namespaces: "A_b" is not a valid namespace name`}},
-		"kinds":                {[]string{"--workload-kinds=Deployment"}, []string{"--workload-kinds"}},
+		"unknown":             {[]string{"--bogus", "x"}, []string{"--bogus: unknown flag"}},
+		"misspelled":          {[]string{"--leader-elec"}, []string{"did you mean --leader-elect?"}},
+		"argument":            {[]string{"start"}, []string{`"start" is no command`}},
+		"dashes only":         {[]string{"--"}, []string{`"--" is no command`}},
+		"value missing":       {[]string{"--settle"}, []string{"--settle: a value is missing"}},
+		"duration":            {[]string{"--settle=soon"}, []string{`--settle: "soon"`}},
+		"negative":            {[]string{"--refractory=-1s"}, []string{"--refractory: -1s: must not be negative"}},
+		"settle over its max": {[]string{"--settle=1m"}, []string{"--settle: 1m0s is longer than --settle-max 5s"}},
+		"bool":                {[]string{"--webhook=maybe"}, []string{`--webhook: "maybe"`}},
+		"hash":                {[]string{"--hash=md5"}, []string{`--hash: "md5": want content or revision`}},
+		"missing required":    {[]string{"--missing-required=maybe"}, []string{"--missing-required"}},
+		"TLS":                 {[]string{"--tls-min-version=1.1"}, []string{"--tls-min-version"}},
+		"address":             {[]string{"--webhook-bind-address=9443"}, []string{`--webhook-bind-address: "9443": want host:port or :port`}},
+		"port":                {[]string{"--health-probe-bind-address=:http"}, []string{`"http" is not a port number`}},
+		"port range":          {[]string{"--enable-pprof", "--pprof-addr=:70000"}, []string{"--pprof-addr"}},
+		"names without a CA":  {[]string{"--webhook-client-names=a"}, []string{"--webhook-client-names: needs --webhook-client-ca"}},
+		"selector":            {[]string{"--namespace-selector=a in"}, []string{"--namespace-selector"}},
+		"namespaces":          {[]string{"--namespaces=A_b,ok"}, []string{`--namespaces: "A_b" is not a valid namespace name`}},
+		"kinds":               {[]string{"--workload-kinds=Deployment"}, []string{"--workload-kinds"}},
+		"kind that is built in": {
+			[]string{"--workload-kinds=batch/v1/CronJob=spec.template"},
+			[]string{`--workload-kinds: "batch/v1/CronJob=spec.template": the kind is there already, as batch/v1/CronJob=spec.jobTemplate.spec.template: leave one out`},
+		},
+		"kind that is ignored": {[]string{"--ignored-workload-types=jobs", "--workload-kinds=batch/v1/Job=spec.foo"}, []string{"as batch/v1/Job=spec.template"}},
+		"kind in two versions": {[]string{"--workload-kinds=a.io/v1/A=spec.t,a.io/v2/A=spec.t"}, []string{"as a.io/v1/A=spec.t"}},
+		"kind of another flag": {[]string{"--is-Argo-Rollouts", "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.t"}, []string{"--workload-kinds"}},
 		"configuration":        {[]string{"--config=configmap:pod-reloader"}, []string{`--config: "configmap:pod-reloader": want configmap:NAMESPACE/NAME`}},
 		"configuration names":  {[]string{"--config=configmap:A/B"}, []string{`--config: "A" is not a valid namespace name`}},
 		"prefix":               {[]string{"--annotation-prefix=a b"}, []string{"--annotation-prefix"}},
@@ -157,6 +164,16 @@ func TestProblems(t *testing.T) {
 			assert.Len(t, strings.Split(strings.TrimSpace(text), "\n"), len(tt.want), "one line a problem: %s", text)
 		})
 	}
+}
+
+// An installation may name a kind that a flag has come to add.
+func TestKindsMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	once := kindsOf(complete(t, "--is-Argo-Rollouts"))
+	assert.Equal(t, once, kindsOf(complete(t, "--is-Argo-Rollouts", "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template, batch/v1/Job=spec.template")))
+	jobs := complete(t, "--workload-kinds=batch/v1/Job=spec.template,batch.volcano.sh/v1alpha1/Job=spec.t", "--ignored-workload-types=jobs")
+	assert.NotContains(t, kindsOf(jobs), "batch/v1/Job=spec.template")
+	assert.Contains(t, kindsOf(jobs), "batch.volcano.sh/v1alpha1/Job=spec.t", "another group")
 }
 
 func TestPod(t *testing.T) {

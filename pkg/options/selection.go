@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -66,8 +68,6 @@ func (f *Flags) namespaceList(p *problems, flag string, items []string) []string
 }
 
 func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
-	ignored := f.ignoredKinds(p)
-	kinds := slices.DeleteFunc(workload.Builtin(), func(k workload.Kind) bool { return slices.Contains(ignored, k.Kind) })
 	further := f.kinds
 	if f.argoRollouts.on() {
 		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
@@ -75,12 +75,23 @@ func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 	if f.isOpenshift(env) {
 		further = slices.Insert(slices.Clone(further), 0, deploymentConfigs)
 	}
+	kinds := workload.Builtin()
 	for _, text := range further {
 		kind, err := workload.ParseKind(strings.TrimSpace(text))
-		p.add("workload-kinds", err)
-		kinds = append(kinds, kind)
+		if err != nil {
+			p.add("workload-kinds", err)
+			continue
+		}
+		at := slices.IndexFunc(kinds, func(k workload.Kind) bool { return k.GroupKind() == kind.GroupKind() })
+		switch {
+		case at < 0:
+			kinds = append(kinds, kind)
+		case kinds[at].String() != kind.String():
+			p.add("workload-kinds", fmt.Errorf("%s: the kind is there already, as %s: leave one out", reference.Quote(text), kinds[at]))
+		}
 	}
-	return workload.NewKinds(kinds...)
+	ignored := f.ignoredKinds(p)
+	return workload.NewKinds(slices.DeleteFunc(kinds, func(k workload.Kind) bool { return slices.Contains(ignored, k.GroupKind()) })...)
 }
 
 // isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
@@ -92,14 +103,14 @@ func (f *Flags) isOpenshift(env Environment) bool {
 }
 
 // ignoredKinds returns the built-in kinds that --ignored-workload-types names.
-func (f *Flags) ignoredKinds(p *problems) []string {
-	var kinds []string
+func (f *Flags) ignoredKinds(p *problems) []schema.GroupKind {
+	var kinds []schema.GroupKind
 	for _, name := range f.withoutKinds {
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "jobs":
-			kinds = append(kinds, "Job")
+			kinds = append(kinds, schema.GroupKind{Group: "batch", Kind: "Job"})
 		case "cronjobs":
-			kinds = append(kinds, "CronJob")
+			kinds = append(kinds, schema.GroupKind{Group: "batch", Kind: "CronJob"})
 		case "":
 		default:
 			p.add("ignored-workload-types", fmt.Errorf("%s: want jobs or cronjobs", reference.Quote(name)))
