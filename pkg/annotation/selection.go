@@ -34,6 +34,8 @@ func (s Selection) excludes(name string) bool {
 type Traits struct {
 	// Ignored objects are not tracked by a Selection.
 	Ignored bool
+	// Unselected objects lack the labels of --resource-label-selector. They are Ignored as well.
+	Unselected bool
 	// Marked objects are tracked where a Selection asks for the mark.
 	Marked bool
 }

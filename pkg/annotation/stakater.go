@@ -48,7 +48,9 @@ func (s Stakater) HandledKinds() []reference.Kind {
 // of a SecretProviderClass say nothing.
 func (s Stakater) Traits(kind reference.Kind, objectLabels, annotations map[string]string) Traits {
 	selects := s.Selector == nil || kind == reference.SecretProviderClass || s.Selector.Matches(labels.Set(objectLabels))
-	return Traits{Ignored: annotations[s.Keys.Ignore] == "true" || !selects, Marked: annotations[s.Keys.Match] == "true"}
+	return Traits{
+		Ignored: annotations[s.Keys.Ignore] == "true" || !selects, Unselected: !selects, Marked: annotations[s.Keys.Match] == "true",
+	}
 }
 
 // LooksAt reports whether a label of config objects matters.

@@ -262,7 +262,7 @@ func TestStakaterTraits(t *testing.T) {
 		"nearly marked":  {reason: "Exactly true.", dialect: plain, annotations: map[string]string{"reloader.stakater.com/match": "True", "reloader.stakater.com/ignore": "1"}},
 		"ignored":        {reason: "Exactly true.", dialect: plain, annotations: map[string]string{"reloader.stakater.com/ignore": "true"}, want: annotation.Traits{Ignored: true}},
 		"selected":       {reason: "The labels fit.", dialect: selecting, labels: map[string]string{"team": "a"}},
-		"not selected":   {reason: "An object that the selector leaves out triggers nothing.", dialect: selecting, labels: map[string]string{"team": "b"}, want: annotation.Traits{Ignored: true}},
+		"not selected":   {reason: "An object that the selector leaves out triggers nothing.", dialect: selecting, labels: map[string]string{"team": "b"}, want: annotation.Traits{Ignored: true, Unselected: true}},
 		"keys by a flag": {reason: "The names are configurable.", dialect: annotation.Stakater{Keys: own}, annotations: map[string]string{"a/m": "true", "a/i": "true"}, want: annotation.Traits{Marked: true, Ignored: true}},
 	}
 	for name, tc := range tests {

@@ -235,12 +235,12 @@ func (c *comparison) name(namespace string, ref reference.Ref) {
 // unnamed adds the objects whose changes Reloader posts though no workload depends on them.
 func (c *comparison) unnamed() {
 	for _, namespace := range slices.Sorted(maps.Keys(c.Objects)) {
-		if !c.theirs().watches(namespace) {
+		if !c.theirs().watches(namespace, c.NamespaceLabels[namespace]) {
 			continue
 		}
 		refs := slices.SortedFunc(maps.Keys(c.Objects[namespace]), reference.Ref.Compare)
 		for _, ref := range refs {
-			if !c.named[namespace][ref] && !slices.Contains(c.Reloader.Dialect.Without, ref.Kind) {
+			if !c.named[namespace][ref] && !c.Objects[namespace][ref].Unselected && c.theirs().watchesKind(ref.Kind) {
 				g := c.group(byUnnamedObject)
 				g.Objects = append(g.Objects, Object{Kind: string(ref.Kind), Namespace: namespace, Name: ref.Name})
 			}

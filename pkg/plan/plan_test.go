@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -349,3 +350,9 @@ func TestObjectsThatNoWorkloadNamesAreListedWithWebhookURL(t *testing.T) {
 		{Kind: "secret", Namespace: "shop", Name: "pull"},
 	}, groups[0].Objects)
 }
+	in.Objects["bank"] = in.Objects["dev"]
+	in.NamespaceLabels = map[string]map[string]string{"shop": {"env": "test"}, "bank": {"env": "live"}}
+	in.Reloader.NamespaceSelector = labels.SelectorFromSet(labels.Set{"env": "test"})
+	in.Objects["shop"][cm("other")] = annotation.Traits{Ignored: true, Unselected: true}
+	in.Objects["shop"][cm("ignored")] = annotation.Traits{Ignored: true}
+		{Kind: "configmap", Namespace: "shop", Name: "ignored"},

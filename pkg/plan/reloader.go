@@ -57,20 +57,26 @@ func (m model) decide(s subject, c change) Action {
 	return action
 }
 
-// watches reports whether Reloader watches the objects of a namespace, by its name.
-func (m model) watches(namespace string) bool {
-	return !slices.Contains(m.IgnoredNamespaces, namespace) && (len(m.Namespaces) == 0 || slices.Contains(m.Namespaces, namespace))
+// watches reports whether Reloader watches a namespace, by its name and labels, as in internal/pkg/cmd/reloader.go and
+// internal/pkg/controller/controller.go: the selector of namespaces has no effect where KUBERNETES_NAMESPACE is set.
+func (m model) watches(namespace string, namespaceLabels map[string]string) bool {
+	switch {
+	case slices.Contains(m.IgnoredNamespaces, namespace):
+		return false
+	case len(m.Namespaces) > 0:
+		return slices.Contains(m.Namespaces, namespace)
+	default:
+		return m.NamespaceSelector == nil || m.NamespaceSelector.Matches(labels.Set(namespaceLabels))
+	}
 }
 
-// inScope is that of internal/pkg/cmd/reloader.go and internal/pkg/controller/controller.go: the selector of namespaces has no
-// effect where KUBERNETES_NAMESPACE is set.
+// inScope reports whether the workload is in a namespace to watch.
 func (m model) inScope(s subject) bool {
 	namespace := s.object.Namespace()
 	if m.here(byScope) {
 		return m.ours.Scope.Outside(namespace, s.namespaceLabels, s.object.Labels()) == ""
 	}
-	selector := m.NamespaceSelector
-	return m.watches(namespace) && (selector == nil || len(m.Namespaces) > 0 || selector.Matches(labels.Set(s.namespaceLabels)))
+	return m.watches(namespace, s.namespaceLabels)
 }
 
 // handles reports whether the workload is one to reload.
