@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -31,7 +32,7 @@ type checkFlags struct {
 	labels  map[string]string
 	// serviceAccount is the account as written.
 	serviceAccount string
-	account        account
+	account        types.NamespacedName
 	timeout        time.Duration
 	manager        *options.Flags
 	environment    options.Environment
@@ -56,8 +57,10 @@ needs the right to create SubjectAccessReviews, or else your own.`,
   pod-reloader check --config configmap:pod-reloader/pod-reloader --service-account pod-reloader/pod-reloader`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			selection, _, err := f.manager.CompleteShared(f.environment)
-			if err = errors.Join(err, f.account.parse(f.serviceAccount)); err != nil {
+			var err error
+			f.account, err = parseName("service-account", f.serviceAccount)
+			selection, _, shared := f.manager.CompleteShared(f.environment)
+			if err = errors.Join(shared, err); err != nil {
 				return usageError{err}
 			}
 			return f.run(cmd.Context(), p, selection)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/client-go/dynamic"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -15,18 +14,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
-
-// account is a ServiceAccount; the zero value is none.
-type account struct{ namespace, name string }
-
-func (a *account) parse(text string) error {
-	namespace, name, ok := strings.Cut(text, "/")
-	if text != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
-		return fmt.Errorf("--service-account: %q: want NAMESPACE/NAME", text)
-	}
-	a.namespace, a.name = namespace, name
-	return nil
-}
 
 // rights checks those on the custom resources of the configuration. The error names the missing ones.
 func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.Selection) error {
@@ -43,8 +30,8 @@ func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.
 		return err
 	}
 	ask := rights.Own(reviews)
-	if f.account.name != "" {
-		ask = rights.OfServiceAccount(reviews, f.account.namespace, f.account.name)
+	if f.account.Name != "" {
+		ask = rights.OfServiceAccount(reviews, f.account.Namespace, f.account.Name)
 	}
 	missing, err := rights.Missing(ctx, ask, referent.Rights(found.Referents, s.Scope.Namespaces))
 	if err != nil {

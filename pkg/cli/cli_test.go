@@ -52,9 +52,9 @@ func TestRun(t *testing.T) {
 			"the value would be taken for an argument of Reloader",
 		},
 		"plan with all wrong": {
-			[]string{"plan", "-o", "xml", "--reloader", "reloader", "--namespace-selector", "a b"},
+			[]string{"plan", "-o", "xml", "--reloader", "a/b/c", "--namespace-selector", "a b"},
 			2, nil,
-			[]string{"pod-reloader: --output", `--reloader: "reloader": want NAMESPACE/NAME`, "pod-reloader: --namespace-selector", "--from-reloader"},
+			[]string{"pod-reloader: --output", `--reloader: "a/b/c": want NAMESPACE/NAME`, "pod-reloader: --namespace-selector", "--from-reloader"},
 			"all that is wrong is named at once",
 		},
 		"why of nothing":       {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},

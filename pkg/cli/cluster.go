@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/app"
@@ -37,4 +41,13 @@ func (c *cluster) connect(p Process) (*rest.Config, error) {
 		}
 	}
 	return app.RESTConfig(c.kubeconfig, p.readBuild().Version)
+}
+
+// parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.
+func parseName(flag, value string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(value, "/")
+	if value != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		return types.NamespacedName{}, fmt.Errorf("--%s: %q: want NAMESPACE/NAME", flag, value)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,12 +77,10 @@ func afterDash(cmd *cobra.Command, args []string) error {
 // check returns all that is wrong with the command line.
 func (f *planFlags) check() error {
 	_, _, err := f.manager.CompleteShared(f.environment)
-	errs := []error{f.output.check(), err}
+	_, named := parseName("reloader", f.reloader)
+	errs := []error{f.output.check(), err, named}
 	if !f.fromReloader {
 		errs = append(errs, errors.New("name what is compared: --from-reloader"))
-	}
-	if namespace, name, ok := strings.Cut(f.reloader, "/"); f.reloader != "" && (!ok || namespace == "" || name == "") {
-		errs = append(errs, fmt.Errorf("--reloader: %q: want NAMESPACE/NAME", f.reloader))
 	}
 	return errors.Join(errs...)
 }
@@ -99,8 +96,8 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 	}
 	from := reloaderSettings{manager: f.manager, environment: f.environment}
 	if f.reloader != "" {
-		namespace, name, _ := strings.Cut(f.reloader, "/")
-		deployment, err := reader.deployment(ctx, namespace, name)
+		name, _ := parseName("reloader", f.reloader)
+		deployment, err := reader.deployment(ctx, name)
 		if err != nil {
 			return fmt.Errorf("read Reloader's Deployment %s: %w", f.reloader, err)
 		}

@@ -35,9 +35,9 @@ func newPlanReader(config *rest.Config) (planReader, error) {
 	return planReader{c}, err
 }
 
-func (r planReader) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+func (r planReader) deployment(ctx context.Context, name types.NamespacedName) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	return deployment, r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment)
+	return deployment, r.client.Get(ctx, name, deployment)
 }
 
 // read adds the workloads and the config objects of some namespaces, or of all.
