@@ -67,13 +67,9 @@ func deploymentConfig() workload.Kind {
 	}
 }
 
-// workloads adds those of all kinds that the cluster has. Jobs that a CronJob has made count like others, as in Reloader.
+// workloads adds those of all kinds that either program handles and the cluster has. Jobs that a CronJob has made count like others, as in Reloader.
 func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace string) error {
-	kinds := in.Here.Kinds.All()
-	if _, known := in.Here.Kinds.Get(deploymentConfig().GroupVersionKind); !known {
-		kinds = append(kinds, deploymentConfig())
-	}
-	for _, kind := range kinds {
+	for _, kind := range in.Reloader.Kinds.Override(in.Here.Kinds.All()...).All() {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersionKind)
 		err := r.pages(ctx, page, namespace, func() {

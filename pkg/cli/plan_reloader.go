@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,14 +107,14 @@ func (rs *reloaderSettings) complete() (options.Selection, options.Reload, []pla
 
 // onHereOnly returns the flags that are on here, and off in Reloader since it takes them for texts: True and 1 are not true there.
 func (rs *reloaderSettings) onHereOnly() []string {
-	var names []string
-	for _, name := range []string{"is-Argo-Rollouts", "reload-on-create", "reload-on-delete"} {
-		text := rs.manager.All().Lookup(name).Value.String()
-		if on, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(text))); err == nil && on && text != "true" {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc([]string{"is-Argo-Rollouts", "reload-on-create", "reload-on-delete"}, func(name string) bool {
+		return !rs.manager.On(name) || rs.isTrue(name)
+	})
+}
+
+// isTrue reports whether a flag that Reloader takes for a text is on there.
+func (rs *reloaderSettings) isTrue(name string) bool {
+	return rs.manager.All().Lookup(name).Value.String() == "true"
 }
 
 // variables reports whether Reloader sets environment variables, as it does by default.
@@ -126,14 +125,22 @@ func (rs *reloaderSettings) variables() bool {
 
 // reloader returns what decides in Reloader.
 func (rs *reloaderSettings) reloader(s options.Selection, reload options.Reload) plan.Reloader {
-	r := plan.Reloader{
-		Dialect: s.Stakater, Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
-		Variables: rs.variables(), NotifyOnly: reload.NotifyOnly,
+	return plan.Reloader{
+		Dialect: s.Stakater, ReloadOnCreate: rs.isTrue("reload-on-create"), ReloadOnDelete: rs.isTrue("reload-on-delete"),
+		Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
+		Kinds: rs.kinds(s.Kinds), Variables: rs.variables(), NotifyOnly: reload.NotifyOnly,
 	}
-	for _, kind := range workload.Builtin() {
-		if _, known := s.Kinds.Get(kind.GroupVersionKind); !known {
-			r.IgnoredKinds = append(r.IgnoredKinds, kind.Kind)
-		}
+}
+
+// kinds returns those of ours that Reloader handles, and DeploymentConfigs, which it handles by default.
+func (rs *reloaderSettings) kinds(ours workload.Kinds) workload.Kinds {
+	builtin := workload.NewKinds(workload.Builtin()...)
+	theirs := slices.DeleteFunc(ours.All(), func(k workload.Kind) bool {
+		_, known := builtin.Get(k.GroupVersionKind)
+		return !known && (!k.Restartable() || !rs.isTrue("is-Argo-Rollouts"))
+	})
+	if !rs.manager.All().Changed("is-openshift") || rs.manager.On("is-openshift") {
+		theirs = append(theirs, deploymentConfig())
 	}
-	return r
+	return workload.NewKinds(theirs...)
 }

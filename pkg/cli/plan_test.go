@@ -19,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/plan"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func newReloaderSettings(variables map[string]string) reloaderSettings {
@@ -56,7 +57,7 @@ func TestSettingsOfReloader(t *testing.T) {
 				assert.Equal(t, "x.org/auto", r.Dialect.Keys.Auto)
 				assert.Equal(t, []string{"dev"}, r.IgnoredNamespaces)
 				assert.Equal(t, "env=test", r.NamespaceSelector.String())
-				assert.Equal(t, []string{"Job"}, r.IgnoredKinds)
+				assert.Equal(t, []string{"deploymentconfig", "daemonset", "deployment", "statefulset", "rollout", "cronjob"}, names(r.Kinds))
 				assert.True(t, r.Dialect.AutoReloadAll)
 			},
 		},
@@ -72,6 +73,20 @@ func TestSettingsOfReloader(t *testing.T) {
 				t.Helper()
 				assert.False(t, r.Dialect.ReloadOnCreate)
 				assert.True(t, r.Dialect.ReloadOnDelete)
+				assert.False(t, r.ReloadOnCreate || r.ReloadOnDelete)
+				assert.NotContains(t, names(r.Kinds), "deploymentconfig", "4.18 is off")
+			},
+		},
+		"kinds": {
+			reason: "Reloader does not know the flag.",
+			args: []string{
+				"--reload-strategy=annotations", "--is-openshift=false", "--workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template",
+				"--workload-kinds=apps.kruise.io/v1alpha1/CloneSet=spec.template",
+			},
+			want: map[string]string{"--is-Argo-Rollouts": "reloader.isArgoRollouts"},
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.Equal(t, []string{"daemonset", "deployment", "statefulset", "cronjob", "job"}, names(r.Kinds))
 			},
 		},
 		"unsupported": {
@@ -100,6 +115,15 @@ func TestSettingsOfReloader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// names returns the names of kinds.
+func names(kinds workload.Kinds) []string {
+	var all []string
+	for _, kind := range kinds.All() {
+		all = append(all, strings.ToLower(kind.Kind))
+	}
+	return all
 }
 
 func TestWebhookURLOfReloaderMeansNoReloads(t *testing.T) {
@@ -139,8 +163,8 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	p.take(deployment)
 	selection, reload, _ := p.complete()
 	r := p.reloader(selection, reload)
-	assert.True(t, r.Dialect.ReloadOnCreate)
-	assert.True(t, r.Dialect.ReloadOnDelete)
+	assert.True(t, r.ReloadOnCreate)
+	assert.True(t, r.ReloadOnDelete)
 	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
 	assert.Equal(t, []string{"tools"}, r.Namespaces)
 	_, handled := selection.Kinds.Get(deploymentConfig().GroupVersionKind)
@@ -201,7 +225,7 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection, reload)}
 	require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
 	assert.Equal(t, []string{
-		"DaemonSet ", "Deployment ", "Deployment 2", "StatefulSet ", "CronJob ", "Job ", "DeploymentConfig ",
+		"DeploymentConfig ", "DaemonSet ", "Deployment ", "Deployment 2", "StatefulSet ", "CronJob ", "Job ",
 		"ConfigMap ", "Secret ", "Secret 2", "Namespace ",
 	}, l.asked)
 	assert.Len(t, in.Workloads, 6, "a kind that the cluster does not have is left out")

@@ -46,6 +46,12 @@ func (s *textSwitch) read() (on, known bool) {
 	return on, err == nil
 }
 
+// On reports whether a flag for true and false that is a text in Reloader is on.
+func (f *Flags) On(name string) bool {
+	s, ok := f.all.Lookup(name).Value.(*textSwitch)
+	return ok && s.on()
+}
+
 // Warnings returns what is wrong with settings that are off for that reason, as they are in Reloader. Each names the setting and what to
 // write. They are no errors of Complete: an installation of Reloader runs with such values.
 func (f *Flags) Warnings(env Environment) []error {

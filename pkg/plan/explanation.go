@@ -31,9 +31,9 @@ func aboutWorkloads() map[Reason]Explanation {
 			"remove the label from the workload to have it reloaded",
 		},
 		byKind: {
-			"handles this kind of workloads",
-			"does not handle it",
-			"name the kind with --workload-kinds, and grant the rights",
+			"handles the built-in kinds; Rollouts with --is-Argo-Rollouts=true; DeploymentConfigs where the cluster has them, unless --is-openshift is off",
+			"handles the built-in kinds, those of --is-Argo-Rollouts and --is-openshift, which are off by default, and those of --workload-kinds",
+			"nothing if that is right; else name the kind by its flag and grant the rights, or leave it out",
 		},
 		byJob: {
 			"deletes the Job and creates it again, also one that is finished, suspended or made by a CronJob",
@@ -92,6 +92,11 @@ func aboutSelection() map[Reason]Explanation {
 // aboutEvents are the others.
 func aboutEvents() map[Reason]Explanation {
 	return map[Reason]Explanation{
+		bySwitch: {
+			"takes only the word true for on in --reload-on-create and --reload-on-delete",
+			"takes True and 1 for on as well",
+			"write true for on, or false for off",
+		},
 		byRequiredCreated: {
 			"restarts the workload when an object is created, also one that its pods wait for",
 			"lets the pods start that wait for it",

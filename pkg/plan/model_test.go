@@ -125,7 +125,10 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 	object := r.workload(append(known, foreign))
 	in := Input{
 		Workloads: []workload.Object{object}, Objects: map[string]map[reference.Ref]annotation.Traits{object.Namespace(): objects},
-		Reloader: Reloader{Dialect: dialect, Variables: r.chance(), NotifyOnly: r.IntN(8) == 0},
+		Reloader: Reloader{
+			Dialect: dialect, Variables: r.chance(), NotifyOnly: r.IntN(8) == 0, Kinds: workload.NewKinds(append(known, foreign)[r.IntN(2):]...),
+			ReloadOnCreate: dialect.ReloadOnCreate && r.chance(), ReloadOnDelete: dialect.ReloadOnDelete && r.chance(),
+		},
 		Here: Here{
 			Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, dialect}, Kinds: workload.NewKinds(known...),
 			ReloadMissingRequired: r.chance(),

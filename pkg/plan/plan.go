@@ -40,8 +40,11 @@ type Reloader struct {
 	// IgnoredNamespaces and NamespaceSelector limit those.
 	IgnoredNamespaces []string
 	NamespaceSelector labels.Selector
-	// IgnoredKinds are kinds of workloads that it leaves alone, such as Job.
-	IgnoredKinds []string
+	// Kinds are those of the workloads that it handles: it knows no further ones, such as those of --workload-kinds.
+	Kinds workload.Kinds
+	// ReloadOnCreate and ReloadOnDelete are its flags of these names, which the word true alone switches on. Those of the Dialect are
+	// as this program reads them.
+	ReloadOnCreate, ReloadOnDelete bool
 	// Variables says that a reload sets an environment variable (--reload-strategy=env-vars, its default).
 	Variables bool
 	// NotifyOnly says that it posts to a URL instead of reloading (--webhook-url).

@@ -80,7 +80,7 @@ func input(t *testing.T, manifests ...string) plan.Input {
 		Objects: map[string]map[reference.Ref]annotation.Traits{"shop": {
 			cm("app"): {}, cm("app-eu"): {}, cm("marked"): {Marked: true}, {Kind: reference.Secret, Name: "pull"}: {},
 		}},
-		Reloader: plan.Reloader{Dialect: dialect, Variables: true},
+		Reloader: plan.Reloader{Dialect: dialect, Variables: true, Kinds: kinds().Override(kind("apps.openshift.io", "v1", "DeploymentConfig"))},
 		Here:     plan.Here{Keys: keys, Kinds: kinds()},
 	}
 	for _, manifest := range manifests {
@@ -92,7 +92,7 @@ func input(t *testing.T, manifests ...string) plan.Input {
 
 // speak lets both programs read a dialect.
 func speak(in *plan.Input, dialect annotation.Stakater) {
-	in.Reloader.Dialect = dialect
+	in.Reloader.Dialect, in.Reloader.ReloadOnCreate, in.Reloader.ReloadOnDelete = dialect, dialect.ReloadOnCreate, dialect.ReloadOnDelete
 	in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: in.Here.Keys}, dialect}
 }
 
@@ -184,6 +184,15 @@ func TestReasons(t *testing.T) {
 			reason: "It is no built-in kind.", manifest: strings.NewReplacer("apps/v1", "apps.openshift.io/v1", "Deployment", "DeploymentConfig").Replace(deployment(auto, reads)),
 			want: []string{"kind: configmap/app modified restart nothing"},
 		},
+		"DeploymentConfig that neither handles": {
+			reason: "The flags of both are off.", manifest: strings.NewReplacer("apps/v1", "apps.openshift.io/v1", "Deployment", "DeploymentConfig").Replace(deployment(auto, reads)),
+			adapt: func(in *plan.Input) { in.Reloader.Kinds = kinds() },
+		},
+		"kind of --workload-kinds": {
+			reason: "Reloader knows no further kinds.", manifest: strings.NewReplacer("apps/v1", "apps.kruise.io/v1alpha1", "Deployment", "CloneSet").Replace(deployment(auto, reads)),
+			adapt: func(in *plan.Input) { in.Here.Kinds = kinds().Override(kind("apps.kruise.io", "v1alpha1", "CloneSet")) },
+			want:  []string{"kind: configmap/app modified nothing restart"},
+		},
 		"Rollout": {
 			reason:   "Both restart it, in the way that it asks for.",
 			manifest: strings.NewReplacer("apps/v1", "argoproj.io/v1alpha1", "Deployment", "Rollout").Replace(deployment(auto+`, `+domain+`rollout-strategy: restart`, reads)),
@@ -212,6 +221,16 @@ func TestReasons(t *testing.T) {
 		},
 		"new object of an expression": {
 			reason: "Both restart for it.", manifest: deployment(`configmap.`+domain+`reload: "app-.*"`, noRefs), flags: []string{onCreate},
+		},
+		"new object with a flag of another word": {
+			reason: "True is not on in Reloader.", manifest: deployment(`configmap.`+domain+`reload: gone`, noRefs), flags: []string{onCreate},
+			adapt: func(in *plan.Input) { in.Reloader.ReloadOnCreate = false },
+			want:  []string{"flag-value: configmap/gone created nothing restart"},
+		},
+		"deleted object with a flag of another word": {
+			reason: "True is not on in Reloader.", manifest: deployment(auto, reads), flags: []string{onDelete},
+			adapt: func(in *plan.Input) { in.Reloader.ReloadOnDelete, in.Reloader.Variables = false, false },
+			want:  []string{"flag-value: configmap/app deleted nothing restart"},
 		},
 		"deleted object": {
 			reason: "Reloader needs the variable of an earlier reload.", manifest: deployment(auto, reads), flags: []string{onDelete},
@@ -342,17 +361,17 @@ func TestObjectsThatNoWorkloadNamesAreListedWithWebhookURL(t *testing.T) {
 	in := input(t, deployment(auto, reads))
 	in.Objects["dev"] = map[reference.Ref]annotation.Traits{cm("x"): {}}
 	in.Reloader.NotifyOnly, in.Here.NotifyOnly, in.Reloader.IgnoredNamespaces = true, true, []string{"dev"}
-	groups := plan.Compare(in).Groups
-	require.Len(t, groups, 1)
-	assert.Equal(t, []plan.Object{
-		{Kind: "configmap", Namespace: "shop", Name: "app-eu"},
-		{Kind: "configmap", Namespace: "shop", Name: "marked"},
-		{Kind: "secret", Namespace: "shop", Name: "pull"},
-	}, groups[0].Objects)
-}
 	in.Objects["bank"] = in.Objects["dev"]
 	in.NamespaceLabels = map[string]map[string]string{"shop": {"env": "test"}, "bank": {"env": "live"}}
 	in.Reloader.NamespaceSelector = labels.SelectorFromSet(labels.Set{"env": "test"})
 	in.Objects["shop"][cm("other")] = annotation.Traits{Ignored: true, Unselected: true}
 	in.Objects["shop"][cm("ignored")] = annotation.Traits{Ignored: true}
+	groups := plan.Compare(in).Groups
+	require.Len(t, groups, 1)
+	assert.Equal(t, []plan.Object{
+		{Kind: "configmap", Namespace: "shop", Name: "app-eu"},
 		{Kind: "configmap", Namespace: "shop", Name: "ignored"},
+		{Kind: "configmap", Namespace: "shop", Name: "marked"},
+		{Kind: "secret", Namespace: "shop", Name: "pull"},
+	}, groups[0].Objects)
+}

@@ -17,6 +17,7 @@ const (
 	byLimit           Reason = "limit"
 	byReferences      Reason = "reference"
 	bySAP             Reason = "sap-annotations"
+	bySwitch          Reason = "flag-value"
 	byRequiredCreated Reason = "required-created"
 	byDeletedVariable Reason = "deleted"
 )
@@ -35,6 +36,6 @@ const (
 func rules() []Reason {
 	return []Reason{
 		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
-		byRejected, byLimit, byReferences, bySAP, byRequiredCreated, byDeletedVariable,
+		byRejected, byLimit, byReferences, bySAP, bySwitch, byRequiredCreated, byDeletedVariable,
 	}
 }

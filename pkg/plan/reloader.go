@@ -84,10 +84,12 @@ func (m model) handles(s subject) bool {
 	if m.here(byExcluded) && excluded(s, m.ours.Keys) {
 		return false
 	}
-	if _, known := m.ours.Kinds.Get(s.object.Kind.GroupVersionKind); m.here(byKind) && !known {
-		return false
+	kinds := m.Kinds
+	if m.here(byKind) {
+		kinds = m.ours.Kinds
 	}
-	return !slices.Contains(m.IgnoredKinds, s.object.Kind.Kind) && s.containers > 0
+	_, known := kinds.Get(s.object.Kind.GroupVersionKind)
+	return known && s.containers > 0
 }
 
 func excluded(s subject, keys annotation.Keys) bool {
@@ -105,13 +107,16 @@ func (m model) triggers(s subject, c change) bool {
 	selected := m.selects(s, c)
 	switch c.event {
 	case policy.Created:
-		return m.creation(s, c, selected && m.Dialect.ReloadOnCreate, listed)
+		return m.creation(s, c, selected && m.on(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
 	case policy.Deleted:
-		return m.deletion(s, c, selected && m.Dialect.ReloadOnDelete, listed)
+		return m.deletion(s, c, selected && m.on(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
 	default:
 		return selected || listed
 	}
 }
+
+// on reports whether a flag is on, by what its value means in both programs.
+func (m model) on(theirs, ours bool) bool { return theirs || ours && m.here(bySwitch) }
 
 // creation is for created objects, which count with --reload-on-create; those of the first dialect's lists always.
 func (m model) creation(s subject, c change, selected, listed bool) bool {
