@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,12 +52,27 @@ func (r planReader) read(ctx context.Context, in *plan.Input, namespaces []strin
 			return err
 		}
 		for _, kind := range in.Reloader.Dialect.Kinds() {
+			if !relevant(in, kind) {
+				continue
+			}
 			if err := r.objects(ctx, in, kind, namespace); err != nil {
 				return err
 			}
 		}
 	}
 	return r.namespaces(ctx, in)
+}
+
+// relevant reports whether a program looks at config objects of a kind. Those that Reloader's annotations do not select may still be in a
+// list of SAP's.
+func relevant(in *plan.Input, kind reference.Kind) bool {
+	if slices.Contains(in.Reloader.Dialect.HandledKinds(), kind) {
+		return true
+	}
+	return slices.ContainsFunc(in.Workloads, func(o workload.Object) bool {
+		intent, _ := annotation.Parse(annotation.Source{Workload: o.Annotations()}, in.Here.Dialects...)
+		return slices.ContainsFunc(intent.Refs(), func(ref reference.Ref) bool { return ref.Kind == kind })
+	})
 }
 
 // deploymentConfig is a kind that Reloader handles where the cluster has it.

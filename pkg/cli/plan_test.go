@@ -182,6 +182,8 @@ type lister struct {
 	failed string
 	// missing are kinds of config objects that the cluster does not have.
 	missing []string
+	// annotations are those of each workload.
+	annotations map[string]any
 }
 
 func (l *lister) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -200,7 +202,9 @@ func (l *lister) List(_ context.Context, list client.ObjectList, options ...clie
 		if kind == "DeploymentConfig" {
 			return &meta.NoKindMatchError{}
 		}
-		list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": kind + o.Continue, "namespace": "shop"}}}}
+		list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{
+			"name": kind + o.Continue, "namespace": "shop", "annotations": l.annotations,
+		}}}}
 	case *metav1.PartialObjectMetadataList:
 		list.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
 			Name: "app" + o.Continue, Namespace: "shop", Annotations: map[string]string{"reloader.stakater.com/ignore": "true"}, Labels: map[string]string{"a": "b"},
@@ -243,6 +247,37 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 		"Deployment": "list apps/v1/Deployment: forbidden", "SecretList": "list the metadata of secrets: forbidden",
 	} {
 		require.EqualError(t, planReader{&lister{t: t, failed: kind}}.read(t.Context(), &in, nil), want)
+	}
+}
+
+// No right is needed to objects that neither program looks at.
+func TestPlanListsOnlyRelevantKinds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		// sap are the lists of SAP's annotations.
+		sap  bool
+		want bool
+	}{
+		"Reloader handles them":                 {nil, false, true},
+		"Reloader ignores them":                 {[]string{"--resources-to-ignore=secrets"}, false, false},
+		"Reloader ignores them, a list is ours": {[]string{"--resources-to-ignore=secrets"}, true, true},
+		"neither handles them":                  {[]string{"--secrets=false"}, true, false},
+	} {
+		l := &lister{t: t}
+		if tc.sap {
+			l.annotations = map[string]any{"pod-reloader.cs.sap.com/secrets": "app"}
+		}
+		p := newReloaderSettings(nil)
+		p.parse(tc.args)
+		selection, reload, _ := p.complete()
+		in := plan.Input{
+			Here:     plan.Here{Keys: selection.Keys, Kinds: selection.Kinds, Dialects: selection.Dialects(options.Referents{})},
+			Reloader: p.reloader(selection, reload),
+		}
+		require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+		assert.Contains(t, l.asked, "ConfigMap ", name)
+		assert.Equal(t, tc.want, slices.Contains(l.asked, "Secret "), name)
 	}
 }
 
