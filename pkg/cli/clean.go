@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -126,13 +127,21 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 	if err := f.confirm(); err != nil {
 		return err
 	}
+	return f.clean(ctx, cleaner, found)
+}
+
+// clean cleans one workload after the other. On one that was deleted meanwhile, nothing is left.
+func (f *cleanFlags) clean(ctx context.Context, cleaner *cleaner, found []leftover) error {
 	var failed []error
 	for _, left := range found {
-		if err := cleaner.clean(ctx, left, !f.withoutRestarts); err != nil {
+		switch err := cleaner.clean(ctx, left, !f.withoutRestarts); {
+		case apianswer.NotFound(err):
+			fmt.Fprintf(f.out, "deleted meanwhile: %s\n", left)
+		case err != nil:
 			failed = append(failed, fmt.Errorf("clean %s: %w", left, err))
-			continue
+		default:
+			fmt.Fprintf(f.out, "cleaned %s\n", left)
 		}
-		fmt.Fprintf(f.out, "cleaned %s\n", left)
 	}
 	return errors.Join(failed...)
 }

@@ -1,9 +1,16 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -17,4 +24,33 @@ func TestCleanCountsInWords(t *testing.T) {
 		object := workload.Object{Raw: map[string]any{"status": map[string]any{"replicas": status}}}
 		assert.Equal(t, want, leftover{object: object}.effect())
 	}
+}
+
+// patcher refuses to patch workloads, by name.
+type patcher struct {
+	client.Client
+	refused map[string]error
+}
+
+func (p patcher) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return p.refused[object.GetName()]
+}
+
+func TestCleanTakesAWorkloadThatWasDeletedForClean(t *testing.T) {
+	t.Parallel()
+	workloads := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	c := &cleaner{client: patcher{refused: map[string]error{
+		"deleted":  apierrors.NewNotFound(workloads, "deleted"),
+		"no-route": apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", workloads, "no-route", "default backend", 0, true),
+	}}}
+	var out bytes.Buffer
+	f := &cleanFlags{out: &out}
+	of := func(name string) leftover {
+		return leftover{object: workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+			"metadata": map[string]any{"namespace": "shop", "name": name},
+		}}}
+	}
+	require.NoError(t, f.clean(t.Context(), c, []leftover{of("deleted")}))
+	assert.Equal(t, "deleted meanwhile: deployment/deleted -n shop\n", out.String())
+	require.ErrorContains(t, f.clean(t.Context(), c, []leftover{of("no-route")}), "clean deployment/no-route -n shop", "a load balancer's 404 says nothing")
 }
