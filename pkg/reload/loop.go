@@ -65,6 +65,7 @@ func newLoop(with cluster, opts Options) *loop {
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
+		Joined:    func(kind workload.Kind) { l.actions.Join(kind) },
 		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, Live: with.live, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,

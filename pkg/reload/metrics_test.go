@@ -10,9 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -41,6 +44,23 @@ pod_reloader_verdicts_total{reason="modified",verdict="reload"} 1
 pod_reloader_verdicts_total{reason="several",verdict="reload"} 1
 pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
 `), "pod_reloader_verdicts_total"), "what is routine is not counted")
+}
+
+// Prometheus computes an increase only from a value that it has scraped before.
+func TestDirectWritesOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	l := newLoop(cluster{Dependencies: Dependencies{
+		Metrics: registry, Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{},
+		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return single{} },
+	}}, Options{})
+	deployments := workload.Builtin()[1]
+	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(deployments, reloadtest.JobKind)))
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP pod_reloader_direct_writes_total Templates stamped by the loop itself, because no webhook answered or in direct mode.
+# TYPE pod_reloader_direct_writes_total counter
+pod_reloader_direct_writes_total{kind="Deployment"} 0
+`), "pod_reloader_direct_writes_total"), "the loop does not stamp Jobs")
 }
 
 func TestAgeOfTheOldestDueReload(t *testing.T) {

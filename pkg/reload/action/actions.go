@@ -77,6 +77,9 @@ func New(o Options) *Actions {
 	}
 }
 
+// Join prepares the metrics for a kind whose workloads are handled from now on.
+func (a *Actions) Join(kind workload.Kind) { a.metrics.join(kind) }
+
 // Reload makes a reload that is due, by a stamp unless the kind or an annotation asks for something else.
 func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	switch {

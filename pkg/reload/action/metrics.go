@@ -36,6 +36,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) poked(outcome poke.Outcome) { m.pokes.WithLabelValues(string(outcome)).Inc() }
 
+// join exports 0 direct writes of a kind: for Prometheus, a series that begins with its first writes has not increased by them.
+func (m *metrics) join(kind workload.Kind) { m.direct.WithLabelValues(kind.Kind) }
+
 func (m *metrics) wroteDirectly(kind workload.Kind) { m.direct.WithLabelValues(kind.Kind).Inc() }
 
 func (m *metrics) adopted(kind workload.Kind) { m.adoptions.WithLabelValues(kind.Kind).Inc() }

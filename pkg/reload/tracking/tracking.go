@@ -72,6 +72,8 @@ type Options struct {
 	Ignores    func(s workload.Summary, pending bool) bool
 	// Settle is how long a change is kept for workloads that come later than it.
 	Settle time.Duration
+	// Joined is called for each kind that is followed from now on; nil where no caller needs it.
+	Joined func(workload.Kind)
 	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
 	// Patterns is the index of the patterns of workloads; nil where no dialect has any.
@@ -169,6 +171,9 @@ func (t *Tracking) look(keys []workload.Key, received time.Time) {
 func (t *Tracking) join(ctx context.Context, kind workload.Kind) {
 	if kind.CreateOnly && !t.with.FollowJobs {
 		return
+	}
+	if t.with.Joined != nil {
+		t.with.Joined(kind)
 	}
 	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
 	w.workloads = t.with.Workloads(kind, func(before, after workload.Summary) { t.workloadChanged(w, before, after) })
