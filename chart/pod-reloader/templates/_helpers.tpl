@@ -3,6 +3,23 @@
 {{- .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- end }}
 
+{{/* The label matchers of the series that are scraped through the monitor of the chart. Empty without a monitor, or where it sets these
+labels otherwise. */}}
+{{- define "pod-reloader.scrapedLabels" -}}
+{{- $job := "" -}}
+{{- $relabelings := list -}}
+{{- with .Values.metrics.serviceMonitor }}{{ if .enabled -}}
+{{- $job = printf "%s-metrics" (include "pod-reloader.name" $) -}}
+{{- $relabelings = concat (.relabelings | default list) (.metricRelabelings | default list) -}}
+{{- end }}{{ end -}}
+{{- with .Values.metrics.podMonitor }}{{ if .enabled -}}
+{{- $job = printf "%s/%s" (.namespace | default $.Release.Namespace) (include "pod-reloader.name" $) -}}
+{{- $relabelings = concat (.relabelings | default list) (.metricRelabelings | default list) -}}
+{{- end }}{{ end -}}
+{{- range $relabelings }}{{ if has .targetLabel (list "job" "namespace") }}{{ $job = "" }}{{ end }}{{ end -}}
+{{- with $job }}{namespace={{ quote $.Release.Namespace }}, job={{ quote . }}}{{ end -}}
+{{- end }}
+
 {{- define "pod-reloader.serviceAccountName" -}}
 {{- .Values.serviceAccount.name | default (include "pod-reloader.name" .) -}}
 {{- end }}

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,71 @@ func TestTestsOfAlertsNoticeAWrongRule(t *testing.T) {
 		})
 	}
 }
+
+// Each installation of the chart has an alert of its own, which series of another installation do not keep from firing.
+func TestAbsenceAlertOfTheChartIsAboutItsRelease(t *testing.T) {
+	t.Parallel()
+	helm, alerts := tool(t, "helm", "helm"), tool(t, "alerts", "alerts")
+	const service, pod = "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"
+	for name, test := range map[string]struct {
+		values        []string
+		present, want string
+	}{
+		"other namespace":    {[]string{service}, `namespace="other", job="pod-reloader-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `},
+		"other release":      {[]string{service}, `namespace="pod-reloader", job="second-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `},
+		"itself":             {[]string{service}, `namespace="pod-reloader", job="pod-reloader-metrics"`, ""},
+		"PodMonitor, other":  {[]string{pod}, `namespace="pod-reloader", job="pod-reloader/second"`, `namespace: pod-reloader, job: pod-reloader/pod-reloader, `},
+		"PodMonitor, itself": {[]string{pod}, `namespace="pod-reloader", job="pod-reloader/pod-reloader"`, ""},
+		"PodMonitor elsewhere": {
+			[]string{pod, "metrics.podMonitor.namespace=monitoring"}, `namespace="pod-reloader", job="monitoring/pod-reloader"`, "",
+		},
+		"no monitor": {nil, `namespace="any", job="any"`, ""},
+		"another job label": {
+			[]string{service, "metrics.serviceMonitor.relabelings[0].targetLabel=job"}, `namespace="pod-reloader", job="any"`, "",
+		},
+		"another namespace label": {
+			[]string{pod, "metrics.podMonitor.metricRelabelings[0].targetLabel=namespace"}, `namespace="any", job="pod-reloader/pod-reloader"`, "",
+		},
+		"a label for the cluster": {
+			[]string{service, "metrics.serviceMonitor.relabelings[0].targetLabel=cluster"},
+			`namespace="other", job="pod-reloader-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule := template(t, helm, append(test.values, "metrics.prometheusRule.enabled=true")...)["PrometheusRule pod-reloader/pod-reloader"]
+			rules, err := yaml.Marshal(rule["spec"])
+			require.NoError(t, err)
+			expected := ""
+			if test.want != "" {
+				expected = fmt.Sprintf(absenceFires, test.want)
+			}
+			directory := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(directory, "rules.yaml"), rules, 0o600))
+			tests := filepath.Join(directory, "tests.yaml")
+			require.NoError(t, os.WriteFile(tests, fmt.Appendf(nil, absenceTest, test.present, expected), 0o600))
+			_, err = run(t.Context(), alerts, tests)
+			assert.NoError(t, err)
+		})
+	}
+}
+
+const (
+	absenceTest = `rule_files: [rules.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - series: 'pod_reloader_build_info{%s}'
+        values: '1x20'
+    alert_rule_test:
+      - eval_time: 15m
+        alertname: PodReloaderIsAbsent
+        exp_alerts: [%s]
+`
+	absenceFires = `{exp_labels: {%sseverity: warning}, exp_annotations: {summary: ` +
+		`"no replica of pod-reloader is scraped: changes of configuration restart nothing until one runs"}}`
+)
 
 // No alert is without a test that it fires, and one that it does not.
 func TestEachAlertIsTested(t *testing.T) {
