@@ -45,8 +45,8 @@ const (
 type item struct {
 	Message
 
-	// ends is when its life ends, due when the next attempt may be made.
-	ends, due time.Time
+	// ends is when its life ends, due when the next attempt may be made, first when the first one could be made.
+	ends, due, first time.Time
 	// place is where the lane has it among the items without a Topic.
 	place *list.Element
 	// order distinguishes items that are due at the same time.

@@ -81,8 +81,8 @@ func New(writer Writer, metrics prometheus.Registerer, log logr.Logger) *Outbox 
 	}
 	metrics.MustRegister(o.failures.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_pending_events",
-		Help: "Events that are not written yet.",
-	}, func() float64 { return float64(o.Waiting()) }))
+		Help: "Events that are due and not written yet.",
+	}, func() float64 { return float64(o.pending()) }))
 	return o
 }
 
@@ -110,7 +110,7 @@ func (o *Outbox) put(m Message) (dropped *Message) {
 		return &m
 	}
 	o.order++
-	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
+	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), first: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
 	l.add(i)
@@ -222,6 +222,20 @@ func (o *Outbox) Waiting() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting
+}
+
+// pending returns how many messages are in the outbox whose first attempt is due. It was due, too, where another message has replaced one
+// that has failed.
+func (o *Outbox) pending() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	count, now := o.waiting, time.Now()
+	for _, i := range o.later {
+		if !i.gone && i.first.After(now) {
+			count--
+		}
+	}
+	return count
 }
 
 func (o *Outbox) notify() {
