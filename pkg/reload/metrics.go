@@ -24,7 +24,7 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 		if count == 0 {
 			return 0
 		}
-		return now().Sub(since).Seconds()
+		return max(now().Sub(since), 0).Seconds() // a reload that --refractory holds back becomes due later
 	}))
 	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_due_reloads",

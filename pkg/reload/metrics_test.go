@@ -82,5 +82,8 @@ func TestAgeOfTheOldestDueReload(t *testing.T) {
 	due.Due(workload.Key{Name: "web"}, now.Add(-90*time.Second))
 	assert.InDelta(t, 90.0, age(), 0.001)
 	due.Forget(workload.Key{Name: "web"})
+	due.Due(workload.Key{Name: "web"}, now.Add(time.Minute))
+	assert.Zero(t, age(), "it is not due yet")
+	due.Forget(workload.Key{Name: "web"})
 	assert.Zero(t, age())
 }

@@ -37,10 +37,14 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	if !a.MayReload {
 		return 0
 	}
-	if !s.Events.First.IsZero() {
-		p.state.Due.Due(s.Key, s.Events.First)
+	in := p.input(s)
+	if since := s.Events.First; !since.IsZero() {
+		if end := p.gates.RefractoryEnd(in); end.After(since) {
+			since = end // the wait until then is asked for
+		}
+		p.state.Due.Due(s.Key, since)
 	}
-	wait, gate := p.gates.Wait(p.input(s))
+	wait, gate := p.gates.Wait(in)
 	if wait > 0 {
 		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
 	}

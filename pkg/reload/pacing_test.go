@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -29,6 +30,33 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	now = now.Add(5 * time.Second)
 	wait, _ = l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
+}
+
+// An alert on the age must not fire for a wait that --refractory asks for.
+func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		refractory, last time.Duration
+		want             time.Duration
+	}{
+		"change within it":       {30 * time.Minute, 20 * time.Minute, -10 * time.Minute},
+		"it has ended meanwhile": {30 * time.Minute, 31 * time.Minute, time.Minute},
+		"change after it":        {30 * time.Minute, 40 * time.Minute, 5 * time.Minute},
+		"no refractory time":     {0, time.Minute, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: tc.refractory})
+			last := record.LastReload{Time: now.Add(-tc.last), Hash: "abc", Cause: record.CauseConfigChange}
+			s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+			s.Events.First = now.Add(-5 * time.Minute)
+			l.pacing.postpone(t.Context(), s, policy.Assessment{MayReload: true})
+			since, due := l.state.Due.Oldest()
+			assert.Equal(t, 1, due)
+			assert.Equal(t, tc.want, now.Sub(since))
+		})
+	}
 }
 
 // changing is a Store whose content changes while it is read.

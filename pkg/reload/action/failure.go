@@ -26,6 +26,8 @@ type failure struct {
 	refused bool
 	// quiet means that the user can do nothing about it: no Event, unless it persists.
 	quiet bool
+	// asked means that the user asked for the wait until what hinders the attempt has passed.
+	asked bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
 }

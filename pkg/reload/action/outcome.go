@@ -103,6 +103,9 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	if !f.soon && a.settled(s) {
 		a.state.Changes.Acted(s.Key)
 	}
+	if f.asked {
+		a.state.Due.Postponed(s.Key, a.now())
+	}
 	a.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
 	news := !f.quiet || a.backoff.Lingers(s.Key)

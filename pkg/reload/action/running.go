@@ -171,7 +171,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
-		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true}}
+		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true, asked: true}}
 	default:
 		return failed{*s, failedWrite(reasonRunFailed, err)}
 	}

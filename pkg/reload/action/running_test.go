@@ -58,13 +58,14 @@ func TestRunIsNotMade(t *testing.T) {
 		sap      bool
 		deployed bool
 		stopped  bool
+		asked    bool
 		note     string
 	}{
 		"SAP's annotations":        {sap: true},
 		"the CronJob is suspended": {batch: batch{uid: "u1", spec: map[string]any{"suspend": true}}},
 		"another Job is active": {
 			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: []unstructured.Unstructured{owned}},
-			stopped: true, note: "concurrencyPolicy is Forbid: the run waits until no other Job is active: other",
+			stopped: true, asked: true, note: "concurrencyPolicy is Forbid: the run waits until no other Job is active: other",
 		},
 		"the active Jobs cannot be listed": {
 			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, unlisted: errors.New("away")},
@@ -88,9 +89,14 @@ func TestRunIsNotMade(t *testing.T) {
 			s, verdict := dueCronJob(!tc.sap)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
+			since := time.Now().Add(-time.Hour)
+			actions.state.Due.Due(s.Key, since)
 			if tc.stopped {
 				require.NotNil(t, ended)
 				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter, "tried again")
+				oldest, due := actions.state.Due.Oldest()
+				assert.Equal(t, 1, due)
+				assert.Equal(t, tc.asked, oldest.After(since), "a reload is not late while it waits as the CronJob asks for")
 			}
 			assert.Empty(t, b.jobs)
 			assert.Empty(t, s.Ran)

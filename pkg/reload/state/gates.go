@@ -63,8 +63,13 @@ func (g Gates) Window() time.Duration { return max(g.SettleMax, g.Settle) }
 
 // RefractoryWait returns how long to wait for the second gate alone, which keeps two reloads of one workload apart.
 func (g Gates) RefractoryWait(in GateInput) time.Duration {
+	return max(g.RefractoryEnd(in).Sub(in.Now), 0)
+}
+
+// RefractoryEnd returns when the second gate opens, or has opened; zero if it holds back nothing.
+func (g Gates) RefractoryEnd(in GateInput) time.Time {
 	if g.Refractory <= 0 || in.LastReload.IsZero() {
-		return 0
+		return time.Time{}
 	}
-	return max(in.LastReload.Add(g.Refractory).Sub(in.Now), 0)
+	return in.LastReload.Add(g.Refractory)
 }
