@@ -63,7 +63,7 @@ func newRoot(p Process) *cobra.Command {
 			}
 			log := o.Logging.Logger(cmd.ErrOrStderr())
 			for _, warning := range flags.Warnings(environment) {
-				log.Error(warning, "A setting with an unknown value is off")
+				log.Error(warning, "A setting with an unknown value has its default")
 			}
 			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, log)
 		},

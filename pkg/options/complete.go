@@ -40,7 +40,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		p.add("digest-key-secret", err)
 	}
 	o.Election = f.election.complete(&p, o.Namespace, o.Installation)
-	o.Logging = f.logging(&p)
+	o.Logging = f.logging()
 	return o, errors.Join(p...)
 }
 

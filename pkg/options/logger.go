@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Logging says what is logged and how.
@@ -31,8 +33,8 @@ func (l Logging) Logger(to io.Writer) logr.Logger {
 }
 
 // logging reads the logging flags: --log-format and --log-level go first, then zap's, then what --zap-devel calls for.
-func (f *Flags) logging(p *problems) Logging {
-	l := Logging{level: f.zap.Level, stacktrace: f.zap.StacktraceLevel}
+func (f *Flags) logging() Logging {
+	l := Logging{level: f.zap.Level, stacktrace: f.zap.StacktraceLevel, encoder: f.encoder()}
 	if l.level == nil {
 		l.level = choose(f.zap.Development, zap.DebugLevel, zap.InfoLevel)
 	}
@@ -41,16 +43,24 @@ func (f *Flags) logging(p *problems) Logging {
 		l.stacktrace = choose(f.zap.Development, zap.WarnLevel, zap.PanicLevel)
 	}
 	if f.all.Changed("log-level") {
-		level, err := parseLevel(f.logLevel)
-		p.add("log-level", err)
-		l.level = level
+		l.level, _ = parseLevel(f.logLevel) // loggingWarnings has the error
 	}
-	if f.logFormat != "" { // the default of Reloader's chart
-		p.oneOf("log-format", f.logFormat, "json", "text")
-	}
-	l.encoder = f.encoder()
 	return l
 }
+
+// loggingWarnings adds what is wrong with --log-format and --log-level. They are no errors of Complete: Reloader starts with each value.
+func (f *Flags) loggingWarnings(p *problems) {
+	switch f.formatWord() {
+	case "json", "text", "": // empty is the default of Reloader's chart
+	default:
+		p.add("log-format", fmt.Errorf("%s is neither json nor text, and has the effect of json: write json or text", reference.Quote(f.logFormat)))
+	}
+	_, err := parseLevel(f.logLevel)
+	p.add("log-level", err)
+}
+
+// formatWord returns the value of --log-format in lower case.
+func (f *Flags) formatWord() string { return strings.ToLower(strings.TrimSpace(f.logFormat)) }
 
 func (f *Flags) encoder() zapcore.Encoder {
 	encodeTime := f.zap.TimeEncoder
@@ -61,7 +71,7 @@ func (f *Flags) encoder() zapcore.Encoder {
 	if f.zap.NewEncoder != nil && !f.all.Changed("log-format") {
 		return f.zap.NewEncoder(withTime)
 	}
-	text := f.logFormat == "text" || f.zap.Development && !f.all.Changed("log-format")
+	text := f.formatWord() == "text" || f.zap.Development && !f.all.Changed("log-format")
 	var built crzap.Options
 	if text {
 		crzap.ConsoleEncoder(withTime)(&built)
@@ -79,14 +89,15 @@ func choose(development bool, yes, no zapcore.Level) zapcore.LevelEnabler {
 }
 
 // parseLevel reads a level as zap's flag does: debug logs more, and higher numbers still more. The other names are those of
-// Reloader. This program logs at trace, debug, info and error.
+// Reloader. This program logs at trace, debug, info and error. An unknown value has the effect of info, as in Reloader.
 func parseLevel(s string) (zapcore.LevelEnabler, error) {
-	switch strings.ToLower(s) {
+	word := strings.ToLower(strings.TrimSpace(s))
+	switch word {
 	case "trace":
 		return zapcore.Level(-2), nil
 	case "debug":
 		return zap.DebugLevel, nil
-	case "info":
+	case "info", "":
 		return zap.InfoLevel, nil
 	case "warn", "warning":
 		return zap.WarnLevel, nil
@@ -97,8 +108,9 @@ func parseLevel(s string) (zapcore.LevelEnabler, error) {
 	case "panic":
 		return zap.PanicLevel, nil
 	}
-	if n, err := strconv.ParseInt(s, 10, 8); err == nil && n > 0 {
+	if n, err := strconv.ParseInt(word, 10, 8); err == nil && n > 0 {
 		return zapcore.Level(-n), nil
 	}
-	return nil, fmt.Errorf("%q: want trace, debug, info, warning, error, fatal, panic or a number above 0", s)
+	return zap.InfoLevel, fmt.Errorf("%s is no level, and has the effect of info: write trace, debug, info, warning, error, fatal, panic or a number above 0",
+		reference.Quote(s))
 }

@@ -135,15 +135,13 @@ func TestProblems(t *testing.T) {
 		"prefix":               {[]string{"--annotation-prefix=a b"}, []string{"--annotation-prefix"}},
 		"digest key":           {[]string{"--digest-key-secret=A"}, []string{"--digest-key-secret"}},
 		"workers":              {[]string{"--workers=0"}, []string{"--workers: 0: at least 1"}},
-		"log level":            {[]string{"--log-level=loud"}, []string{`--log-level: "loud"`}},
-		"log format":           {[]string{"--log-format=xml"}, []string{`--log-format: "xml"`}},
 		"zap":                  {[]string{"--zap-encoder=xml"}, []string{"--zap-encoder"}},
 		"lease":                {[]string{"--leader-election-namespace=A"}, []string{"--leader-election-namespace"}},
 		"lease, deadline":      {[]string{"--leader-election-renew-deadline=15s"}, []string{"--leader-election-lease-duration: 15s: want whole seconds, as a Lease has them, and more than --leader-election-renew-deadline, which is 15s"}},
 		"lease, fraction":      {[]string{"--leader-election-lease-duration=10500ms"}, []string{"--leader-election-lease-duration: 10.5s: want whole seconds"}},
 		"deadline, retry":      {[]string{"--leader-election-retry-period=9s"}, []string{"--leader-election-renew-deadline: 10s: want more than 1.2 times --leader-election-retry-period, which is 9s"}},
 		"retry":                {[]string{"--leader-election-retry-period=0"}, []string{"--leader-election-retry-period: 0s: want more than 0"}},
-		"all that is wrong":    {[]string{"--bogus", "--settle=soon", "--hash=md5", "--workers=x", "--log-level=loud"}, []string{"--bogus", "--settle", "--hash", "--workers", "--log-level"}},
+		"all that is wrong":    {[]string{"--bogus", "--settle=soon", "--hash=md5", "--workers=x", "--tls-min-version=1"}, []string{"--bogus", "--settle", "--hash", "--workers", "--tls-min-version"}},
 		"wrong beside a right": {[]string{"--settle", "--hash", "--hash=md5"}, []string{`--settle: "--hash"`, `--hash: "md5"`}},
 	}
 	for name, tt := range tests {

@@ -52,10 +52,11 @@ func (f *Flags) On(name string) bool {
 	return ok && s.on()
 }
 
-// Warnings returns what is wrong with settings that are off for that reason, as they are in Reloader. Each names the setting and what to
-// write. They are no errors of Complete: an installation of Reloader runs with such values.
+// Warnings returns what is wrong with settings that have their default for that reason, as in Reloader. Each names the setting and what
+// to write. They are no errors of Complete: an installation of Reloader runs with such values.
 func (f *Flags) Warnings(env Environment) []error {
 	p := problems(f.SharedWarnings())
+	f.loggingWarnings(&p)
 	if value := env.Getenv(metricsCountByNamespace); value != "" && value != "enabled" && value != "disabled" {
 		p.variable(metricsCountByNamespace, fmt.Errorf("%s has no effect: write enabled or disabled", reference.Quote(value)))
 	}

@@ -1,11 +1,13 @@
 package options_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -129,6 +131,46 @@ func TestValuesOfReloadersVariables(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Reloader starts with any format and level, and logs text at info where it does not know the value.
+func TestUnknownValuesOfLoggingHaveTheirDefault(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		json    bool
+		level   zapcore.Level
+		warning string
+	}{
+		"--log-format=JSON":    {"case does not matter", true, zapcore.InfoLevel, ""},
+		"--log-format=Text":    {"case does not matter", false, zapcore.InfoLevel, ""},
+		"--log-format=":        {"the default of Reloader's chart", true, zapcore.InfoLevel, ""},
+		"--log-format=logfmt":  {"no format", true, zapcore.InfoLevel, `--log-format: "logfmt" is neither json nor text, and has the effect of json`},
+		"--log-level=":         {"Reloader stays at info", true, zapcore.InfoLevel, ""},
+		"--log-level= DEBUG ":  {"case does not matter", true, zapcore.DebugLevel, ""},
+		"--log-level=loud":     {"Reloader stays at info", true, zapcore.InfoLevel, `--log-level: "loud" is no level, and has the effect of info`},
+		"--log-level=-1":       {"numbers are above 0", true, zapcore.InfoLevel, `--log-level: "-1" is no level, and has the effect of info`},
+		"--log-level=verbose1": {"no number", true, zapcore.InfoLevel, `--log-level: "verbose1" is no level, and has the effect of info`},
+	}
+	for arg, tt := range tests {
+		t.Run(arg, func(t *testing.T) {
+			t.Parallel()
+			flags := options.NewFlags()
+			require.NoError(t, flags.Parse([]string{arg}))
+			o, err := flags.Complete(in("tools"))
+			require.NoError(t, err, tt.reason)
+			assert.True(t, o.Logging.Enabled(tt.level), tt.reason)
+			assert.False(t, o.Logging.Enabled(tt.level-1), tt.reason)
+			var out bytes.Buffer
+			o.Logging.Logger(&out).Error(assert.AnError, "failed")
+			assert.Equal(t, tt.json, strings.HasPrefix(out.String(), "{"), tt.reason)
+			want := off
+			if tt.warning != "" {
+				want = warned
+			}
+			requireWarning(t, flags.Warnings(in("tools")), want, tt.warning)
+		})
 	}
 }
 

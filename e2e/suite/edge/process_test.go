@@ -27,11 +27,11 @@ func TestBadFlags(t *testing.T) {
 		"Several": {
 			[]string{
 				"--bogus=1", "--refractory=-5s", "--namespaces=UPPER", "--workload-kinds=Deployment", "--hash=md5",
-				"--namespace-selector=a in (", "--webhook-bind-address=nowhere", "--workers=0", "--log-level=loud",
+				"--namespace-selector=a in (", "--webhook-bind-address=nowhere", "--workers=0", "--tls-min-version=1",
 			},
 			[]string{
 				"--bogus", "--refractory", "--namespaces", "--workload-kinds", "--hash",
-				"--namespace-selector", "--webhook-bind-address", "--workers", "--log-level",
+				"--namespace-selector", "--webhook-bind-address", "--workers", "--tls-min-version",
 			},
 		},
 		"Argument": {[]string{"manager", "--settle=soon"}, []string{"manager", "--settle"}},
