@@ -44,8 +44,8 @@ func (s Stakater) HandledKinds() []reference.Kind {
 	return slices.DeleteFunc(s.Kinds(), func(kind reference.Kind) bool { return slices.Contains(s.Without, kind) })
 }
 
-// Traits returns what the labels and annotations of a config object of a kind say in this dialect. As in Reloader, the labels
-// of a SecretProviderClass say nothing.
+// Traits returns what the labels and annotations of a config object of a kind say in this dialect. The labels of a SecretProviderClass
+// say nothing. Reloader does not read them either: it compares those of the SecretProviderClassPodStatus objects.
 func (s Stakater) Traits(kind reference.Kind, objectLabels, annotations map[string]string) Traits {
 	selects := s.Selector == nil || kind == reference.SecretProviderClass || s.Selector.Matches(labels.Set(objectLabels))
 	return Traits{

@@ -127,7 +127,7 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, from reloade
 			ReloadMissingRequired: reload.ReloadMissingRequired, NotifyOnly: reload.NotifyOnly, RerunFinishedJobs: reload.RerunFinishedJobs,
 		},
 	}
-	namespaces := selection.Scope.Namespaces
+	namespaces := in.Reloader.Namespaces // here they are the same, or fewer
 	if f.cluster.namespace != "" {
 		namespaces = []string{f.cluster.namespace}
 	}

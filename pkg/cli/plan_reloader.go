@@ -99,10 +99,47 @@ func (rs *reloaderSettings) complete() (options.Selection, options.Reload, []pla
 	if selection.Scope.SelectsNamespaces() {
 		add("--namespace-selector", "the webhook must have the same selector: use the chart value namespaceSelector or the component namespace-selector")
 	}
-	for _, name := range rs.onHereOnly() {
-		add("--"+name, "Reloader 1.4 takes only the word true for on, so that it is off there and on here; write false to keep it off")
-	}
+	settings = append(settings, rs.readOtherwise(selection)...)
 	return selection, reload, append([]plan.Setting{}, settings...)
+}
+
+// readOtherwise returns the flags whose values mean something else in Reloader.
+func (rs *reloaderSettings) readOtherwise(selection options.Selection) []plan.Setting {
+	var settings []plan.Setting
+	for _, name := range rs.onHereOnly() {
+		settings = append(settings, plan.Setting{
+			Name: "--" + name, Message: "Reloader 1.4 takes only the word true for on, so that it is off there and on here; write false to keep it off",
+		})
+	}
+	if rs.ignoresNoWorkloads() {
+		settings = append(settings, plan.Setting{
+			Name:    "--ignored-workload-types",
+			Message: "with an item other than jobs and cronjobs it ignores nothing in Reloader; remove it to have Jobs and CronJobs reloaded",
+		})
+	}
+	if selection.Stakater.SecretProviderClasses && selection.Stakater.Selector != nil {
+		settings = append(settings, plan.Setting{
+			Name:    "--resource-label-selector",
+			Message: "Reloader applies it to the SecretProviderClassPodStatus objects of the driver, pod-reloader only to ConfigMaps and Secrets",
+		})
+	}
+	return settings
+}
+
+// ignoresNoWorkloads reports whether an item of --ignored-workload-types keeps Reloader from reading the others.
+func (rs *reloaderSettings) ignoresNoWorkloads() bool {
+	return slices.ContainsFunc(rs.items("ignored-workload-types"), func(item string) bool { return item != "jobs" && item != "cronjobs" })
+}
+
+// ignoresResources reports whether --resources-to-ignore names a kind.
+func (rs *reloaderSettings) ignoresResources() bool {
+	return slices.ContainsFunc(rs.items("resources-to-ignore"), func(item string) bool { return item != "" })
+}
+
+// items returns those of a flag that is a list.
+func (rs *reloaderSettings) items(name string) []string {
+	items, _ := rs.manager.All().GetStringSlice(name) // it is one
+	return items
 }
 
 // onHereOnly returns the flags that are on here, and off in Reloader since it takes them for texts: True and 1 are not true there.
@@ -127,7 +164,8 @@ func (rs *reloaderSettings) variables() bool {
 func (rs *reloaderSettings) reloader(s options.Selection, reload options.Reload) plan.Reloader {
 	return plan.Reloader{
 		Dialect: s.Stakater, ReloadOnCreate: rs.isTrue("reload-on-create"), ReloadOnDelete: rs.isTrue("reload-on-delete"),
-		Namespaces: s.Scope.Namespaces, IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
+		OneKind:    rs.ignoresResources() && !rs.isTrue("sync-after-restart"),
+		Namespaces: rs.manager.NamedNamespaces(rs.environment), IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
 		Kinds: rs.kinds(s.Kinds), Variables: rs.variables(), NotifyOnly: reload.NotifyOnly,
 	}
 }
@@ -139,6 +177,9 @@ func (rs *reloaderSettings) kinds(ours workload.Kinds) workload.Kinds {
 		_, known := builtin.Get(k.GroupVersionKind)
 		return !known && (!k.Restartable() || !rs.isTrue("is-Argo-Rollouts"))
 	})
+	if rs.ignoresNoWorkloads() {
+		theirs = append(theirs, workload.Builtin()...)
+	}
 	if !rs.manager.All().Changed("is-openshift") || rs.manager.On("is-openshift") {
 		theirs = append(theirs, deploymentConfig())
 	}

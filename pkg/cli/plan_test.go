@@ -89,6 +89,36 @@ func TestSettingsOfReloader(t *testing.T) {
 				assert.Equal(t, []string{"daemonset", "deployment", "statefulset", "cronjob", "job"}, names(r.Kinds))
 			},
 		},
+		"items": {
+			reason: "Reloader compares them as they are written, and takes none if one is unknown.",
+			args:   []string{"--reload-strategy=annotations", "--ignored-workload-types=Jobs,cronjobs", "--resources-to-ignore=secrets", "--is-openshift=false"},
+			want:   map[string]string{"--ignored-workload-types": "it ignores nothing"},
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.Equal(t, []string{"daemonset", "deployment", "statefulset", "cronjob", "job"}, names(r.Kinds))
+				assert.True(t, r.OneKind)
+			},
+		},
+		"one kind": {
+			reason: "With --sync-after-restart Reloader does not wait for the other one.",
+			args:   []string{"--reload-strategy=annotations", "--ignored-workload-types=jobs", "--resources-to-ignore=secrets", "--sync-after-restart=true"},
+			want:   map[string]string{},
+			check:  func(t *testing.T, r plan.Reloader) { t.Helper(); assert.False(t, r.OneKind) },
+		},
+		"labels of statuses": {
+			reason: "Reloader selects the statuses.",
+			args:   []string{"--reload-strategy=annotations", "--resource-label-selector=team=a", "--enable-csi-integration=true"},
+			want:   map[string]string{"--resource-label-selector": "SecretProviderClassPodStatus", "--enable-csi-integration": "rights of its own"},
+		},
+		"only namespaces": {
+			reason: "Beside them Reloader ignores the flag; here no namespace is left.",
+			args:   []string{"--reload-strategy=annotations", "--namespaces=shop,dev", "--namespaces-to-ignore=dev,shop"},
+			want:   map[string]string{"--namespaces-to-ignore": "no namespace is left"},
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.Equal(t, []string{"shop", "dev"}, r.Namespaces)
+			},
+		},
 		"unsupported": {
 			reason: "Each one is a difference, not wrong usage. The one that is supported needs more than a flag.",
 			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},

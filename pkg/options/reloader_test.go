@@ -105,6 +105,18 @@ func TestKubernetesNamespaceIsTheOnlyOne(t *testing.T) {
 	}
 }
 
+// plan goes on with what is wrong, and an empty list would mean all namespaces.
+func TestScopeIsEmptyWhereNoNamespaceIsLeft(t *testing.T) {
+	t.Parallel()
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--namespaces=shop", "--namespaces-to-ignore=shop"}))
+	selection, _, err := flags.CompleteShared(in("tools"))
+	require.ErrorContains(t, err, "no namespace is left")
+	assert.False(t, selection.Scope.Namespace("shop", nil))
+	assert.False(t, selection.Scope.Namespace("bank", nil))
+	assert.Equal(t, []string{"shop"}, flags.NamedNamespaces(in("tools")))
+}
+
 // A flag of Reloader that cannot be honoured is refused with what to do instead.
 func TestUnsupportedFlagsOfReloaderSayWhatToDo(t *testing.T) {
 	t.Parallel()

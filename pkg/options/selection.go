@@ -35,24 +35,37 @@ func (f *Flags) selection(p *problems, env Environment) Selection {
 
 func (f *Flags) scope(p *problems, env Environment) scope.Scope {
 	s := scope.Scope{
-		Namespaces:        f.namespaceList(p, "namespaces", f.namespaces),
 		Ignored:           f.namespaceList(p, "namespaces-to-ignore", f.withoutNamespaces),
 		NamespaceSelector: p.selector("namespace-selector", standardSelector(f.namespaceSelector)),
 		ObjectSelector:    p.selector("object-selector", f.objectSelector),
 	}
-	// Reloader's chart sets the variable where it is to watch its own namespace only. Its own --namespaces takes precedence, too.
-	if only := env.Getenv(kubernetesNamespace); only != "" && len(f.namespaces) == 0 {
-		p.namespaceOf(kubernetesNamespace, only)
-		s.Namespaces = []string{only}
-	}
-	if len(s.Namespaces) == 0 {
+	named := f.namedNamespaces(p, env)
+	if len(named) == 0 {
 		return s
 	}
-	s.Namespaces = slices.DeleteFunc(s.Namespaces, func(name string) bool { return slices.Contains(s.Ignored, name) })
+	s.Namespaces = slices.DeleteFunc(slices.Clone(named), func(name string) bool { return slices.Contains(s.Ignored, name) })
 	if len(s.Namespaces) == 0 {
+		s.Namespaces = named // an empty list would mean all; none of these is in scope
 		p.add("namespaces-to-ignore", errors.New("no namespace is left: it has all those of --namespaces, or the one of $"+kubernetesNamespace))
 	}
 	return s
+}
+
+// NamedNamespaces returns the only namespaces to handle, those of --namespaces-to-ignore included; empty means all.
+func (f *Flags) NamedNamespaces(env Environment) []string {
+	var p problems // CompleteShared has them
+	return f.namedNamespaces(&p, env)
+}
+
+// namedNamespaces are those of a flag or of a variable, which Reloader's chart sets where it is to watch its own namespace only. Reloader's
+// own --namespaces takes precedence, too.
+func (f *Flags) namedNamespaces(p *problems, env Environment) []string {
+	only := env.Getenv(kubernetesNamespace)
+	if only == "" || len(f.namespaces) > 0 {
+		return f.namespaceList(p, "namespaces", f.namespaces)
+	}
+	p.namespaceOf(kubernetesNamespace, only)
+	return []string{only}
 }
 
 // namespaceList returns the names in a list, each once, without the empty ones.

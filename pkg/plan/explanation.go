@@ -21,9 +21,9 @@ func explanations() map[Reason]Explanation {
 func aboutWorkloads() map[Reason]Explanation {
 	return map[Reason]Explanation{
 		byScope: {
-			"handles workloads in kube-system, and ignores --namespace-selector where KUBERNETES_NAMESPACE is set",
+			"handles kube-system; with --namespaces or KUBERNETES_NAMESPACE only these count, in newer versions without --namespaces-to-ignore",
 			"handles kube-system only where --namespaces names it, and applies all flags for namespaces",
-			"nothing if that is right; else adapt --namespaces and --namespace-selector",
+			"nothing if that is right; else adapt --namespaces, --namespaces-to-ignore and --namespace-selector",
 		},
 		byExcluded: {
 			"does not know the labels ignored and disabled of pod-reloader",
@@ -96,6 +96,11 @@ func aboutEvents() map[Reason]Explanation {
 			"takes only the word true for on in --reload-on-create and --reload-on-delete",
 			"takes True and 1 for on as well",
 			"write true for on, or false for off",
+		},
+		byOneKind: {
+			"processes no created and deleted objects where --resources-to-ignore leaves a kind out, unless --sync-after-restart is on",
+			"applies --reload-on-create and --reload-on-delete to the other kind",
+			"nothing if that is right; else remove --reload-on-create and --reload-on-delete",
 		},
 		byRequiredCreated: {
 			"restarts the workload when an object is created, also one that its pods wait for",

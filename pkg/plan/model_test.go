@@ -127,7 +127,7 @@ func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
 		Workloads: []workload.Object{object}, Objects: map[string]map[reference.Ref]annotation.Traits{object.Namespace(): objects},
 		Reloader: Reloader{
 			Dialect: dialect, Variables: r.chance(), NotifyOnly: r.IntN(8) == 0, Kinds: workload.NewKinds(append(known, foreign)[r.IntN(2):]...),
-			ReloadOnCreate: dialect.ReloadOnCreate && r.chance(), ReloadOnDelete: dialect.ReloadOnDelete && r.chance(),
+			OneKind: r.IntN(4) == 0, ReloadOnCreate: dialect.ReloadOnCreate && r.chance(), ReloadOnDelete: dialect.ReloadOnDelete && r.chance(),
 		},
 		Here: Here{
 			Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, dialect}, Kinds: workload.NewKinds(known...),

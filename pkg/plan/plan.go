@@ -35,9 +35,9 @@ type Input struct {
 type Reloader struct {
 	// Dialect has its annotations and flags.
 	Dialect annotation.Stakater
-	// Namespaces are the only ones that it watches (KUBERNETES_NAMESPACE); empty means all.
+	// Namespaces are the only ones that it watches (--namespaces, KUBERNETES_NAMESPACE); empty means all.
 	Namespaces []string
-	// IgnoredNamespaces and NamespaceSelector limit those.
+	// IgnoredNamespaces and NamespaceSelector limit all namespaces: beside Namespaces they have no effect.
 	IgnoredNamespaces []string
 	NamespaceSelector labels.Selector
 	// Kinds are those of the workloads that it handles: it knows no further ones, such as those of --workload-kinds.
@@ -45,6 +45,9 @@ type Reloader struct {
 	// ReloadOnCreate and ReloadOnDelete are its flags of these names, which the word true alone switches on. Those of the Dialect are
 	// as this program reads them.
 	ReloadOnCreate, ReloadOnDelete bool
+	// OneKind says that --resources-to-ignore leaves one kind out, and --sync-after-restart is off: it then processes neither creations
+	// nor deletions, since it waits for the controllers of both kinds.
+	OneKind bool
 	// Variables says that a reload sets an environment variable (--reload-strategy=env-vars, its default).
 	Variables bool
 	// NotifyOnly says that it posts to a URL instead of reloading (--webhook-url).

@@ -164,6 +164,14 @@ func TestReasons(t *testing.T) {
 				in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"shop"}, scope.Scope{Ignored: []string{"shop"}}
 			},
 		},
+		"ignored namespace that is named": {
+			reason: "Reloader ignores the flag.", manifest: deployment(auto, reads),
+			adapt: func(in *plan.Input) {
+				in.Reloader.Namespaces, in.Reloader.IgnoredNamespaces = []string{"shop", "dev"}, []string{"shop"}
+				in.Here.Scope = scope.Scope{Namespaces: []string{"dev"}, Ignored: []string{"shop"}}
+			},
+			want: []string{"namespace: configmap/app modified restart nothing"},
+		},
 		"Job": {reason: "Both create it again.", manifest: job(auto), needs: []string{"Jobs"}},
 		"finished Job": {
 			reason: "Reloader creates it again.", manifest: job(auto) + "\nstatus: {conditions: [{type: Complete, status: 'True'}]}",
@@ -231,6 +239,16 @@ func TestReasons(t *testing.T) {
 			reason: "True is not on in Reloader.", manifest: deployment(auto, reads), flags: []string{onDelete},
 			adapt: func(in *plan.Input) { in.Reloader.ReloadOnDelete, in.Reloader.Variables = false, false },
 			want:  []string{"flag-value: configmap/app deleted nothing restart"},
+		},
+		"new object of the only kind": {
+			reason: "Reloader waits for the controller of the other kind.", manifest: deployment(`configmap.`+domain+`reload: gone`, noRefs),
+			flags: []string{onCreate}, adapt: func(in *plan.Input) { in.Reloader.OneKind = true },
+			want: []string{"resources-to-ignore: configmap/gone created nothing restart"},
+		},
+		"deleted object of the only kind": {
+			reason: "Reloader waits for the controller of the other kind.", manifest: deployment(auto, reads),
+			flags: []string{onDelete}, adapt: func(in *plan.Input) { in.Reloader.OneKind, in.Reloader.Variables = true, false },
+			want: []string{"resources-to-ignore: configmap/app deleted nothing restart"},
 		},
 		"deleted object": {
 			reason: "Reloader needs the variable of an earlier reload.", manifest: deployment(auto, reads), flags: []string{onDelete},

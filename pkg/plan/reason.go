@@ -18,6 +18,7 @@ const (
 	byReferences      Reason = "reference"
 	bySAP             Reason = "sap-annotations"
 	bySwitch          Reason = "flag-value"
+	byOneKind         Reason = "resources-to-ignore"
 	byRequiredCreated Reason = "required-created"
 	byDeletedVariable Reason = "deleted"
 )
@@ -36,6 +37,6 @@ const (
 func rules() []Reason {
 	return []Reason{
 		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
-		byRejected, byLimit, byReferences, bySAP, bySwitch, byRequiredCreated, byDeletedVariable,
+		byRejected, byLimit, byReferences, bySAP, bySwitch, byOneKind, byRequiredCreated, byDeletedVariable,
 	}
 }

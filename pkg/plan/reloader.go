@@ -58,16 +58,14 @@ func (m model) decide(s subject, c change) Action {
 }
 
 // watches reports whether Reloader watches a namespace, by its name and labels, as in internal/pkg/cmd/reloader.go and
-// internal/pkg/controller/controller.go: the selector of namespaces has no effect where KUBERNETES_NAMESPACE is set.
+// internal/pkg/controller/controller.go: beside --namespaces and KUBERNETES_NAMESPACE the selector of namespaces has no effect, and
+// in newer versions those to ignore have none.
 func (m model) watches(namespace string, namespaceLabels map[string]string) bool {
-	switch {
-	case slices.Contains(m.IgnoredNamespaces, namespace):
-		return false
-	case len(m.Namespaces) > 0:
+	if len(m.Namespaces) > 0 {
 		return slices.Contains(m.Namespaces, namespace)
-	default:
-		return m.NamespaceSelector == nil || m.NamespaceSelector.Matches(labels.Set(namespaceLabels))
 	}
+	selected := m.NamespaceSelector == nil || m.NamespaceSelector.Matches(labels.Set(namespaceLabels))
+	return selected && !slices.Contains(m.IgnoredNamespaces, namespace)
 }
 
 // inScope reports whether the workload is in a namespace to watch.
@@ -107,13 +105,16 @@ func (m model) triggers(s subject, c change) bool {
 	selected := m.selects(s, c)
 	switch c.event {
 	case policy.Created:
-		return m.creation(s, c, selected && m.on(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
+		return m.creation(s, c, selected && m.notices() && m.on(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
 	case policy.Deleted:
-		return m.deletion(s, c, selected && m.on(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
+		return m.deletion(s, c, selected && m.notices() && m.on(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
 	default:
 		return selected || listed
 	}
 }
+
+// notices reports whether creations and deletions are processed at all (Add and Delete in internal/pkg/controller/controller.go).
+func (m model) notices() bool { return !m.OneKind || m.here(byOneKind) }
 
 // on reports whether a flag is on, by what its value means in both programs.
 func (m model) on(theirs, ours bool) bool { return theirs || ours && m.here(bySwitch) }
