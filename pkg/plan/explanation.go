@@ -21,7 +21,7 @@ func explanations() map[Reason]Explanation {
 func aboutWorkloads() map[Reason]Explanation {
 	return map[Reason]Explanation{
 		byScope: {
-			"handles kube-system; with --namespaces or KUBERNETES_NAMESPACE only these count, in newer versions without --namespaces-to-ignore",
+			"handles kube-system, and ignores --namespace-selector with --namespaces or KUBERNETES_NAMESPACE; newer versions --namespaces-to-ignore, too",
 			"handles kube-system only where --namespaces names it, and applies all flags for namespaces",
 			"nothing if that is right; else adapt --namespaces, --namespaces-to-ignore and --namespace-selector",
 		},
