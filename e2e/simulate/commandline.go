@@ -153,7 +153,7 @@ func rulesOf(flags []string) (oracle.Options, error) {
 		Settle: g.settle, SettleMax: g.settleMax, Refractory: g.refractory, Lease: lease, Retry: retry,
 		Prefix:  prefixOf(flags),
 		InScope: scope.InScope, CustomKind: scope.CustomKind, Ignored: scope.Ignored, Configuration: configurationOf(line),
-		Webhook: webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line),
+		Webhook: webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line), ReloadOnCreate: line.switchedOn(createFlag),
 		ReloadMissingRequired: line.last("--missing-required", "hold") == "reload", Revision: line.last("--hash", "content") == "revision",
 	}, cmp.Or(gatesErr, scopeErr, webhookErr, rerunErr, autoErr, leaseErr, retryErr)
 }

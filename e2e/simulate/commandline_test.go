@@ -106,13 +106,13 @@ func TestRulesAreReadFromTheFlags(t *testing.T) {
 	assert.Empty(t, plain.Configuration.Name)
 
 	all, err := rulesOf([]string{
-		"--settle=3s", "--settle=2s", "--settle-max=8s", "--refractory=20s", directFlag, rerunFlag, autoFlag, strategyFlag + "env-vars", customKind,
+		"--settle=3s", "--settle=2s", "--settle-max=8s", "--refractory=20s", directFlag, rerunFlag, autoFlag, createFlag, strategyFlag + "env-vars", customKind,
 		configMapFlag, "--missing-required=reload", "--hash=revision", "--leader-election-retry-period=4s",
 	})
 	require.NoError(t, err)
 	assert.Equal(t, [3]time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second}, [3]time.Duration{all.Settle, all.SettleMax, all.Refractory})
 	assert.False(t, all.Webhook)
-	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.CustomKind && all.ReloadMissingRequired && all.Revision)
+	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.ReloadOnCreate && all.CustomKind && all.ReloadMissingRequired && all.Revision)
 	assert.Equal(t, "env-vars", all.Strategy)
 	assert.Equal(t, 4*time.Second, all.Retry)
 	assert.Equal(t, configurationObject, all.Configuration.String())

@@ -30,7 +30,7 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
-	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed))
+	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed))
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
@@ -107,6 +107,14 @@ func kindFlags(seed uint64) []string {
 // the bytes of annotations. It shifts no other choice of the seed.
 func prefixFlags(seed uint64) []string {
 	return [][]string{{prefixFlag + "restarts.team-a.example/"}, {prefixFlag + "restarts.team-a.example"}, 15: nil}[rand.New(rand.NewPCG(seed, 9)).IntN(16)]
+}
+
+// createFlags draws whether creations restart the workloads with annotations of Reloader. It shifts no other choice of the seed.
+func createFlags(seed uint64) []string {
+	if rand.New(rand.NewPCG(seed, 10)).IntN(4) > 0 {
+		return nil
+	}
+	return []string{createFlag}
 }
 
 // graphOf is how many histories there are for each that has custom resources.

@@ -27,6 +27,8 @@ const (
 	namespaceFlag = "--namespace-selector="
 	// autoFlag tracks what workloads reference that do not say what they track.
 	autoFlag = "--auto-reload-all"
+	// createFlag has creations restart workloads with annotations of Reloader, too.
+	createFlag = "--reload-on-create"
 	// directFlag takes the webhook away.
 	directFlag = "--webhook=false"
 	// rerunFlag has finished Jobs created again, too.
@@ -51,7 +53,7 @@ func selection(flags []string) []string {
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
 	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
-		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag
+		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag || flag == createFlag
 }
 
 // render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if

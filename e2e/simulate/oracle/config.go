@@ -57,9 +57,9 @@ func (l *ledger) commitContent(c world.Commit) {
 			continue
 		}
 		s := w.last()
-		adopts := w.needs[r] != optional || !w.triggers[r].created
+		adopts := w.needs[r] != optional || !w.triggers[r].named()
 		if s != nil && before == absent && adopts && l.believes(w, s, r, absent) {
-			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].created
+			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].named()
 		}
 		l.readDue(w, c.At)
 	}

@@ -17,7 +17,14 @@ import (
 const otherDomain = "reloader.stakater.com/"
 
 // triggers says which changes of an object restart a workload, besides modifications.
-type triggers struct{ created, deleted bool }
+type triggers struct {
+	created, deleted bool
+	// appears means that no name is in the annotations: the object is tracked from the moment it exists.
+	appears bool
+}
+
+// named reports whether the creation of an object that the annotations name restarts a workload.
+func (t triggers) named() bool { return t.created && !t.appears }
 
 // traits are what a config object says about its use.
 type traits struct{ ignored, marked bool }
@@ -85,38 +92,60 @@ func (l *configLog) other(w *workload, object world.Object) (tracked map[ref]tri
 				from = own
 			}
 		}
-		for _, name := range l.otherNames(w, plural, from, names(world.Text(own, keys.exclude))) {
-			tracked[ref{plural, name}] = triggers{}
+		for name, by := range l.otherNames(w, plural, from, names(world.Text(own, keys.exclude))) {
+			tracked[ref{plural, name}] = by
 		}
 	}
 	return tracked, true
 }
 
-// otherNames returns the names of one kind that are tracked.
-func (l *configLog) otherNames(w *workload, plural string, from world.Object, excluded []string) []string {
+// otherNames returns the names of one kind that are tracked, with what restarts the workload besides modifications.
+func (l *configLog) otherNames(w *workload, plural string, from world.Object, excluded []string) map[string]triggers {
 	keys := otherKeysOf(plural)
 	if isBool(from, otherAuto, false) {
 		return nil
 	}
-	var found []string
-	if auto := l.isAuto(from, keys); auto || world.Text(from, otherSearch) == "true" {
+	found := map[string]triggers{}
+	created := l.options.ReloadOnCreate
+	for _, name := range l.selected(w, plural, from) {
+		found[name] = triggers{created: created, appears: created}
+	}
+	if l.isAuto(from, keys) {
 		for r := range w.needs {
-			if r.plural == plural && (auto || l.isMarked(w, r)) {
-				found = append(found, r.name)
+			if r.plural == plural {
+				found[r.name] = triggers{created: created}
 			}
 		}
 	}
 	for _, item := range names(world.Text(from, keys.reload)) {
-		if regexp.QuoteMeta(item) == item {
-			found = append(found, item)
-			continue
+		if isName(item) {
+			found[item] = triggers{created: created}
 		}
-		found = append(found, l.matching(w, plural, item)...)
 	}
-	return slices.DeleteFunc(found, func(name string) bool {
+	maps.DeleteFunc(found, func(name string, _ triggers) bool {
 		return slices.Contains(excluded, name) || l.traits[id{plural, w.id.namespace, name}].ignored
 	})
+	return found
 }
+
+// selected returns the names of one kind that an expression or the mark selects.
+func (l *configLog) selected(w *workload, plural string, from world.Object) []string {
+	var found []string
+	for r := range w.needs {
+		if r.plural == plural && world.Text(from, otherSearch) == "true" && l.isMarked(w, r) {
+			found = append(found, r.name)
+		}
+	}
+	for _, item := range names(world.Text(from, otherKeysOf(plural).reload)) {
+		if !isName(item) {
+			found = append(found, l.matching(w, plural, item)...)
+		}
+	}
+	return found
+}
+
+// isName reports whether an item of a list means one name.
+func isName(item string) bool { return regexp.QuoteMeta(item) == item }
 
 // isAuto reports whether all objects of a kind are tracked that a pod spec references.
 func (l *rules) isAuto(from world.Object, keys otherKeys) bool {

@@ -215,7 +215,7 @@ func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
 // differed reports whether the program may have found another content of an object than that of a pod.
 func (l *keptLaw) differed(p *pod, s *stamp, r ref, h *history) bool {
 	w, between := p.workload, l.contentsBetween(p, s, r)
-	if w.triggers[r] != (triggers{}) {
+	if by := w.triggers[r]; by.deleted || by.created && (h.at(p.started) == absent || l.believes(w, p.stamp, r, absent)) {
 		content, alone := between.only()
 		return !alone || content != h.at(p.started)
 	}

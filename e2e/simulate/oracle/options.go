@@ -39,6 +39,8 @@ type Options struct {
 	ReloadMissingRequired, Revision bool
 	// AutoReloadAll is true for --auto-reload-all.
 	AutoReloadAll bool
+	// ReloadOnCreate is true for --reload-on-create.
+	ReloadOnCreate bool
 	// RerunFinished is true for --rerun-finished-jobs.
 	RerunFinished bool
 	// Strategy is what --reload-strategy adds to a restart: annotations or env-vars; empty for nothing.

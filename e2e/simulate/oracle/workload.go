@@ -20,6 +20,8 @@ type workload struct {
 	// refs are the objects that it tracks; triggers says by which changes, and listed are those of its lists.
 	refs     []ref
 	triggers map[ref]triggers
+	// appeared are the creations of objects that no name in the annotations tracks, as long as they may restart it.
+	appeared []appearance
 	listed   []ref
 	// dropped says when an object was tracked last, and since when it was.
 	dropped map[ref]lapse
@@ -57,6 +59,8 @@ type workload struct {
 	recorded map[string]int64
 	// unread is the last version at which a record came back that was made before a digest key was lost.
 	unread int64
+	// respecified is when its spec or its annotations of the second dialect changed last.
+	respecified time.Time
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
 	// waited is when a Job last kept a run from being made.
@@ -121,6 +125,9 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 	l.learn(c)
 	l.recordProgramRecord(w, c)
 	created := w.object == nil
+	if !sameRequest(w.object, c.New) {
+		w.respecified = c.At
+	}
 	w.object = c.New
 	w.readNeeds()
 	l.readTraits(w, c, created)
@@ -252,6 +259,7 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 		}
 		w.tracked[r] = w.trackedSince(r, c.Version)
 		if !created && len(refs) <= mostRefs {
+			l.recordAppearance(w, r, c)
 			l.adoptListed(w, r, c)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/cert-manager/cert-manager/pkg/controller"
-	logf "github.com/cert-manager/cert-manager/pkg/logs"
-
 	// Each makes its controller known to the package controller.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
@@ -23,6 +21,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/controller/issuers"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+	logf "github.com/cert-manager/cert-manager/pkg/logs"
 )
 
 // workers is how many objects each controller treats at a time.
