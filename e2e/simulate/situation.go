@@ -52,6 +52,7 @@ func situationKinds() []situationKind {
 		{name: "field-moved", weight: 2, draw: fieldMoved},
 		{name: "unstamped", weight: 5, draw: releasedUnstamped},
 		{name: "reloader", weight: 8, draw: reloaderAsked},
+		{name: "created", weight: 4, draw: creationCounts},
 		{name: "strategy", weight: 4, draw: strategyKept},
 		{name: "paused", weight: 4, draw: pausedReload},
 		{name: "job", weight: 7, draw: jobCreatedAgain},

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
@@ -116,4 +117,34 @@ func lateCreation(r *rand.Rand) situation {
 		steps = append(steps, p.edit("later", adopted))
 	}
 	return situation{workload: p.workload, asks: asks, steps: steps}
+}
+
+// creationCounts is a creation that restarts the workload, if the program runs with the flag: often with a write of the workload that
+// asks for nothing else, just before or after it.
+func creationCounts(r *rand.Rand) situation {
+	p := tracked{"daemonsets/shop/agent", act.LateConfig}
+	asks := pick(r, "auto", "named", "patterns", "patterns", "patterns")
+	if asks == "patterns" { // it matches the object for every workload
+		p.workload = pick(r, "deployments/shop/cart", "deployments/shop/web", "daemonsets/shop/agent")
+	}
+	again := recreated(p.workload, asks)
+	again.Wait = history.Duration(adopted)
+	creation := p.does(act.CreateConfig)
+	write := history.Step{
+		Do: "label-workload", On: p.workload, Wait: history.Duration(r.IntN(30)) * history.Duration(time.Millisecond),
+		With: map[string]string{"value": "a"},
+	}
+	steps := []history.Step{p.does(act.DeleteConfig), again, creation}
+	switch r.IntN(3) {
+	case 0:
+		steps = append(steps, write)
+	case 1:
+		creation.Wait, write.Wait = write.Wait, creation.Wait
+		steps = append(steps[:2], write, creation)
+	}
+	return situation{workload: p.workload, asks: asks, rest: untilPrompt, steps: steps, setup: func(setup *history.Setup) {
+		if !slices.Contains(setup.Flags, createFlag) {
+			setup.Flags = append(slices.Clone(setup.Flags), createFlag)
+		}
+	}}
 }
