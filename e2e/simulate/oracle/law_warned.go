@@ -1,0 +1,56 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// warnedLaw is the law "unharmed" for warnings: a user who has written no managed annotation is not warned of one that was restored.
+type warnedLaw struct {
+	*ledger
+	passive
+
+	// plain are the requests of users that were stored, have no answer yet, and wrote no managed annotation.
+	plain map[*world.Call]bool
+}
+
+func newWarnedLaw(l *ledger) *warnedLaw { return &warnedLaw{ledger: l, plain: map[*world.Call]bool{}} }
+
+func (l *warnedLaw) storing(c world.Commit) {
+	path := world.TemplatePath(c.Key.Resource.Plural)
+	if path == nil || c.Call == nil || l.isProgram(c.Call) || c.Old == nil || c.Sent == nil {
+		return
+	}
+	if !l.writesManaged(c.Old, c.Sent) && !l.writesManaged(world.Section(c.Old, path...), world.Section(c.Sent, path...)) {
+		l.plain[c.Call] = true
+	}
+}
+
+// writesManaged reports whether a user has given a managed annotation another value; one that is left out may mean nothing.
+func (l *warnedLaw) writesManaged(before, sent world.Object) bool {
+	old := world.Annotations(before)
+	for name, value := range world.Annotations(sent) {
+		if isManagedAnnotation(name, l.options.Prefix) && !equal(value, old[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *warnedLaw) reply(r world.Reply) {
+	if !l.plain[r.Call] {
+		return
+	}
+	delete(l.plain, r.Call)
+	l.count("warnings judged")
+	wrong := slices.IndexFunc(r.Warnings, func(text string) bool {
+		return strings.Contains(text, "has restored them") || strings.Contains(text, "is not rolled back")
+	})
+	// What a strategy writes in the environment is no annotation.
+	if wrong >= 0 && l.options.Strategy == "" {
+		l.violate(r.At, broken{"unharmed", idOf(r.Call.Key).String(), "warned"}, "the %s of %s at %s wrote no managed annotation, but the answer warns: %s",
+			r.Call.Verb, r.Call.Client, l.when(r.Call.Arrived), r.Warnings[wrong])
+	}
+}
