@@ -19,6 +19,8 @@ type Planted struct {
 	New string `json:"new"`
 	// Graph hunts with histories that all have custom resources.
 	Graph bool `json:"graph,omitempty"`
+	// Situation ends all histories with this one, where others hardly ever find the fault.
+	Situation string `json:"situation,omitempty"`
 }
 
 // Root is the root of the repository.

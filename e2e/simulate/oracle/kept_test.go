@@ -173,10 +173,29 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"key lost": {options: hooked, because: "what is known under it means nothing", happens: func(s *harness) {
+		"key lost": {options: hooked, want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"key lost and content changed": {options: hooked, because: "that is due", happens: func(s *harness) {
+			s.begin()
+			s.keys("one")
+			s.keys("two")
+			s.set(configMap("extra"), "2")
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"key lost after a content that came back": {options: hooked, because: "what is known under it means nothing", happens: func(s *harness) {
+			s.begin()
+			s.keys("one")
+			s.set(configMap("extra"), "2")
+			s.keys("two")
+			s.set(configMap("extra"), "1")
 			s.wait(time.Minute)
 			s.reload(cart, "b")
 			s.rollout(cart)

@@ -112,6 +112,8 @@ func (l *keptLaw) causeOf(p *pod, s *stamp) string {
 func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 	w := p.workload
 	switch {
+	case w.lostKeySince(p.stamp) && l.onlyKeyLost(p, s):
+		return ""
 	case w.ineligibleAt > p.stamp.version && !keptOutside(p, s):
 		return "not looked after"
 	case w.uncertain(p.stamp):
@@ -124,6 +126,17 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 		return "a client waits for the digest of the lists as they are written"
 	}
 	return ""
+}
+
+// onlyKeyLost reports whether nothing but the loss of a digest key lies between the stamp of a pod and the next one: a lost key restarts
+// nothing.
+func (l *keptLaw) onlyKeyLost(p *pod, s *stamp) bool {
+	w := p.workload
+	looked := w.ineligibleAt <= p.stamp.version && !w.hasBetween(p.stamp, s) && w.lastHandEdit <= p.stamp.version
+	return looked && !slices.ContainsFunc(w.refs, func(r ref) bool {
+		content, alone := l.contentsBetween(p, s, r).only()
+		return isReferent(r.plural) || !alone || content != l.contents.of(w.id.namespace, r).at(p.started)
+	})
 }
 
 // bringsBack reports whether a user's write brings the template of an earlier stamp with another hash than that of the present one.

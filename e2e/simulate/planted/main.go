@@ -145,10 +145,21 @@ func (o settings) plantAndSearch(ctx context.Context, sound hunter, fault simula
 	if err != nil {
 		return result{}, err
 	}
-	if fault.Graph {
-		sound.args, faulty.args = []string{"-graph"}, []string{"-graph"}
-	}
+	sound.args = argumentsFor(fault)
+	faulty.args = sound.args
 	return o.search(ctx, sound, faulty)
+}
+
+// argumentsFor returns the arguments of a hunt for a fault.
+func argumentsFor(fault simulate.Planted) []string {
+	var args []string
+	if fault.Graph {
+		args = append(args, "-graph")
+	}
+	if fault.Situation != "" {
+		args = append(args, "-situation", fault.Situation)
+	}
+	return args
 }
 
 // search hunts for what the faulty program breaks. A seed by which the sound one breaks a law, too, proves nothing: the search
