@@ -10,6 +10,11 @@ import (
 // Up to the bound all are taken. Beyond it, a new connection takes the place of the oldest one of the address that has most; or it
 // is closed itself, if that is its own address. So a pod that opens connections without end takes none from the API server. A
 // bound on accepting alone would let the API server wait behind them.
+//
+// An address without a connection always gets one, also where each other address has only one: then the oldest of all is closed. Without
+// that, as many pods as the bound, with one idle connection each, would keep out the probes of the kubelet, which would end the
+// container. The price is that so many pods, if they connect again and again, also close connections of the API server, with the requests
+// on them; it can connect again at once. The listener does not know which connections are idle.
 type evenListener struct {
 	net.Listener
 	most int
@@ -19,6 +24,8 @@ type evenListener struct {
 	mu   sync.Mutex
 	open map[string][]*evenConn // by address, the oldest first
 	sum  int
+	// added counts the connections so far.
+	added uint64
 }
 
 // evenConn is a connection that counts until it is closed.
@@ -26,6 +33,8 @@ type evenConn struct {
 	net.Conn
 	from   string
 	listen *evenListener
+	// order is higher for a later connection.
+	order uint64
 }
 
 func newEvenListener(l net.Listener, most int, crowded func()) *evenListener {
@@ -62,24 +71,26 @@ func (l *evenListener) add(c *evenConn) (closing *evenConn) {
 		}
 		l.drop(closing)
 	}
+	l.added++
+	c.order = l.added
 	l.open[c.from] = append(l.open[c.from], c)
 	l.sum++
 	return closing
 }
 
-// excess returns the oldest connection of the address that has most, or the new one where its own address has no less. The caller
-// holds the lock.
+// excess returns the oldest connection of the addresses that have most; or the new one, if its own address has another one already and
+// would have as many as any. The caller holds the lock.
 func (l *evenListener) excess(c *evenConn) *evenConn {
-	largest := l.open[c.from]
+	most, oldest := 0, c
 	for _, of := range l.open {
-		if len(of) > len(largest) {
-			largest = of
+		if len(of) > most || len(of) == most && of[0].order < oldest.order {
+			most, oldest = len(of), of[0]
 		}
 	}
-	if len(largest) <= len(l.open[c.from])+1 {
+	if own := len(l.open[c.from]); own > 0 && most <= own+1 {
 		return c
 	}
-	return largest[0]
+	return oldest
 }
 
 // drop counts a connection no longer. The caller holds the lock.
