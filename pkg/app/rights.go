@@ -23,8 +23,10 @@ const (
 	// rightsAgain is when missing rights are asked for again, rightsLook how often anything else is looked at: a new leader
 	// reports what it knows.
 	rightsAgain, rightsLook = time.Minute, 5 * time.Second
-	// rightsLimit bounds the questions of one look.
-	rightsLimit = 30 * time.Second
+	// rightsLimit bounds the questions of one look: there may be thousands.
+	rightsLimit = 2 * time.Minute
+	// rightsSkipped is how many looks at most pass without a question after one that had no answer.
+	rightsSkipped = int(5*time.Minute/rightsLook) - 1
 )
 
 // preflight asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
@@ -45,10 +47,13 @@ type preflight struct {
 	needed []referent.Right
 	fresh  bool // needed has not been asked for
 
-	// The goroutine of Start alone uses the others. missing is what was missing when that was last asked for, logged and
-	// reported what was last said of it.
+	// The goroutine of Start alone uses the others. lacking are the rights that were missing when they were last asked for, missing
+	// describes them, logged and reported are what was last said of them.
+	lacking                   []referent.Right
 	missing, logged, reported string
 	asked, reportedAt         time.Time
+	// skip is how many looks are still to pass without a question, skips how many after the next failure.
+	skip, skips int
 }
 
 var _ manager.LeaderElectionRunnable = (*preflight)(nil)
@@ -72,10 +77,10 @@ func (p *preflight) Start(ctx context.Context) error {
 // look asks if that is due, and reports what has changed.
 func (p *preflight) look(ctx context.Context, now time.Time) {
 	p.mu.Lock()
-	needed, fresh := p.needed, p.fresh
+	fresh := p.fresh
 	p.mu.Unlock()
 	if fresh || p.missing != "" && now.Sub(p.asked) >= rightsAgain {
-		if !p.examine(ctx, now, needed) {
+		if !p.examine(ctx, now) {
 			return
 		}
 	}
@@ -104,25 +109,48 @@ func (p *preflight) inherit(ctx context.Context) {
 	}
 }
 
-// examine asks for the rights. It is false if there was no answer; then it is asked again at the next look.
-func (p *preflight) examine(ctx context.Context, now time.Time, needed []referent.Right) bool {
+// examine asks for the rights of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
+// again at a later look, with growing pauses.
+func (p *preflight) examine(ctx context.Context, now time.Time) bool {
+	if p.skip > 0 {
+		p.skip--
+		return false
+	}
+	p.mu.Lock()
+	needed, fresh := p.lacking, p.fresh
+	if fresh {
+		needed, p.fresh = p.needed, false
+	}
+	p.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, rightsLimit)
 	defer cancel()
 	missing, err := rights.Missing(asking, p.ask, needed)
 	if err != nil {
-		p.log.V(1).Info("Cannot ask for the rights on custom resources", "error", err.Error())
+		p.unanswered(ctx, fresh, err)
 		return false
 	}
-	p.asked, p.missing = now, ""
+	p.asked, p.lacking, p.missing, p.skips = now, missing, "", 0
 	if len(missing) > 0 {
 		p.missing = rights.Describe(missing, p.location)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.needed) == len(needed) && (len(needed) == 0 || &p.needed[0] == &needed[0]) {
-		p.fresh = false
-	}
 	return true
+}
+
+// unanswered logs the first of some failures in a row, and has the next question wait.
+func (p *preflight) unanswered(ctx context.Context, fresh bool, err error) {
+	if fresh {
+		p.mu.Lock()
+		p.fresh = true
+		p.mu.Unlock()
+	}
+	log := p.log
+	if p.skips > 0 {
+		log = log.V(1)
+	}
+	if ctx.Err() == nil {
+		log.Info("Cannot ask for the rights on custom resources; retrying", "error", err.Error())
+	}
+	p.skip, p.skips = p.skips, min(2*p.skips+1, rightsSkipped)
 }
 
 func (p *preflight) write() {

@@ -3,11 +3,16 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -25,6 +30,7 @@ type asker struct {
 	// denied are the verbs that are not granted; failing says that there is no answer. questions counts them.
 	denied    map[string]bool
 	failing   bool
+	mu        sync.Mutex
 	questions int
 	leads     bool
 	// inherited and err are the answer about the Events of an earlier leader, asked counts the questions.
@@ -38,7 +44,9 @@ func newAsker() *asker {
 	a := &asker{now: time.Now(), events: events.NewFakeRecorder(10)}
 	a.preflight = &preflight{
 		ask: func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+			a.mu.Lock()
 			a.questions++
+			a.mu.Unlock()
 			if a.failing {
 				return false, errors.New("no answer")
 			}
@@ -150,4 +158,90 @@ func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
 			assert.Equal(t, tc.want, a.asked)
 		})
 	}
+}
+
+// slow has each question take some time, or until it is given up.
+func (a *asker) slow(answer time.Duration) {
+	at := a.ask
+	a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(answer):
+			return at(ctx, right)
+		}
+	}
+}
+
+// configureMany takes a configuration that needs 3,600 rights.
+func (a *asker) configureMany() {
+	for i := range 60 {
+		a.namespaces = append(a.namespaces, fmt.Sprint("n", i))
+	}
+	var definitions []referent.Definition
+	for i := range 15 {
+		resource := schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: fmt.Sprint("r", i)}
+		definitions = append(definitions, referent.Definition{ID: resource.Resource, GVR: resource, Publish: true})
+	}
+	a.Configure(definitions)
+}
+
+func TestManyRightsAreAskedForInOneLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsker()
+		a.leads, a.denied = true, map[string]bool{"patch": true}
+		a.slow(10 * time.Millisecond)
+		a.configureMany()
+		sent := a.pass(t, 0)
+		require.Len(t, sent, 1)
+		assert.Contains(t, sent[0], "RightsMissing rights on custom resources are missing: patch on r0.a.io in namespace n0; ")
+		assert.Equal(t, 3600, a.questions)
+		assert.Less(t, time.Since(a.now), rightsLook, "some are asked at a time")
+
+		a.pass(t, rightsAgain)
+		assert.Equal(t, 3600+900, a.questions, "only missing rights are asked for again")
+		a.denied = nil
+		assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsAgain))
+	})
+}
+
+func TestUnansweredQuestionsForRightsAreRepeatedWithGrowingPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, tries, lines := newAsker(), 0, 0
+		a.slow(time.Hour)
+		a.log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
+		at := a.ask
+		a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+			a.mu.Lock()
+			tries++
+			a.mu.Unlock()
+			return at(ctx, right)
+		}
+		a.configureMany()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, a.Start(ctx))
+		assert.Equal(t, 1, lines, "it is logged once")
+		assert.Less(t, tries, 200, "a few at a time, at most every five minutes in the end")
+		assert.Greater(t, tries, 10, "it is tried again")
+	})
+}
+
+func TestRightsOfANewConfigurationAreAskedForThoughTheLastIsBeingAsked(t *testing.T) {
+	t.Parallel()
+	a := newAsker()
+	at, once := a.ask, sync.Once{}
+	a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+		once.Do(a.configureMany)
+		return at(ctx, right)
+	}
+	a.configure()
+	a.pass(t, 0)
+	assert.Equal(t, 4, a.questions)
+	a.pass(t, rightsLook)
+	assert.Equal(t, 4+3600, a.questions)
+	a.pass(t, rightsLook)
+	assert.Equal(t, 4+3600, a.questions)
 }

@@ -5,7 +5,9 @@ package rights
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -46,21 +48,37 @@ func OfServiceAccount(client authorizationclient.AuthorizationV1Interface, names
 	}
 }
 
+const (
+	// questionLimit bounds one question, so that one without an answer ends the others.
+	questionLimit = 5 * time.Second
+	// atATime is how many questions are asked at a time. A configuration with many namespaces needs thousands of rights.
+	atATime = 8
+)
+
 // Missing returns those of some rights that an account does not have, with the verbs that are missing. An error says nothing
-// about the rights.
+// about the rights. It asks several questions at a time.
 func Missing(ctx context.Context, ask Ask, needed []referent.Right) ([]referent.Right, error) {
+	allowed := make([][]bool, len(needed))
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for i, right := range needed {
+		allowed[i] = make([]bool, len(right.Verbs))
+		for j, verb := range right.Verbs {
+			group.Go(func() (err error) {
+				allowed[i][j], err = one(asking, ask, right, verb)
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	var missing []referent.Right
-	for _, right := range needed {
+	for i, right := range needed {
 		lacks := right
 		lacks.Verbs = nil
-		for _, verb := range right.Verbs {
-			allowed, err := ask(ctx, authorizationv1.ResourceAttributes{
-				Verb: verb, Group: right.Resource.Group, Resource: right.Resource.Resource, Namespace: right.Namespace,
-			})
-			if err != nil {
-				return nil, fmt.Errorf("ask for the right to %s %s: %w", verb, right.Resource, err)
-			}
-			if !allowed {
+		for j, verb := range right.Verbs {
+			if !allowed[i][j] {
 				lacks.Verbs = append(lacks.Verbs, verb)
 			}
 		}
@@ -69,6 +87,22 @@ func Missing(ctx context.Context, ask Ask, needed []referent.Right) ([]referent.
 		}
 	}
 	return missing, nil
+}
+
+// one asks for one verb of a right, unless another question has failed.
+func one(ctx context.Context, ask Ask, right referent.Right, verb string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionLimit)
+	defer cancel()
+	allowed, err := ask(ctx, authorizationv1.ResourceAttributes{
+		Verb: verb, Group: right.Resource.Group, Resource: right.Resource.Resource, Namespace: right.Namespace,
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask for the right to %s %s: %w", verb, right.Resource, err)
+	}
+	return allowed, nil
 }
 
 // maxNamed is how many rights a message names.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,7 +39,28 @@ func TestMissingNamesTheVerbs(t *testing.T) {
 	_, err = rights.Missing(t.Context(), func(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, errors.New("no answer")
 	}, needed)
-	require.EqualError(t, err, "ask for the right to get as.a.io: no answer")
+	require.Error(t, err)
+	assert.Regexp(t, "^ask for the right to (get|list|watch|patch) [ab]s.a.io: no answer$", err.Error())
+}
+
+func TestQuestionWithoutAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var questions atomic.Int32
+		var definitions []referent.Definition
+		for i := range 50 {
+			definitions = append(definitions, definition(fmt.Sprint("r", i), true))
+		}
+		_, err := rights.Missing(t.Context(), func(ctx context.Context, _ authorizationv1.ResourceAttributes) (bool, error) {
+			questions.Add(1)
+			<-ctx.Done()
+			return false, ctx.Err()
+		}, referent.Rights(definitions, nil))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 5*time.Second, time.Since(began), "the others are not waited for")
+		assert.LessOrEqual(t, questions.Load(), int32(8), "nor asked")
+	})
 }
 
 func TestDescribeIsBounded(t *testing.T) {
