@@ -49,7 +49,8 @@ const certificatePoll = 2 * time.Second
 
 // certificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
 // What a CertWatcher cannot do is start without the files, which may come later than the program, with cert-manager's; and do without
-// inotify, of which a node gives all containers of a user so much together (fs.inotify.max_user_instances): then the files are read.
+// inotify, of which a node gives all containers of a user so much together (fs.inotify.max_user_instances and max_user_watches): then the
+// files are read.
 type certificate struct {
 	certFile, keyFile string
 	// names are those by which the API server calls the webhook; a certificate without one of them is reported. It is not valid
@@ -59,9 +60,12 @@ type certificate struct {
 	poll     time.Duration
 	log      logr.Logger
 	watcher  atomic.Pointer[certwatcher.CertWatcher]
-	// watch is certwatcher.New. read is the pair that was read last where it fails.
-	watch func(certFile, keyFile string) (*certwatcher.CertWatcher, error)
-	read  atomic.Pointer[tls.Certificate]
+	// watch is certwatcher.New. read is the pair that was read last where the files are not watched, logged the last leaf that was logged.
+	watch  func(certFile, keyFile string) (*certwatcher.CertWatcher, error)
+	read   atomic.Pointer[tls.Certificate]
+	logged atomic.Pointer[x509.Certificate]
+	// unwatched is set once a CertWatcher could not start: it has kept its inotify instance, and so would the next one.
+	unwatched bool
 }
 
 // errNoCertificate says that there has been no certificate since the start.
@@ -99,24 +103,31 @@ func (c *certificate) report(reason string) {
 	c.log.Info("Cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll.String())
 }
 
-// follow follows the files until the context ends. The error says what is wrong with them at its start.
+// follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
 func (c *certificate) follow(ctx context.Context) error {
+	if c.unwatched {
+		return c.readInstead()
+	}
 	watcher, err := c.watch(c.certFile, c.keyFile)
 	if err != nil {
-		c.readInstead()
+		_ = c.readInstead() // CertWatcher says why
 		return fmt.Errorf("load %s and %s: %w", c.certFile, c.keyFile, err)
 	}
 	watcher.RegisterCallback(c.loaded)
 	c.watcher.Store(watcher)
 	c.read.Store(nil)
 	if err := watcher.Start(ctx); err != nil {
+		c.unwatched = true
 		return fmt.Errorf("follow %s and %s: %w", c.certFile, c.keyFile, err)
 	}
 	return nil
 }
 
-// loaded logs which certificate is served from now on.
+// loaded logs which certificate is served from now on, unless that is still the same.
 func (c *certificate) loaded(pair tls.Certificate) {
+	if last := c.logged.Swap(pair.Leaf); last != nil && last.Equal(pair.Leaf) {
+		return
+	}
 	c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	if err := c.misnamed(pair.Leaf); err != nil {
 		c.log.Info("The certificate may be for another name than the API server calls", "reason", err.Error())
@@ -124,15 +135,14 @@ func (c *certificate) loaded(pair tls.Certificate) {
 }
 
 // readInstead reads the files once, if they have a pair.
-func (c *certificate) readInstead() {
+func (c *certificate) readInstead() error {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		return // CertWatcher says why
+		return fmt.Errorf("load %s and %s: %w", c.certFile, c.keyFile, err)
 	}
-	if last := c.read.Load(); last == nil || !last.Leaf.Equal(pair.Leaf) {
-		c.loaded(pair)
-		c.read.Store(&pair)
-	}
+	c.loaded(pair)
+	c.read.Store(&pair)
+	return nil
 }
 
 // Get is for tls.Config.

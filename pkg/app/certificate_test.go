@@ -169,6 +169,55 @@ func TestCertificateThatCannotBeWatchedIsRead(t *testing.T) {
 	assert.EqualValues(t, 3, serial(c), "it is watched from now on")
 }
 
+// A node that has no inotify watches left fails the start of a CertWatcher, which then keeps its inotify instance.
+func TestCertificateIsReadForGoodOnceItCouldNotBeWatched(t *testing.T) {
+	t.Parallel()
+	directory, gone := t.TempDir(), t.TempDir()
+	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
+	project(t, directory, "1", certPEM, keyPEM)
+	project(t, gone, "1", certPEM, keyPEM)
+	failing, err := certwatcher.New(filepath.Join(gone, "tls.crt"), filepath.Join(gone, "tls.key"))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(gone), "its Start fails")
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		c := newCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+		calls := 0
+		c.watch = func(string, string) (*certwatcher.CertWatcher, error) {
+			calls++
+			return failing, nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Start(ctx) }()
+		defer cancel()
+		pass := func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		}
+		pass(time.Minute)
+		assert.EqualValues(t, 1, serial(c))
+		require.Len(t, lines, 2, "the certificate is logged once, and so is the failure")
+		assert.Contains(t, lines[1], "Cannot watch the certificate; reading it instead")
+
+		certPEM, keyPEM := pair(t, 2, time.Hour, time.Hour)
+		project(t, directory, "2", certPEM, keyPEM)
+		pass(certificatePoll)
+		assert.EqualValues(t, 2, serial(c), "a renewal is seen")
+		pass(10 * time.Hour)
+		assert.Len(t, lines, 3)
+		assert.Equal(t, 1, calls, "each call would leave an inotify instance")
+
+		require.NoError(t, os.Remove(filepath.Join(directory, "..data")))
+		pass(certificatePoll)
+		assert.EqualValues(t, 2, serial(c), "the last pair is served")
+		require.Len(t, lines, 4)
+		assert.Contains(t, lines[3], "no such file")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 func TestCertificateForAnotherName(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
