@@ -111,7 +111,11 @@ func contains(certificates []*x509.Certificate, wanted *x509.Certificate) bool {
 
 // same reports whether two lists have the same certificates, in whatever order.
 func same(a, b []*x509.Certificate) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *x509.Certificate) bool { return !contains(b, c) })
+	return len(a) == len(b) && containsAll(a, b) && containsAll(b, a)
+}
+
+func containsAll(certificates, wanted []*x509.Certificate) bool {
+	return !slices.ContainsFunc(wanted, func(c *x509.Certificate) bool { return !contains(certificates, c) })
 }
 
 // union returns a and what of b it does not have.

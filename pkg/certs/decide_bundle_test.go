@@ -29,6 +29,7 @@ func TestBundleIsCorrected(t *testing.T) {
 		"emptied":         {func(c *cluster) { c.bundle = nil }, "a GitOps tool took it back"},
 		"no PEM":          {func(c *cluster) { c.bundle = []byte("\n") }, "a placeholder of a template"},
 		"of another":      {func(c *cluster) { c.bundle = other.bundle }, "another installation of the same name"},
+		"one twice":       {func(c *cluster) { c.bundle = append(c.bundle, append([]byte("\n"), c.bundle...)...) }, "each CA once"},
 		"another besides": {func(c *cluster) { c.bundle = append(c.bundle, append([]byte("\n"), other.bundle...)...) }, "a CA that is not in the Secret is not trusted"},
 	}
 	for name, tt := range tests {
@@ -42,6 +43,19 @@ func TestBundleIsCorrected(t *testing.T) {
 			assert.Equal(t, string(want), string(c.bundle), tt.why)
 		})
 	}
+}
+
+// The Secret has two CAs during a rotation: a bundle with one of them, twice, has as many certificates.
+func TestBundleWithOneCATwiceLacksTheOther(t *testing.T) {
+	t.Parallel()
+	c, other := settled(t), settled(t)
+	c.data["old-ca.crt"] = other.data["ca.crt"]
+	c.take()
+	want := c.bundle
+	c.bundle = append(bytes.Clone(other.bundle), append([]byte("\n"), other.bundle...)...)
+	c.take()
+	assert.Equal(t, string(want), string(c.bundle))
+	c.requireTrusted()
 }
 
 // While an installation changes to the certificates of another program, both set the caBundle: neither must remove what the other
