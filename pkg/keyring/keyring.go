@@ -153,7 +153,7 @@ func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 var (
 	// errCreate is an attempt to create the Secret that failed.
 	errCreate = errors.New("create the Secret of the digest key")
-	// errUnusable is a Secret whose content is invalid while there is no key.
+	// errUnusable is a Secret whose content is invalid; why is logged.
 	errUnusable = errors.New("the Secret of the digest key is not usable")
 )
 
@@ -170,12 +170,14 @@ func failure(err error) string {
 	}
 }
 
-// ensure gets a key. It fails while the Secret is invalid, so that the corrected one is read, also without the right to watch it.
+// ensure gets a key. It fails while the Secret is invalid and no key is in memory, so that the corrected one is read, also without the
+// right to watch it.
 func (k *Keyring) ensure(ctx context.Context) error {
-	if err := k.readOrCreate(ctx); err != nil || k.Ready() {
-		return err
+	err := k.readOrCreate(ctx)
+	if errors.Is(err, errUnusable) && k.Ready() {
+		return nil
 	}
-	return errUnusable
+	return err
 }
 
 // readOrCreate reads the Secret, and creates it if there is none. If another replica is faster, its key is used.
@@ -197,8 +199,7 @@ func (k *Keyring) readOrCreate(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errCreate, err)
 	}
 	k.log.Info("Created the Secret of the digest key")
-	k.take(secret, seen)
-	return nil
+	return k.take(secret, seen)
 }
 
 // contents are the keys that a new Secret gets: those in memory, else a fresh one.
@@ -217,7 +218,7 @@ func (k *Keyring) contents() (map[string][]byte, error) {
 
 // Refresh reads the Secret now, for a caller that has met an unknown key ID: the watch may be behind. It
 // reads at most once a second; a call within that second has the outcome of the last read. It returns when the read began: the ring has
-// each key that was in use before that, unless it is lost.
+// each key that was in use before that, unless it is lost. It fails where the Secret is invalid, which may have further keys.
 func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
 	select {
 	case k.refreshing <- struct{}{}:
@@ -240,8 +241,7 @@ func (k *Keyring) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the Secret of the digest key: %w", err)
 	}
-	k.take(secret, seen)
-	return nil
+	return k.take(secret, seen)
 }
 
 // delivered counts what the watch has delivered so far.
@@ -251,17 +251,17 @@ func (k *Keyring) delivered() uint64 {
 	return k.seen
 }
 
-// take makes the Secret's content the ring, if it is valid, unless the watch has delivered something since the request for
-// the Secret began: that may be newer, and the watch delivers what follows.
-func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
+// take makes the Secret's content the ring, unless the watch has delivered something since the request for
+// the Secret began: that may be newer, and the watch delivers what follows. It returns errUnusable if the content is invalid.
+func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
 		k.logOnce(err, "The Secret of the digest key is not usable: correct or remove the invalid key, "+
 			"and delete the Secret only if no key is valid; the keys in memory stay in force", "haveKeys", k.Ready())
-		return
+		return errUnusable
 	}
 	if !k.store(secret.Data, ring, seen) {
-		return
+		return nil
 	}
 	newest, _ := ring.Newest()
 	k.log.Info("Digest keys changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
@@ -271,6 +271,7 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) {
 	for _, f := range changed {
 		f()
 	}
+	return nil
 }
 
 // store is take under the lock. It reports whether the ring is another one now.

@@ -223,6 +223,28 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 	}
 }
 
+// The keys of a Secret that cannot be used are not known: a key that is not in memory may be among them.
+func TestRefreshFailsWhileTheSecretIsUnusable(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	r := newReplica(t, s, nil)
+	now := time.Unix(1e9, 0)
+	r.SetClock(func() time.Time { return now })
+	s.put(map[string][]byte{"0001": key(1)})
+	_, err := r.Refresh(t.Context())
+	require.NoError(t, err)
+	s.put(map[string][]byte{"0001": key(1), "0002": key(2), "0003": []byte("short")})
+	now = now.Add(time.Second)
+	_, err = r.Refresh(t.Context())
+	require.EqualError(t, err, "the Secret of the digest key is not usable")
+	assert.True(t, r.Ready(), "the keys in memory stay in force")
+	s.put(map[string][]byte{"0001": key(1), "0002": key(2)})
+	now = now.Add(time.Second)
+	_, err = r.Refresh(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, r.Ring().Keys(), 2)
+}
+
 func TestUnusableAtStart(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{"watched": nil, "with the right to get only": {"list", "watch"}} {

@@ -73,7 +73,7 @@ func (k *Keyring) follow(ctx context.Context) {
 type sink struct{ keyring *Keyring }
 
 // Put takes the Secret.
-func (s sink) Put(secret *corev1.Secret) { s.keyring.take(secret, s.count()) }
+func (s sink) Put(secret *corev1.Secret) { _ = s.keyring.take(secret, s.count()) }
 
 // count lets the watch win over requests that began earlier.
 func (s sink) count() uint64 {
