@@ -138,8 +138,8 @@ func (l *strategyLaw) judgeSetting(w *workload, s *stamp, v setting) {
 	}
 }
 
-// isRight reports whether a variable is for the present content. That of a ConfigMap is a function of the content, and may have been there
-// before, whoever wrote it. That of a Secret is keyed: it is for the content that it was written for.
+// isRight reports whether a variable is for the present content. That of a ConfigMap is a function of the content, and a release or Reloader
+// may have set it before. That of a Secret is keyed: it is for the content that it was written for.
 func (l *strategyLaw) isRight(w *workload, s *stamp, v setting) bool {
 	of, known := l.contentOf[v.value]
 	switch {
