@@ -10,12 +10,15 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Watches reports which watches fail; watchhealth.Monitor does. A resource is written as in the rule of a Role.
 type Watches interface {
 	Failing(resource, namespace string) bool
+	// Discovered records how the lookup of a resource ended, before which nothing is watched.
+	Discovered(about watchhealth.Watch, err error)
 }
 
 // blindness is what the loop cannot see because a watch fails. Without a health, all watches work.
@@ -41,9 +44,16 @@ func (b blindness) toKind(w *watched, namespace string) bool {
 	return b.health != nil && b.to(w.resource(b.mapper), namespace)
 }
 
+// discovered records how the lookup of the resource of namespaces ended.
+func (b blindness) discovered(err error) {
+	if b.health != nil {
+		b.health.Discovered(watchhealth.Watch{Resource: namespaceResource}, err)
+	}
+}
+
 // toNamespaces reports whether labels of namespaces matter and their watch fails.
 func (b blindness) toNamespaces(s scope.Scope) bool {
-	return s.SelectsNamespaces() && b.to("namespaces", "")
+	return s.SelectsNamespaces() && b.to(namespaceResource, "")
 }
 
 // Get returns a workload as its watch shows it, or live where that fails; false if there is none.

@@ -35,8 +35,10 @@ type namespaces struct {
 	readLive sync.Map
 }
 
-// namespaceKind is the kind whose labels the namespace selector looks at.
+// namespaceKind is the kind whose labels the namespace selector looks at, namespaceResource its resource.
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+const namespaceResource = "namespaces"
 
 func emptyNamespace() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
@@ -55,12 +57,14 @@ func (n *namespaces) attach(ctx context.Context) {
 		informer, err := n.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
 		if err == nil {
 			if _, err = informer.AddEventHandler(n); err == nil {
+				n.blindness.discovered(nil)
 				return
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
+		n.blindness.discovered(err)
 		n.log.Error(err, "Cannot watch namespaces; retrying")
 		select {
 		case <-ctx.Done():

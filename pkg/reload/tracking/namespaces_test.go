@@ -2,17 +2,24 @@ package tracking
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // labelled is a cache of namespaces: their labels by name.
@@ -62,4 +69,41 @@ func TestScopeOfTheLoop(t *testing.T) {
 	}
 	n := &namespaces{scope: scope.Scope{NamespaceSelector: production}, cache: &labelled{}}
 	assert.False(t, n.inScope(t.Context(), "shop", nil), "a namespace that is not known yet")
+}
+
+// undiscovered is a cache without an informer until the resource of namespaces is found.
+type undiscovered struct {
+	cache.Cache
+	found atomic.Bool
+}
+
+func (u *undiscovered) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	if !u.found.Load() {
+		return nil, errors.New("away")
+	}
+	return takesHandlers{}, nil
+}
+
+type takesHandlers struct{ cache.Informer }
+
+func (takesHandlers) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return nil, nil //nolint:nilnil // it is not used
+}
+
+// No request for namespaces is sent that would show that their labels are not seen.
+func TestFailureToFindNamespacesIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var watches watchhealth.Monitor
+		from := &undiscovered{}
+		n := &namespaces{cache: from, blindness: blindness{health: &watches}, log: logr.Discard()}
+		go n.attach(t.Context())
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.True(t, watches.Failing("namespaces", ""))
+		from.found.Store(true)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.False(t, watches.Failing("namespaces", ""))
+	})
 }

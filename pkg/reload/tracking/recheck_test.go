@@ -25,6 +25,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -34,6 +35,8 @@ type failing map[string]bool
 func (f failing) Failing(resource, namespace string) bool {
 	return f[resource] || f[resource+" "+namespace]
 }
+
+func (failing) Discovered(watchhealth.Watch, error) {}
 
 // rechecks is a Store that counts what is looked at.
 type rechecks struct {
