@@ -98,12 +98,16 @@ func TestConnectionsAreSharedEvenly(t *testing.T) {
 		"three floods":             {append(append(many(30, a), many(30, b)...), many(30, c)...), map[string]int{a: 3, b: 3, c: 3}, "an even share"},
 		"fewer than there may be":  {[]string{a, b, a}, map[string]int{a: 2, b: 1}, "no bound"},
 		"one each, then another": {
-			append(each(9), a), map[string]int{"10.0.1.2": 1, "10.0.1.3": 1, "10.0.1.4": 1, "10.0.1.5": 1, "10.0.1.6": 1, "10.0.1.7": 1,
-				"10.0.1.8": 1, "10.0.1.9": 1, a: 1}, "an address without a connection gets one: the oldest of the others is closed",
+			append(each(9), a), map[string]int{
+				"10.0.1.2": 1, "10.0.1.3": 1, "10.0.1.4": 1, "10.0.1.5": 1, "10.0.1.6": 1, "10.0.1.7": 1,
+				"10.0.1.8": 1, "10.0.1.9": 1, a: 1,
+			}, "an address without a connection gets one: the oldest of the others is closed",
 		},
 		"one each, then a flood": {
-			append(each(9), many(30, a)...), map[string]int{"10.0.1.2": 1, "10.0.1.3": 1, "10.0.1.4": 1, "10.0.1.5": 1, "10.0.1.6": 1,
-				"10.0.1.7": 1, "10.0.1.8": 1, "10.0.1.9": 1, a: 1}, "it gets no second one",
+			append(each(9), many(30, a)...), map[string]int{
+				"10.0.1.2": 1, "10.0.1.3": 1, "10.0.1.4": 1, "10.0.1.5": 1, "10.0.1.6": 1,
+				"10.0.1.7": 1, "10.0.1.8": 1, "10.0.1.9": 1, a: 1,
+			}, "it gets no second one",
 		},
 		"two floods of the same size, then another": {
 			append(append(many(3, a), append(many(4, b), a)...), "10.0.1.1", c), map[string]int{a: 3, b: 4, c: 1, "10.0.1.1": 1}, "the oldest of both",
