@@ -49,7 +49,8 @@ func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 			t.Parallel()
 			l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: tc.refractory})
 			last := record.LastReload{Time: now.Add(-tc.last), Hash: "abc", Cause: record.CauseConfigChange}
-			s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
+			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			s.View.Managed = stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}
 			s.Events.First = now.Add(-5 * time.Minute)
 			l.pacing.postpone(t.Context(), s, policy.Assessment{MayReload: true})
 			since, due := l.state.Due.Oldest()

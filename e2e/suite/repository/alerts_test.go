@@ -58,15 +58,19 @@ func TestTestsOfAlertsNoticeAWrongRule(t *testing.T) {
 func TestAbsenceAlertOfTheChartIsAboutItsRelease(t *testing.T) {
 	t.Parallel()
 	helm, alerts := tool(t, "helm", "helm"), tool(t, "alerts", "alerts")
-	const service, pod = "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"
+	const (
+		service, pod = "metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"
+		ofService    = `namespace: pod-reloader, job: pod-reloader-metrics, `
+		ofPods       = `namespace: pod-reloader, job: pod-reloader/pod-reloader, `
+	)
 	for name, test := range map[string]struct {
 		values        []string
 		present, want string
 	}{
-		"other namespace":    {[]string{service}, `namespace="other", job="pod-reloader-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `},
-		"other release":      {[]string{service}, `namespace="pod-reloader", job="second-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `},
+		"other namespace":    {[]string{service}, `namespace="other", job="pod-reloader-metrics"`, ofService},
+		"other release":      {[]string{service}, `namespace="pod-reloader", job="second-metrics"`, ofService},
 		"itself":             {[]string{service}, `namespace="pod-reloader", job="pod-reloader-metrics"`, ""},
-		"PodMonitor, other":  {[]string{pod}, `namespace="pod-reloader", job="pod-reloader/second"`, `namespace: pod-reloader, job: pod-reloader/pod-reloader, `},
+		"PodMonitor, other":  {[]string{pod}, `namespace="pod-reloader", job="pod-reloader/second"`, ofPods},
 		"PodMonitor, itself": {[]string{pod}, `namespace="pod-reloader", job="pod-reloader/pod-reloader"`, ""},
 		"PodMonitor elsewhere": {
 			[]string{pod, "metrics.podMonitor.namespace=monitoring"}, `namespace="pod-reloader", job="monitoring/pod-reloader"`, "",
@@ -80,7 +84,7 @@ func TestAbsenceAlertOfTheChartIsAboutItsRelease(t *testing.T) {
 		},
 		"a label for the cluster": {
 			[]string{service, "metrics.serviceMonitor.relabelings[0].targetLabel=cluster"},
-			`namespace="other", job="pod-reloader-metrics"`, `namespace: pod-reloader, job: pod-reloader-metrics, `,
+			`namespace="other", job="pod-reloader-metrics"`, ofService,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
