@@ -95,6 +95,35 @@ func TestRecreationWaitsForTheManifestsOfEarlierLeaders(t *testing.T) {
 	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified", "Reloaded: created again: configmap/app modified"}, j.Notes())
 }
 
+// The manifest of an earlier leader is listed between the begin of a reconciliation and the reload. The new Job has changed since that
+// manifest was stored: it must be created from a manifest of its own.
+func TestRecreationCompletesAManifestThatIsListedMeanwhile(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
+	j.reconcile(t, j.leader())
+	j.API.Before = nil
+	j.Set("newest")
+	j.Now = j.Now.Add(time.Minute)
+	second := j.Stored()
+	second.SetLabels(map[string]string{"team": "blue"})
+	next, before := j.unlistedLeader(), len(j.Writes())
+	require.Nil(t, next.CompleteRecreation(t.Context(), reloadtest.JobKey), "no manifest is known")
+	next.ResumeRecreations(t.Context())
+	next.Close(t.Context(), j.act(t, next))
+	next.ReleaseSlot(reloadtest.JobKey)
+	assert.Equal(t, []string{"patch Job", "delete Secret"}, j.Writes()[before:], "the first re-creation ends before the second one begins")
+	for range 2 {
+		j.Now = j.Now.Add(10 * time.Second)
+		j.reconcile(t, next)
+	}
+	assert.Equal(t, string(second.GetUID()), j.Stored().GetAnnotations()[j.Manifests.Keys.RecreatedFrom])
+	assert.Equal(t, map[string]string{"team": "blue"}, j.Stored().GetLabels())
+	assert.Equal(t, policy.Nothing, j.Due(t).Action)
+	assert.Len(t, j.API.Objects, 1, "both manifests are gone")
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified", "Reloaded: created again: configmap/app modified"}, j.Notes())
+}
+
 // A user deletes the Job before its manifest is stored.
 func TestJobThatAUserHasDeletedIsNotDeletedAgain(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,9 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if !c.state.Recreations.AreListed() { // the Job may have a manifest already, of which it would be created, too
 		return failed{s, passing(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
 	}
+	if ended := c.complete(ctx, s.Key); ended != nil { // the manifest of an earlier leader was listed after this reconciliation began
+		return ended
+	}
 	o, err := c.gather.Stored(ctx, s)
 	switch {
 	case apianswer.NotFound(err):
