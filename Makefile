@@ -78,13 +78,15 @@ demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it
 cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
 	go run ./e2e/cmd/cluster
 
-# What the suites run. Without the variable each installation has go build look whether it is up to date, for a second; and
-# go test, which knows nothing of that, would take results out of its cache though the program has changed.
+# What the suites run. Without the variable each installation has go build look whether it is up to date, for a second.
 PROGRAM := $(CURDIR)/bin/e2e/pod-reloader
 test test-oldest: export POD_RELOADER_PROGRAM := $(PROGRAM)
 
 # client-go then panics where code writes to an object that belongs to a cache. It compares all that is cached each second; once is enough.
 test test-unit: export KUBE_CACHE_MUTATION_DETECTOR := true
+
+# Suites are not taken out of the cache: go test does not see which program and which version of Kubernetes a TestMain starts.
+UNCACHED := -count 1
 
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
@@ -94,7 +96,7 @@ test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/
 	thinned=$$(grep -E '$(THINNED)' <<<"$$raced" || true); \
 	if [ -n "$$thinned" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$thinned || status=1; fi; \
 	suites=$$(go list $(PKG) | grep -E '$(SUITES)' || true); \
-	if [ -n "$$suites" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$suites || status=1; fi; \
+	if [ -n "$$suites" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) $$suites || status=1; fi; \
 	exit $$status
 
 .PHONY: test-unit
@@ -103,11 +105,11 @@ test-unit: ## Run the unit tests of the program, without building Kubernetes
 
 # Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
 ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))
-# Not out of the cache: go test does not see that a TestMain has asked for the version. The tests of the kit are among them.
+# The tests of the kit are among them.
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	$(GO_TEST) -timeout $(TEST_TIMEOUT) -count 1 $(TESTFLAGS) \
+	$(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) \
 	  $$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(ANY_VERSION)')
 
 .PHONY: bench
