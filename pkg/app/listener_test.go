@@ -111,7 +111,8 @@ func TestConnectionsAreSharedEvenly(t *testing.T) {
 		},
 		"two floods of the same size, then another": {
 			append(append(many(3, a), append(many(4, b), a)...), "10.0.1.1", c),
-			map[string]int{a: 3, b: 4, c: 1, "10.0.1.1": 1}, "the oldest of both",
+			map[string]int{a: 3, b: 4, c: 1, "10.0.1.1": 1},
+			"the oldest of both",
 		},
 	}
 	for name, tt := range tests {
