@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,79 +183,6 @@ func TestRequestsAreGivenUp(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSilentWatchEndsLikeAnyOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		began := time.Now()
-		require.NoError(t, client.do(watch, stream(nil)), "the reflector opens the next one where this one was")
-		got := client.status()
-		assert.Equal(t, watchhealth.Silent, got.Reason)
-		assert.Equal(t, began, got.Since)
-	})
-}
-
-func TestSilentWatchIsHealthyOnceItDelivers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		require.NoError(t, client.do(watch, stream(nil)))
-		chunks := make(chan string)
-		response, err := client.send(t.Context(), watch, stream(chunks))
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, response.Body.Close()) }()
-		assert.False(t, client.status().Healthy(), "it was opened before, too")
-		go func() { _, _ = io.Copy(io.Discard, response.Body) }()
-		chunks <- "bookmark"
-		synctest.Wait()
-		assert.True(t, client.status().Healthy())
-	})
-}
-
-func TestWatchThatDeliversBookmarksGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		chunks := make(chan string)
-		response, err := client.send(ctx, watch, stream(chunks))
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, response.Body.Close()) }()
-		var ended atomic.Bool
-		go func() {
-			_, _ = io.Copy(io.Discard, response.Body)
-			ended.Store(true)
-		}()
-		for range 10 {
-			<-time.After(119 * time.Second)
-			chunks <- "bookmark"
-		}
-		synctest.Wait()
-		assert.False(t, ended.Load())
-		assert.True(t, client.status().Healthy())
-		cancel()
-		synctest.Wait()
-		assert.True(t, ended.Load())
-		assert.True(t, client.status().Healthy(), "its client has ended it")
-	})
-}
-
-// A client that is busy reads nothing for a while. The API server is not to blame.
-func TestSlowReaderIsNotSilence(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		response, err := client.send(t.Context(), list, status(200))
-		require.NoError(t, err)
-		<-time.After(time.Hour)
-		_, err = io.Copy(io.Discard, response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		assert.True(t, client.status().Healthy())
-	})
 }
 
 func TestListAloneDoesNotHealAWatch(t *testing.T) {

@@ -1,0 +1,63 @@
+package keyring_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusForbidden, "get", "list", "watch", "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("Not allowed to read the Secret of the digest key"))
+	assert.Equal(t, 1, r.logged("Cannot watch"))
+	s.refusing(0)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
+
+// The log says which right is missing, and what to do without it.
+func TestRefusedCreationIsRetried(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("grant create on Secrets in this namespace, or create the Secret"))
+	given := map[string][]byte{"ours": key(7)}
+	s.put(given)
+	r.awaitRing(t, ringOf(t, given))
+}
+
+// A Secret that a user has created is read without the right to create one.
+func TestGivenSecretIsReadWithoutTheRightToCreate(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	given := map[string][]byte{"ours": key(7)}
+	s.put(given)
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	r.awaitRing(t, ringOf(t, given))
+	assert.Zero(t, s.count("post"))
+}
+
+// A load balancer without a route answers 404. That does not mean that the Secret is absent: a new key in place of the
+// stored one would be unknown to every Record.
+func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusNotFound, "get", "list", "watch")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("get") > 3 }, wait, tick)
+	assert.Zero(t, s.count("post"))
+	assert.False(t, r.Ready())
+	assert.Equal(t, 1, r.logged("Cannot read or create"))
+	s.refusing(0)
+	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+}
