@@ -25,9 +25,7 @@ func TestUnharmedByWarnings(t *testing.T) {
 	runLaw(t, "unharmed", map[string]lawCase{
 		"restored, and not written": warned(hooked, "unharmed/warned", restored, note, "the user has done nothing to it"),
 		"restored, and left out":    warned(hooked, "unharmed/warned", restored, strip, "a manifest that knows nothing of it"),
-		"undo, and not written": warned(hooked, "unharmed/warned", "pod-reloader: configuration is not rolled back by rollout undo", note,
-			"the user has done nothing to it"),
-		"restored, and written": warned(hooked, "", restored, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }, "that is what it is for"),
+		"restored, and written":     warned(hooked, "", restored, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }, "that is what it is for"),
 		"written on the template": warned(hooked, "", restored, func(o world.Object) {
 			setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", "x")
 		}, "that is what it is for"),
