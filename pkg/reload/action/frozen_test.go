@@ -76,12 +76,7 @@ func TestManifestIsKeptWhileItsJobMayBeDeleted(t *testing.T) {
 // and its manifest is still there.
 func TestRecreationWaitsForTheManifestsOfEarlierLeaders(t *testing.T) {
 	t.Parallel()
-	j := newJobFixture(t, nil, nil)
-	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
-	j.reconcile(t, j.leader())
-	j.API.Before = nil
-	j.Set("newest")
-	j.Now = j.Now.Add(time.Minute)
+	j := newJobWithManifest(t)
 	next, before := j.unlistedLeader(), len(j.Writes())
 	assert.Positive(t, j.reconcile(t, next).RequeueAfter)
 	assert.Empty(t, j.Writes()[before:], "nothing is begun")
@@ -99,12 +94,7 @@ func TestRecreationWaitsForTheManifestsOfEarlierLeaders(t *testing.T) {
 // manifest was stored: it must be created from a manifest of its own.
 func TestRecreationCompletesAManifestThatIsListedMeanwhile(t *testing.T) {
 	t.Parallel()
-	j := newJobFixture(t, nil, nil)
-	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
-	j.reconcile(t, j.leader())
-	j.API.Before = nil
-	j.Set("newest")
-	j.Now = j.Now.Add(time.Minute)
+	j := newJobWithManifest(t)
 	second := j.Stored()
 	second.SetLabels(map[string]string{"team": "blue"})
 	next, before := j.unlistedLeader(), len(j.Writes())
@@ -137,6 +127,18 @@ func TestJobThatAUserHasDeletedIsNotDeletedAgain(t *testing.T) {
 	assert.Zero(t, j.reconcile(t, j.leader()))
 	assert.Equal(t, []string{"dry-run create Job"}, j.Writes())
 	assert.Empty(t, j.API.Objects)
+}
+
+// newJobWithManifest is a Job that a leader has created again, and whose manifest is still there. Its configuration has changed since.
+func newJobWithManifest(t *testing.T) *jobFixture {
+	t.Helper()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
+	j.reconcile(t, j.leader())
+	j.API.Before = nil
+	j.Set("newest")
+	j.Now = j.Now.Add(time.Minute)
+	return j
 }
 
 // failing lets calls of one kind fail.
