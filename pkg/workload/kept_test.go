@@ -117,20 +117,22 @@ func TestMatters(t *testing.T) {
 	read := func(values ...any) Summary { return readOwned(append(values, "apps")...) }
 	before := read("u", "5", 1, "l", "a", "x")
 	for name, c := range map[string]struct {
-		after   Summary
-		matters bool
+		after            Summary
+		matters, written bool
 	}{
-		"the status":                     {read("u", "6", 1, "l", "a", "x"), false},
-		"an annotation that is not kept": {read("u", "6", 1, "l", "a", "y"), false},
-		"the spec":                       {read("u", "6", 2, "l", "a", "x"), true},
-		"created again":                  {read("v", "6", 1, "l", "a", "x"), true},
-		"a label that is kept":           {read("u", "6", 1, "k", "a", "x"), true},
-		"an annotation that is kept":     {read("u", "6", 1, "l", "b", "x"), true},
-		"an owner that is kept":          {readOwned("u", "6", 1, "l", "a", "x", "a.io"), true},
-		"a workload that was not there":  {Summary{}, true},
+		"the status":                     {read("u", "6", 1, "l", "a", "x"), false, false},
+		"an annotation that is not kept": {read("u", "6", 1, "l", "a", "y"), false, false},
+		"the spec":                       {read("u", "6", 2, "l", "a", "x"), true, true},
+		"created again":                  {read("v", "6", 1, "l", "a", "x"), true, true},
+		"a label that is kept":           {read("u", "6", 1, "k", "a", "x"), true, false},
+		"an annotation that is kept":     {read("u", "6", 1, "l", "b", "x"), true, true},
+		"an owner that is kept":          {readOwned("u", "6", 1, "l", "a", "x", "a.io"), true, false},
+		"a workload that was not there":  {Summary{}, true, true},
 	} {
 		assert.Equal(t, c.matters, c.after.Matters(before), name)
 		assert.Equal(t, c.matters, before.Matters(c.after), name)
+		assert.Equal(t, c.written, c.after.Written(before), name)
+		assert.Equal(t, c.written, before.Written(c.after), name)
 	}
 }
 

@@ -89,8 +89,14 @@ func (s Summary) Pending() string { return s.kept().pending }
 // Job has finished, or it is another object.
 func (s Summary) Matters(before Summary) bool {
 	a, b := before.kept(), s.kept()
-	return a.generation != b.generation || a.uid != b.uid || a.finished != b.finished ||
-		!slices.Equal(a.annotations, b.annotations) || !slices.Equal(a.labels, b.labels) || !slices.Equal(a.owners, b.owners)
+	return s.Written(before) || a.finished != b.finished || !slices.Equal(a.labels, b.labels) || !slices.Equal(a.owners, b.owners)
+}
+
+// Written reports whether a change can have started pods, or recorded what they started with: the spec or annotations that were kept
+// differ, or it is another object. An annotation that is not kept counts where it raises the generation.
+func (s Summary) Written(before Summary) bool {
+	a, b := before.kept(), s.kept()
+	return a.generation != b.generation || a.uid != b.uid || !slices.Equal(a.annotations, b.annotations)
 }
 
 // Summary keeps the whole of a workload that Summary can return.

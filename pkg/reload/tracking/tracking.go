@@ -238,7 +238,7 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		after = t.forgetFormer(before, after, current)
 		if after.Kept != nil {
 			t.born(first, after)
-			t.update(after)
+			t.update(before, after)
 			return
 		}
 		t.index.Delete(key)
@@ -302,10 +302,10 @@ func (t *Tracking) finished(key workload.Key) bool {
 	return ok && t.with.Ignores(s, t.with.State.Changes.Pending(key))
 }
 
-func (t *Tracking) update(s workload.Summary) {
+func (t *Tracking) update(before, s workload.Summary) {
 	key := s.Key()
 	intent, added := t.enter(key, s)
-	if intent.Appearing() {
+	if intent.Appearing() && s.Written(before) { // what else matters, as a label, starts no pod
 		t.with.State.Versions.Changed(key, s.ResourceVersion())
 	}
 	for _, ref := range added {

@@ -27,15 +27,30 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			}}}}},
 		})
 	}
+	labelled := func(at, pattern, label string) workload.Summary {
+		return summaryOf(workload.Builtin()[1], map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "annotations": map[string]any{list: pattern},
+				"labels": map[string]any{label: "true"},
+			},
+			"spec": map[string]any{"template": map[string]any{}},
+		})
+	}
+	const ignored = annotation.DefaultPrefix + "/ignored"
 	for name, tc := range map[string]struct {
 		onCreate bool
 		seen     []workload.Summary
 		want     string
 	}{
-		"an expression":               {true, []workload.Summary{selecting("7", list, "app-.*")}, "7"},
-		"search":                      {true, []workload.Summary{selecting("7", search, "true")}, "7"},
-		"written for another reason":  {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
-		"another list":                {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
+		"an expression":              {true, []workload.Summary{selecting("7", list, "app-.*")}, "7"},
+		"search":                     {true, []workload.Summary{selecting("7", search, "true")}, "7"},
+		"written for another reason": {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
+		"another list":               {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
+		"labelled":                   {true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "app-.*", "b")}, "7"},
+		"excluded for some time": {
+			true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "app-.*", ignored), labelled("9", "app-.*", "a")}, "7",
+		},
+		"another list and a label":    {true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "x-.*", "b")}, "8"},
 		"only names":                  {true, []workload.Summary{selecting("7", list, "app")}, ""},
 		"creations trigger nothing":   {false, []workload.Summary{selecting("7", list, "app-.*")}, ""},
 		"deleted":                     {true, []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
