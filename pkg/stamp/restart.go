@@ -19,10 +19,11 @@ func restarts(old, current workload.Object) bool {
 	return current.Kind.Restartable() && at(current) != "" && at(current) != at(old)
 }
 
-// recordsRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp; false if it is none.
+// recordsRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp; false if it is
+// none. No clock is compared: the pods restart in any case, and where that is not recorded, they restart again.
 func (d *draft) recordsRestart() bool {
 	last, ok := d.explained()
-	if !ok || !d.Restarts || !d.recent(last) || !d.New.Managed.sameStamp(d.Old.Managed) {
+	if !ok || !d.Restarts || !d.ofThisWrite(last) || !d.New.Managed.sameStamp(d.Old.Managed) {
 		return false
 	}
 	d.recordRestart(last)

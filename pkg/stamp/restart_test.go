@@ -62,6 +62,7 @@ func TestRestartIsRecordedWithWhatTheWebhookReads(t *testing.T) {
 		"it has changed once more":           {meanwhile: func(w *world) { w.set(cm("a"), "once more") }, changes: both[:1]},
 		"another object has changed as well": {meanwhile: func(w *world) { w.set(secret("a"), "new") }, changes: both},
 		"it has changed back":                {meanwhile: func(w *world) { w.set(cm("a"), "A again") }, changes: both[:1]},
+		"its clock is five minutes ahead":    {meanwhile: func(w *world) { w.rv += 300 }, changes: both[:1]},
 		"it cannot be read": {
 			meanwhile: func(w *world) { w.set(cm("a"), "once more"); w.unreadable = true },
 			changes:   both[:1], due: true, warning: "the API server is down",
@@ -120,10 +121,15 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 		"the time is that of before": func(w *world, raw map[string]any) {
 			restartAt(raw)["restartAt"] = w.stored["spec"].(map[string]any)["restartAt"]
 		},
-		"the time is removed":           func(_ *world, raw map[string]any) { restartAt(raw)["restartAt"] = "" },
-		"the kind knows no restart":     func(w *world, _ map[string]any) { w.kind = deployment() },
-		"the explanation is an old one": func(w *world, _ map[string]any) { w.rv += 31 },
-		"it has no explanation":         func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
+		"the time is removed":       func(_ *world, raw map[string]any) { restartAt(raw)["restartAt"] = "" },
+		"the kind knows no restart": func(w *world, _ map[string]any) { w.kind = deployment() },
+		"the explanation is an old one": func(w *world, raw map[string]any) {
+			last, err := record.ParseLastReload(w.managedOf(raw)[LastReload])
+			require.NoError(t, err)
+			last.Generation--
+			w.setManaged(raw, LastReload, last.String())
+		},
+		"it has no explanation": func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
 		"it explains another template": func(w *world, raw map[string]any) {
 			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: "other", Cause: record.CauseConfigChange}.String())
 		},

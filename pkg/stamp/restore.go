@@ -108,10 +108,10 @@ func anyChange(refs []reference.Ref) []policy.Change {
 }
 
 // reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made again: it
-// adopts the live state of all, and explains why.
+// adopts the live state of all, and explains why. Where clocks differ, it is known by the version that it names.
 func (f *facts) reloadedWithoutStamp() bool {
 	last, ok := f.explained()
-	return ok && f.recent(last) && f.recordsLive(f.refs)
+	return ok && (f.recent(last) || f.ofThisWrite(last)) && f.recordsLive(f.refs)
 }
 
 // notified reports whether the write adopts a Change that the loop has reported instead of reloading.

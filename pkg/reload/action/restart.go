@@ -15,7 +15,8 @@ import (
 
 // restart reloads an Argo Rollout without a stamp: one write restarts its pods and records that they start with the present
 // configuration, which is read live. Where the webhook sees another one, it records and explains that. Each restart is reported; one that is
-// stored without a Record stays due and is repeated, in the distance of reloads, since the pods may have started too early.
+// stored without a Record stays due and is repeated, since the pods may have started too early, but ever later: whatever drops the Record
+// may go on doing so.
 func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	verdict, ended := a.confirm(ctx, s, in)
 	if ended != nil {
@@ -34,8 +35,9 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if !explained {
 		a.state.Writes.Stamped(s.Key, answer.Generation, a.now())
 		a.events.EmitOwn(s.Reported(), last)
-		return failed{s, passing(reasonReloadFailed,
-			"the webhook did not accept the config-record of the restart: it is older than this replica, or does not handle the workload")}
+		return failed{s, failure{reason: reasonReloadFailed, err: errors.New(
+			"the config-record of the restart was not stored, so that the pods are restarted again: the webhook is older than this replica, " +
+				"or another webhook drops annotations")}}
 	}
 	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
 	return reloaded{s, verdict, stored, answer.Generation}
