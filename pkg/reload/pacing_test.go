@@ -74,33 +74,61 @@ func (c *changing) Current(ctx context.Context, namespace string, refs []referen
 // A read takes long, and finds what has changed since it began: that is given the time to settle, too.
 func TestChangeThatComesWhileTheConfigurationIsReadSettles(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := newChangingLoop(t)
+	c.change()
+	c.time = c.time.Add(time.Second)
+	c.store.reading = func() {
+		c.time = c.time.Add(100 * time.Millisecond)
+		c.change()
+	}
+	assert.Equal(t, time.Second, c.attempt(t))
+	assert.Zero(t, c.writes.writes)
+
+	c.time = c.time.Add(3*time.Second + 900*time.Millisecond)
+	c.attempt(t)
+	assert.Equal(t, 1, c.writes.writes, "the longest time is over: a change that comes now puts off nothing")
+}
+
+// changingLoop is a loop with one workload whose ConfigMap may change while it is read.
+type changingLoop struct {
+	*loop
+	time   time.Time
+	key    workload.Key
+	store  *changing
+	writes *refusing
+	id     string
+}
+
+func newChangingLoop(t *testing.T) *changingLoop {
+	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := reloadtest.Ring(t, "a")
 	newest, _ := ring.Newest()
-	store, w := &changing{reading: func() {}}, &refusing{}
-	store.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}
-	l := newLoop(cluster{
-		client: w, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: store, Keys: &reloadtest.Keys{Present: ring}},
-	}, Options{Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second, Now: func() time.Time { return now }})
-	key := workload.Key{Namespace: "shop", Name: "web"}
-	attempt := func() time.Duration {
-		s := gather.Subject{Key: key, View: reloadtest.View(t), Events: l.state.Changes.Attempt(key)}
-		s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"}
-		return l.actions.Close(t.Context(), l.decide(t.Context(), s)).RequeueAfter
+	c := &changingLoop{
+		time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), key: workload.Key{Namespace: "shop", Name: "web"},
+		store: &changing{reading: func() {}}, writes: &refusing{}, id: string(newest.ID),
 	}
-	change := func() { l.state.Changes.Changed(key, now) }
+	c.store.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}
+	c.loop = newLoop(cluster{
+		client: c.writes, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: c.store, Keys: &reloadtest.Keys{Present: ring}},
+	}, Options{Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second, Now: func() time.Time { return c.time }})
+	return c
+}
 
-	change()
-	now = now.Add(time.Second)
-	store.reading = func() {
-		now = now.Add(100 * time.Millisecond)
-		change()
-	}
-	assert.Equal(t, time.Second, attempt())
-	assert.Zero(t, w.writes)
+func (c *changingLoop) change() { c.state.Changes.Changed(c.key, c.time) }
 
-	now = now.Add(3*time.Second + 900*time.Millisecond)
-	attempt()
-	assert.Equal(t, 1, w.writes, "the longest time is over: a change that comes now puts off nothing")
+func (c *changingLoop) attempt(t *testing.T) time.Duration {
+	t.Helper()
+	s := gather.Subject{Key: c.key, View: reloadtest.View(t), Events: c.state.Changes.Attempt(c.key)}
+	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + c.id + ":configmap/app=0123456789abcdef"}
+	return c.actions.Close(t.Context(), c.decide(t.Context(), s)).RequeueAfter
+}
+
+// An attempt at the start of a leader begins without an event: what changes while it reads settles as well.
+func TestChangeSettlesThatAnAttemptWithoutAnEventReads(t *testing.T) {
+	t.Parallel()
+	c := newChangingLoop(t)
+	c.store.reading = c.change
+	assert.Equal(t, time.Second, c.attempt(t))
+	assert.Zero(t, c.writes.writes)
 }
