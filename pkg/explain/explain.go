@@ -284,13 +284,14 @@ func lastReload(in Input) *LastReload {
 
 func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second).String() }
 
-// warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out.
+// warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out; where the time of that
+// lies in the future, one of the clocks is wrong, and all are returned.
 func warnings(in Input, last *LastReload) []Warning {
 	newest := slices.SortedStableFunc(slices.Values(in.Warnings), func(a, b Warning) int { return b.Time.Compare(a.Time) })
 	var kept []Warning
 	for _, w := range newest {
 		same := func(other Warning) bool { return other.Reason == w.Reason }
-		if last != nil && w.Time.Before(last.Time) || slices.ContainsFunc(kept, same) {
+		if last != nil && last.Time.Before(in.Now) && w.Time.Before(last.Time) || slices.ContainsFunc(kept, same) {
 			continue
 		}
 		w.Age = age(in.Now, w.Time)

@@ -298,6 +298,11 @@ func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
 	require.NoError(t, report.Write(&out))
 	assert.Contains(t, out.String(), "\nWarning 1m0s ago, ConfigUnreadable: read secret/a; read secret/b\n"+
 		"\nWarning 2m0s ago, ReloadFailed: denied by policy two\n")
+
+	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
+		Time: now.Add(time.Hour), Hash: f.hash, Cause: record.CauseConfigChange,
+	}.String()
+	assert.Len(t, f.explain().Warnings, 3, "by a wrong clock: which Warnings came before it is not known")
 }
 
 // fixture is a stamped Deployment whose pods have the current configuration.
