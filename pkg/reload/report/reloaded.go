@@ -65,9 +65,11 @@ func (r *Reporter) emitAll(s Subject, last record.LastReload) bool {
 }
 
 // EmitOwn sends the Event of a reload that this process has just made. The watch may show it late, or never. Where it is the
-// first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there.
+// first stamp, the watch must show that the template has it: the schema of a kind may drop annotations there. It cannot show a last reload
+// that did not fit, nor which Job was run.
 func (r *Reporter) EmitOwn(s Subject, last record.LastReload) {
-	if last.Time.IsZero() || s.Managed[stamp.Hash] == "" && last.Hash != "" {
+	shown := s.Managed[stamp.Hash] == "" && last.Hash != "" && s.Ran == "" && !s.Unwritten
+	if last.Time.IsZero() || shown {
 		return // a reload without a time is none that can be read
 	}
 	r.emit(s, last, emission{fresh: true, last: true})

@@ -183,6 +183,36 @@ func TestFirstStampIsReportedWhereItIsStored(t *testing.T) {
 	assert.Len(t, out.messages, 1)
 }
 
+// The watch shows neither which Job was run nor a last reload that did not fit.
+func TestFirstStampIsReportedAtOnceWhereTheWatchShowsLess(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		subject func(s *Subject)
+		note    string
+	}{
+		"a Job was run":     {func(s *Subject) { s.Ran = "nightly-1" }, "stamped, and run at once as Job nightly-1"},
+		"it did not fit":    {func(s *Subject) { s.Unwritten = true }, "stamped"},
+		"all will be shown": {func(*Subject) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, out, now := emitter()
+			l.with.Leads.Begin(now.Add(-time.Minute))
+			s, last := webOf(), reloadAt(*now, "1")
+			tc.subject(&s)
+			l.EmitOwn(s, last)
+			if tc.note == "" {
+				assert.Empty(t, out.messages)
+				return
+			}
+			require.Len(t, out.messages, 1)
+			assert.Contains(t, out.messages[0].Event.Note, tc.note)
+			l.EmitReloads(s.with(last))
+			assert.Len(t, out.messages, 1, "the watch shows nothing new")
+		})
+	}
+}
+
 func TestOwnReloadIsReportedWithoutTheWatch(t *testing.T) {
 	t.Parallel()
 	l, out, now := emitter()
