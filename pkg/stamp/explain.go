@@ -14,7 +14,7 @@ import (
 // explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
 // is in it, so that its author can recognise the reload in the answer.
 func (d *draft) explain(borne Managed, cause string) string {
-	last := policy.NewLastReload(d.Changes, d.live.Now, d.Old.Managed[LastReload])
+	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.live.Now), d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
 		last.Digest = d.proven(given.digest, last.Hash)

@@ -116,6 +116,19 @@ func (m Managed) LastReload(now time.Time) (record.LastReload, bool) {
 	return last, true
 }
 
+// ReloadTime returns the time that last-reload names for a reload that is made now. Where the clock is behind that of the API server, it
+// is not before the creation of the workload, since a last-reload from before that counts as copied from another workload. It is then
+// later than the reload before, so that two reloads with the same hash have different times.
+func (v View) ReloadTime(now time.Time) time.Time {
+	if !now.Before(v.created) {
+		return now
+	}
+	if before, err := record.ParseLastReload(v.Managed[LastReload]); err == nil && !before.Time.Before(v.created) {
+		return before.Time.Add(time.Millisecond)
+	}
+	return v.created
+}
+
 // managedBy reads the managed annotations of a workload.
 func managedBy(o source, keys annotation.Keys) Managed {
 	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()

@@ -94,6 +94,35 @@ func TestRecent(t *testing.T) {
 	}
 }
 
+// A time before the creation of a workload would be taken for that of a reload of another one.
+func TestReloadTime(t *testing.T) {
+	t.Parallel()
+	at := func(offset time.Duration) string {
+		return record.LastReload{Time: someTime.Add(offset), Hash: someHash, Cause: record.CauseConfigChange}.String()
+	}
+	for name, c := range map[string]struct {
+		created time.Time
+		last    string
+		want    time.Duration
+	}{
+		"created before":  {created: someTime.Add(-time.Second)},
+		"created now":     {created: someTime},
+		"not created yet": {},
+		"the clock is right, that of the last one ahead": {created: someTime.Add(-time.Second), last: at(time.Hour)},
+		"the clock is behind":                            {created: someTime.Add(time.Minute), want: time.Minute},
+		"behind, reloaded since":                         {created: someTime.Add(time.Minute), last: at(2 * time.Minute), want: 2*time.Minute + time.Millisecond},
+		"behind, reloaded at the time of the creation":   {created: someTime.Add(time.Minute), last: at(time.Minute), want: time.Minute + time.Millisecond},
+		"behind, copied from another workload":           {created: someTime.Add(time.Minute), last: at(-time.Hour), want: time.Minute},
+		"behind, the last one is unreadable":             {created: someTime.Add(time.Minute), last: "{", want: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			view := View{created: c.created, Managed: Managed{LastReload: c.last}}
+			assert.Equal(t, someTime.Add(c.want), view.ReloadTime(someTime))
+		})
+	}
+}
+
 func TestRecordsStamp(t *testing.T) {
 	t.Parallel()
 	stamped, adopted := recordedFor(someHash, "a", false), recordedFor(someHash, "a", true)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -31,6 +32,8 @@ type View struct {
 	Generation int64
 	// Controlled is set if another object made this one and controls it.
 	Controlled bool
+	// created is when the API server created the object, by its clock and in whole seconds; zero before that.
+	created time.Time
 	// TemplateBudget and WorkloadBudget are the bytes that the values of our annotations may take in each place, their
 	// keys and all other annotations taken off.
 	TemplateBudget, WorkloadBudget int
@@ -94,6 +97,7 @@ type source interface {
 	TemplateAnnotations() map[string]string
 	AnnotationSizes() (onWorkload, onTemplate int)
 	Generation() int64
+	Created() time.Time
 	HasTemplate() bool
 	Controlled() bool
 	Check() error
@@ -145,6 +149,7 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 		Managed:    managed,
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
+		created:    o.Created(),
 	}
 	r.readFields(o, &view)
 	view.WorkloadBudget, view.TemplateBudget = r.budgets(o, view.Managed)

@@ -62,7 +62,7 @@ func (r Request) sameReload() bool {
 
 // recent reports whether a last reload may be one of the write that is being judged.
 func (f *facts) recent(last record.LastReload) bool {
-	return f.live.Now.Sub(last.Time).Abs() <= passes
+	return f.Old.ReloadTime(f.live.Now).Sub(last.Time).Abs() <= passes
 }
 
 // ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.

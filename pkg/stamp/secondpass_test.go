@@ -50,6 +50,26 @@ func TestSecondPassKeepsTheExplanationOfThisWriteOnly(t *testing.T) {
 	}
 }
 
+// The clock of the replica is behind that of the API server, which has created the workload a moment ago: each reload has a time of its
+// own that is not before the creation, and the second pass recognizes the explanation of the first one.
+func TestClockBehindTheCreationOfTheWorkload(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	created := w.live(nil).Now.Add(10 * time.Minute)
+	w.stored["metadata"].(map[string]any)["creationTimestamp"] = created.Format(time.RFC3339)
+	w.other = setImage("other:1")
+	for n, content := range []string{"B", "A", "B"} {
+		w.set(cm("a"), content)
+		w.poke()
+		assert.Equal(t, RuleSecondPass, w.result.Rule)
+		last, err := lastOf(w)
+		require.NoError(t, err)
+		assert.Equal(t, created.Add(time.Duration(n)*time.Millisecond), last.Time)
+		assert.Len(t, last.Before, n, "no reload is lost")
+		w.other = setImage("other:" + content)
+	}
+}
+
 // A client of SAP's protocol waits for pods with the digest that it has asked with: so much the second call must know of the first.
 func TestSecondPassRepeatsWhatAClientAwaits(t *testing.T) {
 	t.Parallel()

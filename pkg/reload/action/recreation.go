@@ -145,10 +145,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 	if err != nil {
 		last = r.manifest.Reload
 		last.Hash = s.View.Managed[stamp.Hash]
-		last.Time = c.now().UTC().Truncate(time.Millisecond)
-		if created := s.Object.Created(); last.Time.Before(created) {
-			last.Time = created // by another clock; a reload from before the creation is no reload of this Job
-		}
+		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
 		if err := c.explainRecreation(ctx, s, last); err != nil {
 			return failed{s, failedRecreation(err)}
 		}

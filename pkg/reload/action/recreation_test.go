@@ -1,10 +1,15 @@
 package action
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
@@ -48,4 +53,22 @@ func TestJobThatAUserDeletesAfterItWasCreatedAgainStaysDeleted(t *testing.T) {
 	j.API.Before = nil
 	assert.Zero(t, j.reconcile(t, actions))
 	assert.Empty(t, j.API.Objects, "the Job is not created a second time, and the manifest is gone")
+}
+
+// The clock of this process is behind that of the API server, which has created the new Job a moment ago.
+func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
+	j.reconcile(t, j.leader())
+	j.API.Before = nil
+	created := j.Now.Add(time.Minute).UTC().Truncate(time.Second)
+	j.Stored().SetCreationTimestamp(metav1.NewTime(created))
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	j.reconcile(t, next)
+	last, err := record.ParseLastReload(j.Stored().GetAnnotations()[j.Manifests.Keys.LastReload])
+	require.NoError(t, err)
+	assert.Equal(t, created, last.Time)
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 }

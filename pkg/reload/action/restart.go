@@ -53,7 +53,7 @@ func (a *Actions) explained(s gather.Subject, answer *metav1.PartialObjectMetada
 // restarting returns the merge patch of a restart, and how it explains the reload.
 func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) (map[string]any, record.LastReload, error) {
 	hash, now := s.View.Managed[stamp.Hash], a.now().UTC()
-	last := policy.NewLastReload(verdict.Changes, now, s.View.Managed[stamp.LastReload])
+	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(now), s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = hash, s.Object.Generation()
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {

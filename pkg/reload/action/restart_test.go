@@ -114,6 +114,24 @@ func TestRestartIsOneWrite(t *testing.T) {
 	requireContest(t, actions, s)
 }
 
+// The clock of this process is behind that of the API server, which has created the Rollout a moment ago.
+func TestRestartIsNotDatedBeforeTheCreation(t *testing.T) {
+	t.Parallel()
+	c := &argoAPI{}
+	actions, s, in := dueRollout(t, c, &reloadtest.Outbox{}, "abc")
+	created := actions.now().Add(time.Minute).Truncate(time.Second)
+	view, _ := actions.gather.Reader.ReadSummary(reloadtest.Summary(rolloutKind(), map[string]any{
+		"metadata": map[string]any{"creationTimestamp": created.Format(time.RFC3339)},
+	}))
+	view.Intent, view.Managed = s.View.Intent, s.View.Managed
+	s.View = view
+	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	require.Len(t, c.patches, 1)
+	last, err := record.ParseLastReload(c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"last-reload"])
+	require.NoError(t, err)
+	assert.Equal(t, created, last.Time)
+}
+
 // requireContest requires that a write of the Record of a workload was noted: with two more, each undone by another writer, the next
 // one waits.
 func requireContest(t *testing.T, a *Actions, s gather.Subject) {
