@@ -3,6 +3,7 @@ package action
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -71,4 +72,28 @@ func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, created, last.Time)
 	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
+}
+
+// No Job is created again until the manifests are listed.
+func TestManifestsAreListedWithinAHalfMinuteAfterTheRightIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const withdrawn = 9 * time.Minute
+		j, start, lists := newJobFixture(t, nil, nil), time.Now(), 0
+		j.API.Before = func(call string) error {
+			if call != "list" {
+				return nil
+			}
+			lists++
+			if time.Since(start) < withdrawn {
+				return forbidden("Secret")
+			}
+			return nil
+		}
+		actions := j.unlistedLeader()
+		actions.ResumeRecreations(t.Context())
+		assert.True(t, actions.state.Recreations.AreListed())
+		assert.LessOrEqual(t, time.Since(start), withdrawn+33*time.Second, "30 s and a tenth")
+		assert.Less(t, lists, 30)
+	})
 }

@@ -18,7 +18,8 @@ func (c recreations) resume(ctx context.Context) {
 	if !c.jobs.Follow {
 		return
 	}
-	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 5 * time.Minute, Jitter: 0.1}
+	// As short as the pauses of attempts that lack a right: until the manifests are listed, no Job is created again.
+	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 	failed := ""
 	for {
 		keys, err := c.list(ctx)
