@@ -96,3 +96,15 @@ func (s *harness) keys(values ...string) {
 	}
 	s.write(user, "update", world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}, world.Object{"data": data})
 }
+
+// createdUnseen creates the Deployment while the webhook is away, after a first digest key.
+func (s *harness) createdUnseen(sent world.Object) {
+	s.keys("one")
+	s.set(configMap("app"), "1")
+	s.set(configMap("extra"), "1")
+	s.wait(time.Minute)
+	s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+	s.sends("create", cart, sent, "")
+	s.rollout(cart)
+	s.wait(3 * time.Second)
+}

@@ -230,6 +230,42 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 	})
 }
 
+func TestKeptAfterACopyAndTheLossOfAKey(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	runLaw(t, "kept", map[string]lawCase{
+		"lost before the annotations were compared": {options: hooked, because: "they may be of another namespace", happens: func(s *harness) {
+			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
+			s.keys("two")
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"lost after a release that keeps the annotations": {options: hooked, because: "they may be of another namespace", happens: func(s *harness) {
+			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
+			s.sends("update", cart, stamped(manifest(cart, "two"), "z"), "")
+			s.rollout(cart)
+			s.keys("two")
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"created without annotations": {options: hooked, want: "kept/program", because: "nothing was known of it", happens: func(s *harness) {
+			s.createdUnseen(manifest(cart, "one"))
+			s.keys("two")
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"lost after the annotations were compared": {options: hooked, want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
+			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+			s.wait(5 * time.Minute)
+			s.keys("two")
+			s.wait(time.Minute)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+	})
+}
+
 func TestKept(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}

@@ -129,11 +129,12 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 }
 
 // onlyKeyLost reports whether nothing but the loss of a digest key lies between the stamp of a pod and the next one: a lost key restarts
-// nothing.
+// nothing. Where the workload was created with the managed annotations of another one, those may have been compared before the loss.
 func (l *keptLaw) onlyKeyLost(p *pod, s *stamp) bool {
 	w := p.workload
 	looked := w.ineligibleAt <= p.stamp.version && !w.hasBetween(p.stamp, s) && w.lastHandEdit <= p.stamp.version
-	return looked && !slices.ContainsFunc(w.refs, func(r ref) bool {
+	brought := p.stamp.brought != nil && p.stamp.brought.open
+	return looked && !brought && !slices.ContainsFunc(w.refs, func(r ref) bool {
 		content, alone := l.contentsBetween(p, s, r).only()
 		return isReferent(r.plural) || !alone || content != l.contents.of(w.id.namespace, r).at(p.started)
 	})

@@ -37,6 +37,9 @@ type stamp struct {
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
+	// brought is the first period of a workload that was created with managed annotations while the webhook may not have seen it: until the
+	// program has looked, they may be those of another workload.
+	brought *period
 	// carried has further ones for custom resources that were held, and for all objects while a required one was missing.
 	carried map[ref][]*period
 }
@@ -91,6 +94,9 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	default:
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 		inherit(w, s)
+		if w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
+			s.brought = s.periods[0]
+		}
 	}
 	l.carry(w, s)
 	w.adoptOldKey(s)
@@ -198,6 +204,7 @@ func inherit(w *workload, s *stamp) {
 		return
 	}
 	s.add(previous.periods)
+	s.brought = previous.brought
 	s.foreign = s.managed != "" && (s.managed != previous.managed || previous.foreign)
 	if s.managed == "" {
 		return
