@@ -85,7 +85,7 @@ func (w *workload) stampAt(version int64) *stamp {
 
 // causeOf returns what may have led from the stamp of a pod to a later one; empty if nothing has.
 func (l *keptLaw) causeOf(p *pod, s *stamp) string {
-	if excuse := editCause(p, s); excuse != "" {
+	if excuse := l.editCause(p, s); excuse != "" {
 		return excuse
 	}
 	if outOfCare(p, s) {
@@ -158,36 +158,6 @@ func (l *keptLaw) droppedChanged(p *pod) bool {
 		}
 	}
 	return false
-}
-
-// editCause returns what users did that may have led from the stamp of a pod to a later one.
-func editCause(p *pod, s *stamp) string {
-	switch {
-	case s.version <= p.stamp.version:
-		return "earlier template"
-	case !s.program && !s.seen:
-		return "webhook away"
-	case p.workload.relisted > p.stamp.version:
-		return "lists edited"
-	case p.stamp.foreign || s.foreign || s.handmade:
-		return "managed annotations edited"
-	}
-	return ""
-}
-
-// outOfCare reports whether the webhook saw a stamp of a workload that is excluded or opted out, but in scope.
-func outOfCare(p *pod, s *stamp) bool {
-	return !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program)
-}
-
-// rolledBackWhileExcluded reports whether a stamp brings back what users see of a pod's template, after a release that brought
-// configuration along. That is a documented limit: the hash stays that of the release, since the write has none.
-func (l *keptLaw) rolledBackWhileExcluded(p *pod, s *stamp) bool {
-	w := p.workload
-	release := w.stampAt(s.version - 1)
-	return release.visible != s.visible && release.managed == s.managed && slices.ContainsFunc(w.refs, func(r ref) bool {
-		return len(l.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
-	})
 }
 
 // lostKeySince reports whether a digest key was lost after a stamp.

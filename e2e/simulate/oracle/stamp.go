@@ -37,6 +37,10 @@ type stamp struct {
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
 	periods []*period
+	// relisted means that the write that made it edited the lists, and that other managed annotations came with it.
+	relisted bool
+	// unrecorded means that the workload had no record when it was made.
+	unrecorded bool
 	// brought is the first period of a workload that was created with managed annotations while the webhook may not have seen it: until the
 	// program has looked, they may be those of another workload.
 	brought *period
@@ -80,8 +84,10 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, managed: managed, refs: w.refs, call: c.Call, eligible: w.eligible,
-		guarded: w.inScope && !w.unclear,
+		guarded: w.inScope && !w.unclear, unrecorded: l.recordOf(c.Old) == "",
 	}
+	previous := w.last()
+	s.relisted = w.relisted == s.version && previous != nil && previous.managed != managed
 	if c.Call != nil {
 		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
 		s.program = l.options.Program(c.Call.Client)
@@ -94,7 +100,7 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	default:
 		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 		inherit(w, s)
-		if w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
+		if previous == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
 			s.brought = s.periods[0]
 		}
 	}

@@ -1,0 +1,64 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestKeptAfterEditsOfLists(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	toApp := func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }
+	label := func(value string) func(o world.Object) {
+		return func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": value} }
+	}
+	unseen := func(s *harness) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+		s.edit(cart, toApp)
+		s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+	}
+	restart := func(s *harness) {
+		s.wait(5 * time.Minute)
+		s.reload(cart, "b")
+		s.rollout(cart)
+	}
+	runLaw(t, "kept", map[string]lawCase{
+		"stamped, and again before the pods are replaced": {options: hooked, because: "the pods have the earlier template", happens: func(s *harness) {
+			s.begin()
+			s.record("v1:a")
+			s.sends("update", cart, edited(s.objects[cart], toApp), "b")
+			s.wait(time.Minute)
+			s.reload(cart, "c")
+			s.rollout(cart)
+		}},
+		"not seen by the webhook": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+			s.begin()
+			s.record("v1:a")
+			unseen(s)
+			restart(s)
+		}},
+		"not seen by the webhook, without a record": {options: hooked, because: "the hash is over the earlier lists", happens: func(s *harness) {
+			s.begin()
+			unseen(s)
+			restart(s)
+		}},
+		"not seen by the webhook, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, because: "the digest is that of the lists", happens: func(s *harness) {
+				s.begin()
+				s.record("v1:a")
+				unseen(s)
+				restart(s)
+			},
+		},
+		"while it is excluded": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+			s.begin()
+			s.record("v1:a")
+			s.edit(cart, label("true"))
+			s.edit(cart, toApp)
+			s.edit(cart, label("false"))
+			restart(s)
+		}},
+	})
+}

@@ -1,0 +1,46 @@
+package oracle
+
+import "slices"
+
+// editCause returns what users did that may have led from the stamp of a pod to a later one.
+func (l *keptLaw) editCause(p *pod, s *stamp) string {
+	switch {
+	case s.version <= p.stamp.version:
+		return "earlier template"
+	case !s.program && !s.seen:
+		return "webhook away"
+	case l.byLists(p, s):
+		return "lists edited"
+	case p.stamp.foreign || s.foreign || s.handmade:
+		return "managed annotations edited"
+	}
+	return ""
+}
+
+// byLists reports whether an edit of the lists may have led from the stamp of a pod to a later one. The edit stamps at once, or never: what
+// is listed while the webhook does not answer is adopted. Later ones only count where the hash alone tells what the pods run with, since it
+// is over the earlier lists, and where it is the digest of the lists.
+func (l *keptLaw) byLists(p *pod, s *stamp) bool {
+	w := p.workload
+	if w.relisted <= p.stamp.version {
+		return false
+	}
+	return l.options.Revision || s.unrecorded || w.lastHandEdit > p.stamp.version || slices.ContainsFunc(w.stamps, func(e *stamp) bool {
+		return e.relisted && e.version > p.stamp.version && e.version <= s.version
+	})
+}
+
+// outOfCare reports whether the webhook saw a stamp of a workload that is excluded or opted out, but in scope.
+func outOfCare(p *pod, s *stamp) bool {
+	return !s.eligible && s.guarded && s.seen && (p.stamp.seen || p.stamp.program)
+}
+
+// rolledBackWhileExcluded reports whether a stamp brings back what users see of a pod's template, after a release that brought
+// configuration along. That is a documented limit: the hash stays that of the release, since the write has none.
+func (l *keptLaw) rolledBackWhileExcluded(p *pod, s *stamp) bool {
+	w := p.workload
+	release := w.stampAt(s.version - 1)
+	return release.visible != s.visible && release.managed == s.managed && slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(l.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
+	})
+}
