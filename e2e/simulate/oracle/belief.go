@@ -54,6 +54,8 @@ type adoption struct {
 	of ref
 	// lost means that earlier digests mean nothing any more; precise that it makes only one object uncertain, and no restart.
 	lost, precise bool
+	// listed means that a list names its object newly.
+	listed bool
 }
 
 func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
@@ -107,17 +109,18 @@ func (l *configLog) hadContent(h *history, p *period, content int) bool {
 
 // uncertain reports whether the program may not have had a chance yet to look at what belongs to a stamp.
 func (w *workload) uncertain(s *stamp) bool {
-	for _, p := range s.periods {
-		if p.open {
-			return true
-		}
-	}
-	for _, a := range w.adoptions {
-		if a.version > s.version && a.period.open && !a.precise {
-			return true
-		}
-	}
-	return false
+	return w.uncertainOfAll(s) || w.adopts(s, func(a *adoption) bool { return a.listed })
+}
+
+// uncertainOfAll is uncertain, but for what is only listed newly: an edit of lists that does not stamp restarts nothing.
+func (w *workload) uncertainOfAll(s *stamp) bool {
+	return slices.ContainsFunc(s.periods, func(p *period) bool { return p.open }) ||
+		w.adopts(s, func(a *adoption) bool { return !a.precise && !a.listed })
+}
+
+// adopts reports whether the program may still have to look at what it adopts since a stamp, of some kind.
+func (w *workload) adopts(s *stamp, kind func(*adoption) bool) bool {
+	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.version > s.version && a.period.open && kind(a) })
 }
 
 // chance is how long the program surely needs at most to look at a workload, once it works as usual.

@@ -11,6 +11,7 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
 	toApp := func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }
+	toSecret := func(o world.Object) { setAnnotation(o, prefix+"secrets", "db") }
 	label := func(value string) func(o world.Object) {
 		return func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": value} }
 	}
@@ -38,6 +39,27 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 			s.record("v1:a")
 			unseen(s)
 			restart(s)
+		}},
+		"not seen by the webhook, and restarted at once": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+			s.set(secret("db"), "1")
+			s.begin()
+			s.record("v1:a")
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.edit(cart, toSecret)
+			s.wait(time.Second)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"not seen by the webhook, with a content that changes": {options: hooked, because: "the earlier one may be adopted", happens: func(s *harness) {
+			s.set(secret("db"), "1")
+			s.begin()
+			s.record("v1:a")
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.edit(cart, toSecret)
+			s.set(secret("db"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "secret/db modified")
+			s.rollout(cart)
 		}},
 		"not seen by the webhook, without a record": {options: hooked, because: "the hash is over the earlier lists", happens: func(s *harness) {
 			s.begin()

@@ -116,7 +116,7 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 		return ""
 	case w.ineligibleAt > p.stamp.version && !keptOutside(p, s):
 		return "not looked after"
-	case w.uncertain(p.stamp):
+	case w.uncertainOfAll(p.stamp):
 		return "not known yet"
 	case w.lostKeySince(p.stamp):
 		return "key lost"

@@ -295,6 +295,7 @@ func (l *ledger) adoptListed(w *workload, r ref, c world.Commit) {
 		a.precise = true // the webhook stamps at once only where the lists change
 		return
 	}
+	a.listed = true
 	if l.seen(w, c) && w.inScope && !w.excluded {
 		a.period.open, a.period.to = false, c.Version
 		w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
