@@ -51,6 +51,7 @@ func situationKinds() []situationKind {
 		{name: "key-lost", weight: 3, draw: keyLost},
 		{name: "field-moved", weight: 2, draw: fieldMoved},
 		{name: "unstamped", weight: 5, draw: releasedUnstamped},
+		{name: "relisted", weight: 3, draw: relistedUnseen},
 		{name: "reloader", weight: 8, draw: reloaderAsked},
 		{name: "created", weight: 4, draw: creationCounts},
 		{name: "strategy", weight: 4, draw: strategyKept},

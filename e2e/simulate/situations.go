@@ -218,5 +218,17 @@ func releasedUnstamped(r *rand.Rand) situation {
 	}}
 }
 
+// relistedUnseen is an edit of the lists while nothing answers for the webhook: what is listed is adopted then, without a restart.
+func relistedUnseen(r *rand.Rand) situation {
+	p := anyTracked(r)
+	return situation{workload: p.workload, steps: []history.Step{
+		{Do: "webhook-away", Wait: history.Duration(betweenSituations), With: map[string]string{"for": "8s"}},
+		{Do: "edit-lists", On: p.workload, Wait: history.Duration(2 * time.Second), With: map[string]string{
+			"configmaps": "app,extra,late", "secrets": pick(r, "tls", "db,tls"),
+		}},
+		p.edit("relisted", untilPrompt),
+	}}
+}
+
 // keySecret has the digest keys.
 const keySecret = "secrets/" + act.System + "/" + act.KeySecret
