@@ -84,7 +84,7 @@ func (a *Actions) Join(kind workload.Kind) { a.metrics.join(kind) }
 func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	switch {
 	case a.gather.NotifyOnly:
-		return a.notify(ctx, s, in, verdict)
+		return a.notify(ctx, s, in)
 	case s.Object.Kind.CreateOnly:
 		return a.recreations.recreate(ctx, s)
 	case s.View.Intent.Restart:

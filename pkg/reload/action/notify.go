@@ -14,11 +14,13 @@ import (
 
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it; where its answer is lost, once the Record is seen to be
-// stored. Where the webhook sees another state, it restores the Record: then nothing is reported, and the Change stays due.
-func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+// stored. What is there is read live: nothing takes back a notification that was made because a watch is behind. Where the webhook sees
+// another state, it restores the Record: then nothing is reported, and the Change stays due.
+func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	a.notifyStored(ctx, s)
-	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
-		return failed{s, unreadable(err)}
+	verdict, ended := a.confirm(ctx, s, in)
+	if ended != nil {
+		return ended
 	}
 	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
 	rec, err := policy.Fresh(in, hash, true)

@@ -82,6 +82,55 @@ func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	assert.Empty(t, out.Notes())
 }
 
+// behind is a Store whose watch does not show yet what is stored.
+type behind struct {
+	reloadtest.Store
+	live map[reference.Ref]digest.State
+}
+
+func (b *behind) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return b.live, b.Err
+}
+
+// The watch of a new leader may be behind: the Record that an earlier one has written is newer than what the cache shows.
+func TestNotificationIsMadeFromTheLiveConfiguration(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := reloadtest.Ring(t, "a")
+	another := digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Data: map[string]string{"a": "b"},
+	}), "uid", "2", ring)
+	for name, tc := range map[string]struct {
+		live   digest.State
+		err    error
+		posted []string
+	}{
+		"what is recorded is stored": {live: digest.State{Absent: true}},
+		"it cannot be read":          {live: another, err: errors.New("away")},
+		"it has changed again":       {live: another, posted: []string{"posted to --webhook-url, not reloaded: configmap/app created"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &argoAPI{}
+			actions, s, in, out, alerts := notifying(t, api, "abc")
+			verdict := policy.Assess(in).Verdict
+			require.Equal(t, policy.Reload, verdict.Action, "by the cache")
+			actions.gather.Store = &behind{reloadtest.Store{Err: tc.err}, map[reference.Ref]digest.State{app: tc.live}}
+			result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+			assert.Len(t, alerts.Offered, len(tc.posted))
+			if tc.posted == nil {
+				assert.Positive(t, result.RequeueAfter)
+				assert.Empty(t, api.patches)
+				return
+			}
+			assert.Equal(t, tc.posted, out.Notes())
+			in.Known = policy.KnownOf("abc", api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord])
+			in.Current[app] = tc.live
+			assert.Equal(t, policy.Nothing, policy.Assess(in).Verdict.Action, "what is stored is recorded")
+		})
+	}
+}
+
 // A CronJob is not run, and an Argo Rollout not restarted.
 func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 	t.Parallel()

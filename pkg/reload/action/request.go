@@ -110,7 +110,7 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 }
 
 // confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
-// back a Job or a restart that was made because a watch is behind: the pods start with what is stored.
+// back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
 func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
 	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
