@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -53,7 +54,7 @@ func (b *base) contested(ctx context.Context, s gather.Subject, wait time.Durati
 	if wait <= 0 {
 		return 0
 	}
-	if !b.state.Warnings.IsWarned(s.Key, c.reason, c.text) {
+	if !b.state.Warnings.IsWarned(s.Key, c.reason, state.DigestOf(c.text)) {
 		log.FromContext(ctx).Info("Another writer undoes each write of an annotation", "workload", s.Key, "reason", c.reason, "after", wait)
 	}
 	b.events.Warn(s.Reported(), c.reason, c.text)

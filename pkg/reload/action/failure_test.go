@@ -18,6 +18,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -139,7 +140,7 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 	assert.Less(t, logged, 5000)
 	require.Len(t, out.Messages, 1)
 	assert.True(t, out.Messages[0].Valid())
-	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", failedWrite("ReloadFailed", denied).text()))
+	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", state.DigestOf(failedWrite("ReloadFailed", denied).text())))
 	assert.Less(t, len(failedWrite("ReloadFailed", denied).text()), 2100)
 }
 

@@ -93,6 +93,7 @@ func (r *Reporter) Fail(s Subject, reason, text string, causes ...reference.Ref)
 func (r *Reporter) warn(s Subject, reason, text string, delay time.Duration, causes []reference.Ref) {
 	m := r.message(s, causes)
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeWarning, reason, event.Action(action, text), text
+	key, sum := s.Key, state.DigestOf(text) // many messages may wait for long: they keep neither the workload nor the whole text
 	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(event.Name(s.Key.Name, s.Key.Kind, s.Object.UID(), reason, text)),
 		Subject: s.Key.String(),
@@ -100,7 +101,7 @@ func (r *Reporter) warn(s Subject, reason, text string, delay time.Duration, cau
 		Delay:   delay,
 		Life:    state.WarnAgain,
 		Repeat:  true,
-		Valid:   func() bool { return r.with.State.Warnings.IsWarned(s.Key, reason, text) },
+		Valid:   func() bool { return r.with.State.Warnings.IsWarned(key, reason, sum) },
 	})
 }
 

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
@@ -80,6 +82,22 @@ func TestWarningEvent(t *testing.T) {
 	l.Warn(s, "ReloadHeld", "not found: secret/db")
 	assert.NotEqual(t, m.Event.Name, out.messages[2].Event.Name, "another reason is another Event")
 	assert.Equal(t, corev1.EventTypeWarning, out.messages[2].Event.Type)
+}
+
+// Thousands of Warning Events may wait: none of them keeps the annotations of its workload.
+func TestWaitingWarningKeepsNoWorkload(t *testing.T) {
+	t.Parallel()
+	l, out, _ := emitter()
+	warn := func() weak.Pointer[workload.Kept] {
+		s := webOf()
+		l.Warn(s, "ConfigMissing", "not found: secret/db")
+		return weak.Make(s.Object.Kept)
+	}
+	kept := warn()
+	runtime.GC()
+	assert.Nil(t, kept.Value())
+	require.Len(t, out.messages, 1)
+	assert.True(t, out.messages[0].Valid())
 }
 
 // Under constant change the text of a failure is another one each time.

@@ -143,10 +143,10 @@ func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
 	return first
 }
 
-// IsWarned reports whether a text is the last one of its reason, and has not passed.
-func (w *warnings) IsWarned(key workload.Key, reason, text string) bool {
+// IsWarned reports whether the text of a digest is the last one of its reason, and has not passed.
+func (w *warnings) IsWarned(key workload.Key, reason string, text uint64) bool {
 	same := false
-	w.find(key, func(e *warned) { same = (*e)[reason].sum == DigestOf(text) })
+	w.find(key, func(e *warned) { same = (*e)[reason].sum == text })
 	return same
 }
 

@@ -23,14 +23,14 @@ func TestSameWarningIsGivenOnce(t *testing.T) {
 	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
 	assert.Empty(t, m.entries, "and nothing to remember")
 	assert.True(t, news("ConfigMissing", "a", t0))
-	assert.True(t, m.IsWarned(key, "ConfigMissing", "a"))
+	assert.True(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")))
 	assert.False(t, news("ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
 	assert.True(t, news("ConfigMissing", "a", t0.Add(WarnAgain)), "the API server has forgotten the Event")
 	assert.True(t, news("ReloadHeld", "a", t0), "another reason is news")
 	assert.True(t, news("ConfigMissing", "b", t0), "another text is")
-	assert.False(t, m.IsWarned(key, "ConfigMissing", "a"))
+	assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")))
 	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
-	assert.False(t, m.IsWarned(key, "ConfigMissing", "b"), "it has passed")
+	assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf("b")), "it has passed")
 	assert.True(t, news("ConfigMissing", "b", t0), "it is back")
 }
 
@@ -43,7 +43,7 @@ func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 	} {
 		_, news := warn(key, reason, "a", t0)
 		require.True(t, news)
-		require.True(t, m.IsWarned(key, reason, "a"))
+		require.True(t, m.IsWarned(key, reason, DigestOf("a")))
 	}
 	_, news := m.Fail(key, "ReloadFailed", "a", t0)
 	require.False(t, news, "the same again is no news")
@@ -117,9 +117,9 @@ func TestChecksAreSpacedOut(t *testing.T) {
 			require.True(t, check(fmt.Sprint(i), t0), name)
 		}
 		last, soon := fmt.Sprint(c.atOnce-1), t0.Add(time.Second)
-		assert.Equal(t, c.reported, m.IsWarned(key, "ConfigMissing", last), name)
+		assert.Equal(t, c.reported, m.IsWarned(key, "ConfigMissing", DigestOf(last)), name)
 		assert.False(t, check("a", soon), "too early: %s", name)
-		assert.False(t, m.IsWarned(key, "ConfigMissing", last), "it has passed: %s", name)
+		assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf(last)), "it has passed: %s", name)
 		assert.False(t, check(last, soon), "it is back, and as early: %s", name)
 		assert.Equal(t, warnEvery-time.Second, m.Again(key, soon), name)
 		assert.True(t, check("a", t0.Add(warnEvery)), name)
@@ -130,7 +130,7 @@ func TestChecksAreSpacedOut(t *testing.T) {
 		assert.Equal(t, c.reported, !check(last, t0.Add(2*time.Hour-1)), "the same is no news: %s", name)
 		assert.True(t, check(last, t0.Add(3*time.Hour)), "the API server has forgotten the Event: %s", name)
 		assert.False(t, check("", t0.Add(3*time.Hour)))
-		assert.False(t, m.IsWarned(key, "ConfigMissing", last), "it has passed: %s", name)
+		assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf(last)), "it has passed: %s", name)
 	}
 }
 
@@ -143,6 +143,6 @@ func TestTextsOfWarningsAreNotKept(t *testing.T) {
 	_, news := m.Fail(key, "ReloadFailed", text, t0)
 	require.True(t, news)
 	assert.Less(t, len(fmt.Sprintf("%+v", *m.entries[key])), 1000)
-	assert.True(t, m.IsWarned(key, "ReloadFailed", text))
-	assert.False(t, m.IsWarned(key, "ReloadFailed", text+"x"))
+	assert.True(t, m.IsWarned(key, "ReloadFailed", DigestOf(text)))
+	assert.False(t, m.IsWarned(key, "ReloadFailed", DigestOf(text+"x")))
 }
