@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,12 +70,15 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 	return t.getLive(ctx, w, key)
 }
 
-// getLive reads a workload live, and keeps the index up to date in place of the watch. Where the read fails, what is kept must
-// do; where the watch has delivered the workload meanwhile, that may be newer.
+// getLive reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what is kept
+// must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
 func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
 	known, _ := w.workloads.Get(key.Namespace, key.Name)
 	u := w.kind.NewObject()
-	err := t.with.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+	err := w.reads.do(ctx, workloadReads, func(ctx context.Context) error {
+		return t.with.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+	})
+	w.setSkipped(key, errors.Is(err, errSkipped))
 	live := workload.Summary{Kind: w.kind}
 	switch {
 	case err == nil:

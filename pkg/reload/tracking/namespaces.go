@@ -33,6 +33,7 @@ type namespaces struct {
 	log       logr.Logger
 	// readLive has the names of the namespaces that were read live since the watch has last delivered them.
 	readLive sync.Map
+	reads    liveReads
 }
 
 // namespaceKind is the kind whose labels the namespace selector looks at, namespaceResource its resource.
@@ -98,7 +99,10 @@ func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[s
 func (n *namespaces) read(ctx context.Context, name string, into client.Object) error {
 	if n.blindness.toNamespaces(n.scope) {
 		n.readLive.Store(name, nil)
-		if n.live.Get(ctx, types.NamespacedName{Name: name}, into) == nil {
+		err := n.reads.do(ctx, namespaceReads, func(ctx context.Context) error {
+			return n.live.Get(ctx, types.NamespacedName{Name: name}, into)
+		})
+		if err == nil {
 			return nil
 		}
 	}

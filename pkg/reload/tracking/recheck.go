@@ -128,8 +128,21 @@ func (t *Tracking) matched(key workload.Key) []reference.Ref {
 	return view.Intent.Refs()
 }
 
-// unseen returns the workloads of which a change would not be seen, sorted.
+// unseen returns the workloads of which a change would not be seen. Those whose live read was skipped in the most rounds come first, so
+// that each has its turn where reads take long. Otherwise they are sorted.
 func (t *Tracking) unseen() []workload.Key {
+	before := t.skips
+	t.skips = map[workload.Key]int{}
+	for key := range t.watches.takeSkipped() {
+		t.skips[key] = before[key] + 1
+	}
+	keys := t.blind()
+	slices.SortStableFunc(keys, func(a, b workload.Key) int { return t.skips[b] - t.skips[a] })
+	return keys
+}
+
+// blind returns the workloads whose watch, or that of their namespaces, fails, sorted.
+func (t *Tracking) blind() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
 	all := t.blindness.toNamespaces(t.with.Scope)
 	return slices.DeleteFunc(t.index.All(), func(key workload.Key) bool {

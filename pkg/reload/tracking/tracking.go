@@ -38,6 +38,8 @@ type Tracking struct {
 	began time.Time
 	// rereads counts how often all workloads were to be read again.
 	rereads atomic.Uint64
+	// skips counts in how many rounds of Recheck, which alone uses it, the live read of a workload was skipped since it was read.
+	skips map[workload.Key]int
 }
 
 // Workloads are those of one kind; workloadstate.Watch is some.

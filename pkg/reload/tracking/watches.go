@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -27,12 +28,16 @@ type watched struct {
 	ended   <-chan struct{}
 	// resolved is the resource of the kind once that is known.
 	resolved atomic.Pointer[string]
+	// reads are those of its workloads while the watch fails.
+	reads liveReads
 
 	mu sync.Mutex
 	// gone means that no event is wanted any more: one may be on its way.
 	gone bool
 	// readLive are the workloads that the index has as they were read live. Whatever the watch delivers of them next replaces that.
 	readLive map[workload.Key]struct{}
+	// skipped are the workloads that could not be read live since the last re-check, because too many reads were in flight.
+	skipped map[workload.Key]struct{}
 }
 
 // resource returns the resource of the kind, written as in the rule of a Role; empty while the cluster does not serve it. It is
@@ -69,6 +74,29 @@ func (w *watched) takeReadLive(s workload.Summary) bool {
 	return was
 }
 
+// setSkipped records whether the live read of a workload was skipped.
+func (w *watched) setSkipped(key workload.Key, skipped bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !skipped {
+		delete(w.skipped, key)
+		return
+	}
+	if w.skipped == nil {
+		w.skipped = map[workload.Key]struct{}{}
+	}
+	w.skipped[key] = struct{}{}
+}
+
+// takeSkipped returns the workloads whose live read was skipped since its last call.
+func (w *watched) takeSkipped() map[workload.Key]struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	skipped := w.skipped
+	w.skipped = nil
+	return skipped
+}
+
 // unlessGone handles an event.
 func (w *watched) unlessGone(handle func()) {
 	w.mu.Lock()
@@ -102,6 +130,17 @@ func (x *watches) get(id string) *watched {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.byID[id]
+}
+
+// takeSkipped is watched.takeSkipped for all kinds.
+func (x *watches) takeSkipped() map[workload.Key]struct{} {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	all := map[workload.Key]struct{}{}
+	for _, w := range x.byID {
+		maps.Copy(all, w.takeSkipped())
+	}
+	return all
 }
 
 func (x *watches) add(w *watched) {

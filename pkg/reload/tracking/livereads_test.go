@@ -1,0 +1,163 @@
+package tracking
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// slowReader is an API server whose answers take a while. It counts the reads, by name, and how many were in flight at a time.
+type slowReader struct {
+	liveReader
+
+	mu             sync.Mutex
+	takes          time.Duration
+	inFlight, most int
+	read           map[string]int
+}
+
+func (r *slowReader) answersAfter(takes time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.takes = takes
+}
+
+func (r *slowReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	r.mu.Lock()
+	r.inFlight++
+	r.most = max(r.most, r.inFlight)
+	r.read[key.Name]++
+	takes := r.takes
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.inFlight--
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(takes):
+		return r.liveReader.Get(ctx, key, object, opts...)
+	}
+}
+
+// crowd adds workloads to the index.
+func crowd(l *fixture, like workload.Key, n int) []workload.Key {
+	var keys []workload.Key
+	for i := range n {
+		key := like
+		key.Name = fmt.Sprintf("web%04d", i)
+		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "old"}})
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// work gets workloads as reconciliations do, with a worker for each.
+func work(ctx context.Context, l *fixture, keys []workload.Key) (busy *atomic.Int64) {
+	busy = &atomic.Int64{}
+	for _, key := range keys {
+		busy.Add(1)
+		go func() {
+			defer busy.Add(-1)
+			l.tracking.Get(ctx, key)
+		}()
+	}
+	return busy
+}
+
+// A conversion webhook of one kind may hang for all of its workloads.
+func TestLiveReadsThatHangHoldFewWorkers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &slowReader{takes: 30 * time.Second, read: map[string]int{}}
+		l, _, two := blindTracking(t, failing{"fleets.example.com": true}, live, nil)
+		keys := crowd(l, two[1], 300)
+		busy := work(t.Context(), l, keys)
+		synctest.Wait()
+		assert.EqualValues(t, workloadReads, busy.Load(), "the others use what is kept")
+		<-time.After(liveReadLimit + time.Millisecond)
+		assert.Zero(t, busy.Load(), "no read holds a worker for longer")
+
+		busy = work(t.Context(), l, keys)
+		synctest.Wait()
+		assert.EqualValues(t, 1, busy.Load(), "one finds out whether they hang still")
+		<-time.After(liveReadLimit + time.Millisecond)
+
+		live.answersAfter(0)
+		for _, key := range keys {
+			l.tracking.Get(t.Context(), key)
+		}
+		assert.Len(t, live.read, 300, "they are answered again, so that all are read")
+	})
+}
+
+// Each of them has its turn.
+func TestWorkloadsWhoseLiveReadWasSkippedAreReadAtTheNextRecheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &slowReader{takes: 2 * time.Second, read: map[string]int{}}
+		l, store, two := blindTracking(t, failing{"fleets.example.com": true}, live, nil)
+		l.tracking.index.Delete(two[0])
+		l.tracking.index.Delete(two[1])
+		const all = 10 * workloadReads
+		crowd(l, two[1], all)
+		for round := range 10 {
+			l.tracking.recheckAll(t.Context())
+			queued := store.queued()
+			require.Len(t, queued, all)
+			for _, key := range queued {
+				work(t.Context(), l, []workload.Key{key})
+				synctest.Wait()
+			}
+			<-time.After(recheckEvery)
+			assert.Len(t, live.read, (round+1)*workloadReads)
+		}
+		assert.Equal(t, workloadReads, live.most)
+	})
+}
+
+// The labels of a namespace do not take longer either.
+func TestNamespacesWhoseLiveReadHangsAreJudgedByTheCache(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		selector, err := labels.Parse("team=b")
+		require.NoError(t, err)
+		live := &slowReader{takes: 30 * time.Second, read: map[string]int{}}
+		l, _, two := blindTracking(t, failing{"namespaces": true}, live, selector)
+		var busy, inScope atomic.Int64
+		ask := func(n int) {
+			for range n {
+				busy.Add(1)
+				go func() {
+					defer busy.Add(-1)
+					if l.tracking.InScope(t.Context(), two[1], nil) {
+						inScope.Add(1)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		ask(200)
+		assert.EqualValues(t, namespaceReads, busy.Load())
+		<-time.After(liveReadLimit + time.Millisecond)
+		assert.Zero(t, busy.Load())
+		assert.EqualValues(t, 200, inScope.Load(), "by the labels in the cache")
+		ask(200)
+		assert.EqualValues(t, 1, busy.Load())
+		<-time.After(liveReadLimit + time.Millisecond)
+	})
+}
