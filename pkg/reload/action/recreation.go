@@ -138,7 +138,8 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 }
 
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
-// of the Secret.
+// of the Secret. Where the last-reload is refused for good, the Secret ends all the same: the Job may finish and be removed, and another
+// leader would create it a second time.
 func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	c.state.Recreations.Created(s.Key, r.secret.GetName())
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
@@ -146,11 +147,20 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 		last = r.manifest.Reload
 		last.Hash = s.View.Managed[stamp.Hash]
 		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
-		if err := c.explainRecreation(ctx, s, last); err != nil {
+		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
+		err = c.explainRecreation(ctx, s, last)
+		if err != nil && (failedRecreation(err).soon || apierrors.IsUnauthorized(err)) {
 			return failed{s, failedRecreation(err)}
 		}
+		s.Unwritten = err != nil
 	}
-	if ended := c.endRecreation(ctx, s, r); ended != nil {
+	ended := c.endRecreation(ctx, s, r)
+	if s.Unwritten && mayHaveEnded(ended) {
+		c.events.EmitOwn(s.Reported(), last) // nothing else names the reload from now on
+		c.events.Warn(s.Reported(), reasonRecreationFailed,
+			"the Job was created again, but its last-reload annotation cannot be written: "+textOf(err))
+	}
+	if ended != nil {
 		return ended
 	}
 	c.queue.Add(queue.Workload, s.Key) // it is compared again: where an earlier leader has created it, no event follows
@@ -188,6 +198,12 @@ func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recr
 	}
 	c.state.Recreations.Done(s.Key, r.secret.GetName())
 	return nil
+}
+
+// mayHaveEnded reports whether the Secret of an endRecreation may be deleted: where the API server has not answered, too.
+func mayHaveEnded(ended Outcome) bool {
+	f, fails := ended.(failed)
+	return !fails || !answered(f.failure.err)
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.

@@ -97,3 +97,59 @@ func TestManifestsAreListedWithinAHalfMinuteAfterTheRightIsBack(t *testing.T) {
 		assert.Less(t, lists, 30)
 	})
 }
+
+// A policy may refuse each update of a Job. It finishes and is removed after its ttlSecondsAfterFinished, and the leader changes.
+func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	for name, deletion := range map[string]error{"the manifest is deleted": nil, "without an answer": errors.New("the connection is lost")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = failing("patch Job", forbidden("Job"))
+			j.API.After = failing("delete Secret", deletion)
+			actions := j.leader()
+			j.reconcile(t, actions)
+			assert.Len(t, j.API.Objects, 1, "the manifest is gone")
+			j.reconcile(t, actions)
+			delete(j.API.Objects, reloadtest.JobName)
+			j.API.Before, j.API.After = nil, nil
+			next := j.unlistedLeader()
+			next.ResumeRecreations(t.Context())
+			j.reconcile(t, next)
+			assert.Equal(t, 2, j.API.Created, "one new Job was created")
+			notes := j.Notes()
+			assert.Contains(t, notes, "Reloaded: created again: configmap/app modified")
+			assert.Contains(t, notes, `RecreationFailed: the Job was created again, but its last-reload annotation cannot be written: `+
+				`jobs.batch is forbidden: User "x" cannot do that`)
+		})
+	}
+}
+
+// Its manifest has the reload until that is written or reported.
+func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	for name, failed := range map[string]map[string]error{
+		"no answer":                       {"patch Job": errors.New("the connection is lost")},
+		"no right to write or delete yet": {"patch Job": forbidden("Job"), "delete Secret": forbidden("Secret")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = func(call string) error { return failed[call] }
+			actions := j.leader()
+			j.reconcile(t, actions)
+			assert.Len(t, j.API.Objects, 2, "the Job and its manifest")
+			j.API.Before = nil
+			j.reconcile(t, actions)
+			j.reconcile(t, actions)
+			assert.Len(t, j.API.Objects, 1)
+			reloaded := 0
+			for _, note := range j.Notes() {
+				if note == "Reloaded: created again: configmap/app modified" {
+					reloaded++
+				}
+			}
+			assert.Equal(t, 1, reloaded)
+		})
+	}
+}
