@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -79,15 +80,29 @@ func table(t *testing.T, output string) map[string]string {
 	return marks
 }
 
+// failures are the lines of the output that say what failed.
+func failures(output string) string {
+	var failed strings.Builder
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, "✗") {
+			failed.WriteString(line)
+		}
+	}
+	return failed.String()
+}
+
 // The whole demo, left running at its end and then interrupted.
 func TestDemoKeepsItsPromises(t *testing.T) {
 	var code int
 	var output string
 	var installed atomic.Pointer[installation.Installation]
-	poll.Steadily(t, func() bool {
+	assert.NoError(t, poll.Steadily(t, func() error {
 		code, output = playAndKeep(t, installed.Store)
 		t.Log(output)
-		return code == 0
+		if code != 0 {
+			return fmt.Errorf("exit code %d: %s", code, failures(output))
+		}
+		return nil
 	}, func(ctx context.Context) error {
 		in := installed.Load()
 		if in == nil {
@@ -95,8 +110,7 @@ func TestDemoKeepsItsPromises(t *testing.T) {
 		}
 		// A release is within the settle time only if the API server is fast enough.
 		return in.ControlPlane().Client().Get(ctx, client.ObjectKey{Name: in.Namespace()}, &corev1.Namespace{})
-	})
-	assert.Zero(t, code)
+	}))
 	for act, mark := range table(t, output) {
 		assert.Equal(t, "✓", mark, act)
 	}

@@ -2,20 +2,32 @@ package poll
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 )
 
 // Repeat makes attempts, numbered from 0, until one is conclusive, limit of them at most, and reports whether one was. An
 // attempt is inconclusive where the machine was too slow for what it is to show, like two writes within the settle time:
-// then neither a right nor a wrong outcome shows anything. The reason goes to the log of the test.
+// then neither a right nor a wrong outcome shows anything. The reason is noted ([Note]) for each such attempt.
 func Repeat(t testing.TB, limit int, reason string, attempt func(n int) (conclusive bool)) bool {
 	t.Helper()
-	for n := range limit {
+	return repeat(limit, func(text string) { t.Helper(); Note(t, text) }, func(n int) string {
 		if attempt(n) {
+			return ""
+		}
+		return reason
+	})
+}
+
+// repeat makes attempts that return why they are inconclusive, until one returns nothing.
+func repeat(limit int, note func(text string), attempt func(n int) (reason string)) bool {
+	for n := range limit {
+		reason := attempt(n)
+		if reason == "" {
 			return true
 		}
-		t.Logf("attempt %d of %d shows nothing: %s", n+1, limit, reason)
+		note(fmt.Sprintf("attempt %d of %d shows nothing: %s", n+1, limit, reason))
 	}
 	return false
 }
@@ -31,21 +43,25 @@ const (
 	question, answer = 100 * time.Millisecond, 750 * time.Millisecond
 )
 
-// Steadily makes attempts until one is right. A wrong one is the last as well, unless the machine stalled meanwhile, or a process
-// that the attempt depends on, which is asked all the time and may refuse: then it is inconclusive. What the last attempt has found
-// is for the caller to judge.
-func Steadily(t testing.TB, attempt func() (right bool), asks ...func(context.Context) error) {
+// Steadily makes attempts until one is right, and returns what was wrong with the last one. A wrong one is the last as well, unless the
+// machine stalled meanwhile, or a process that the attempt depends on, which is asked all the time and may refuse: then it is
+// inconclusive, and what was wrong is noted ([Note]).
+func Steadily(t testing.TB, attempt func() error, asks ...func(context.Context) error) error {
 	t.Helper()
-	steadily(t, attempt, func() func() time.Duration { return stalls(t.Context(), asks...) })
+	return steadily(func(text string) { t.Helper(); Note(t, text) }, attempt, func() func() time.Duration { return stalls(t.Context(), asks...) })
 }
 
-func steadily(t testing.TB, attempt func() bool, stalls func() (longest func() time.Duration)) {
-	t.Helper()
-	Repeat(t, steadyAttempts, "the machine stalled", func(int) bool {
+func steadily(note func(text string), attempt func() error, stalls func() (longest func() time.Duration)) (wrong error) {
+	repeat(steadyAttempts, note, func(int) string {
 		longest := stalls()
-		right := attempt()
-		return longest() < tolerated || right
+		wrong = attempt()
+		late := longest()
+		if wrong == nil || late < tolerated {
+			return ""
+		}
+		return fmt.Sprintf("the machine stalled for %s, and it was wrong: %v", late.Round(time.Millisecond), wrong)
 	})
+	return wrong
 }
 
 // stalls looks at the clock, and asks, until longest is called, which returns by how much the latest look or answer was late.

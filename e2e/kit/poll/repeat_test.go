@@ -8,55 +8,68 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		conclusive []bool
-		want       bool
-		why        string
+		reasons []string
+		want    bool
+		noted   []string
+		why     string
 	}{
-		"conclusive":       {[]bool{true}, true, "there is nothing to repeat"},
-		"at the last":      {[]bool{false, false, true}, true, "one is enough"},
-		"never conclusive": {[]bool{false, false, false}, false, "the limit is reached"},
+		"conclusive":       {[]string{""}, true, nil, "there is nothing to repeat"},
+		"at the last":      {[]string{"a", "b", ""}, true, []string{"attempt 1 of 3 shows nothing: a", "attempt 2 of 3 shows nothing: b"}, "one is enough"},
+		"never conclusive": {[]string{"a", "b", "c"}, false, []string{"attempt 1 of 3 shows nothing: a", "attempt 2 of 3 shows nothing: b", "attempt 3 of 3 shows nothing: c"}, "the limit is reached"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := 0
-			got := Repeat(t, 3, "a test", func(n int) bool {
+			var noted []string
+			got := repeat(3, func(text string) { noted = append(noted, text) }, func(n int) string {
 				assert.Equal(t, made, n)
 				made++
-				return test.conclusive[n]
+				return test.reasons[n]
 			})
 			assert.Equal(t, test.want, got, test.why)
-			assert.Len(t, test.conclusive, made, test.why)
+			assert.Equal(t, test.noted, noted, "each inconclusive attempt is noted")
+			assert.Len(t, test.reasons, made, test.why)
 		})
 	}
+	assert.True(t, Repeat(t, 1, "", func(int) bool { return true }))
 }
 
 func TestSteadily(t *testing.T) {
 	t.Parallel()
 	const stalled, even = tolerated, tolerated - 1
+	wrong := errors.New("wrong")
 	tests := map[string]struct {
-		right []bool
-		stall time.Duration
-		why   string
+		outcomes []error
+		stall    time.Duration
+		noted    int
+		why      string
 	}{
-		"right":                     {[]bool{true}, even, "there is nothing to repeat"},
-		"right in spite of a stall": {[]bool{true}, stalled, "what is right is right"},
-		"wrong":                     {[]bool{false}, even, "the machine is no excuse"},
-		"wrong, then right":         {[]bool{false, true}, stalled, "the first attempt showed nothing"},
-		"wrong again and again":     {[]bool{false, false, false}, stalled, "in the end it is wrong"},
+		"right":                     {[]error{nil}, even, 0, "there is nothing to repeat"},
+		"right in spite of a stall": {[]error{nil}, stalled, 0, "what is right is right"},
+		"wrong":                     {[]error{wrong}, even, 0, "the machine is no excuse"},
+		"wrong, then right":         {[]error{wrong, nil}, stalled, 1, "the first attempt showed nothing"},
+		"wrong again and again":     {[]error{wrong, wrong, wrong}, stalled, 3, "in the end it is wrong"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := 0
-			attempt := func() bool { made++; return test.right[made-1] }
-			steadily(t, attempt, func() func() time.Duration { return func() time.Duration { return test.stall } })
-			assert.Len(t, test.right, made, test.why)
+			var noted []string
+			attempt := func() error { made++; return test.outcomes[made-1] }
+			got := steadily(func(text string) { noted = append(noted, text) }, attempt, func() func() time.Duration { return func() time.Duration { return test.stall } })
+			assert.Len(t, test.outcomes, made, test.why)
+			assert.Equal(t, test.outcomes[made-1], got, "the last outcome counts")
+			require.Len(t, noted, test.noted, test.why)
+			for _, text := range noted {
+				assert.Contains(t, text, "the machine stalled for 250ms, and it was wrong: wrong")
+			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,16 +58,14 @@ func TestModelAgreesWithTheControlPlane(t *testing.T) {
 	for name, h := range histories(*firstSeed, *seeds) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			different, on := "", &subject{}
-			poll.Steadily(t, func() bool {
+			on := &subject{}
+			assert.NoError(t, poll.Steadily(t, func() error {
 				timed, onPlane := on.run(t, h)
-				different = compare(timed, inModel(t, timed), onPlane)
-				t.Log("what differs:", different) // an attempt on a machine that stalled is repeated
-				return different == ""
-			}, on.askAPI, on.askReplica)
-			if different != "" {
-				t.Error(different)
-			}
+				if different := compare(timed, inModel(t, timed), onPlane); different != "" {
+					return errors.New(different)
+				}
+				return nil
+			}, on.askAPI, on.askReplica))
 		})
 	}
 }

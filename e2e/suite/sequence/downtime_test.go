@@ -34,12 +34,7 @@ func newDowntime(t *testing.T, in *installation.Installation) *downtime {
 func onSteadyMachine(attempt func(*downtime) error) func(*testing.T, *installation.Installation) {
 	return func(t *testing.T, in *installation.Installation) {
 		t.Helper()
-		var err error
-		fixture.Steadily(t, in, func() bool {
-			err = attempt(newDowntime(t, in))
-			return err == nil
-		})
-		require.NoError(t, err)
+		require.NoError(t, fixture.Steadily(t, in, func() error { return attempt(newDowntime(t, in)) }))
 	}
 }
 

@@ -15,12 +15,7 @@ import (
 // seconds: where the machine stalls for as long, a write passes without a stamp, and another restart follows, rightly.
 func steadily(t *testing.T, attempt func(s *fixture.Fixture) error) {
 	t.Helper()
-	var err error
-	fixture.Steadily(t, shared, func() bool {
-		err = attempt(fixture.New(t, shared))
-		return err == nil
-	})
-	require.NoError(t, err)
+	require.NoError(t, fixture.Steadily(t, shared, func() error { return attempt(fixture.New(t, shared)) }))
 }
 
 // changed returns an error, after [fixture.Fixture.Settled], unless a workload has had n template changes. None may have gone unseen.

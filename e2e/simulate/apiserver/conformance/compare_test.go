@@ -99,16 +99,19 @@ func compare(t *testing.T, sides [2]*side, n int, s step) {
 	var codes [2]int
 	var bodies [2]string
 	awaitSecond(t, sides[0], s)
-	send := func() (equal bool) {
+	send := func() error {
 		for i, side := range sides {
 			codes[i], bodies[i] = side.do(t, s)
 		}
-		return codes[0] == codes[1] && bodies[0] == bodies[1]
+		if codes[0] != codes[1] || bodies[0] != bodies[1] {
+			return fmt.Errorf("%s: the model says %d %s, the API server says %d %s", s.path, codes[0], bodies[0], codes[1], bodies[1])
+		}
+		return nil
 	}
 	if strings.Contains(s.path, "timeoutSeconds=") {
-		poll.Steadily(t, send, answer) // a machine that stalls has a watch end before its first events are sent
+		_ = poll.Steadily(t, send, answer) // judged below; a machine that stalls has a watch end before its first events are sent
 	} else {
-		send()
+		_ = send() // judged below
 	}
 	about := fmt.Sprintf("step %d: %s %s %s", n, s.method, s.path, s.body[:min(len(s.body), 200)])
 	assert.Equal(t, codes[1], codes[0], "%s\nthe model says: %s\nthe API server says: %s", about, bodies[0], bodies[1])
