@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -147,7 +148,7 @@ func sourceOf(t *testing.T, commit string) string {
 	lookup := exec.CommandContext(t.Context(), "git", "cat-file", "-e", commit+"^{commit}")
 	lookup.Dir = repository(t)
 	if lookup.Run() != nil {
-		t.Logf("the clone has no commit %s, so both builds are of the present source; git fetch --unshallow gets it", commit)
+		poll.Note(t, "the clone has no commit "+commit+", so both builds are of the present source; git fetch --unshallow gets it")
 		return repository(t)
 	}
 	dir := t.TempDir()
