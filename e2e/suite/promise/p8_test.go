@@ -24,6 +24,8 @@ type lastReload struct {
 	Hash    string
 	Cause   string
 	Changes []struct{ Ref, Type string }
+	// Before are the reloads before it, the latest one first.
+	Before []struct{ Time time.Time }
 }
 
 // explanation is what `why -o json` prints, as far as it matters here.
