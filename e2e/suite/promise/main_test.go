@@ -10,14 +10,14 @@ import (
 
 // shared is the installation of the tests that do it no harm: as shipped, but a workload may be reloaded again at once,
 // so that a restart too many is seen where the refractory gate would only put it off, and configuration must be quiet for
-// longer, so that the writes of a slow machine are one change. It knows of a kind that is not compiled in, and that the
-// cluster does not serve yet.
+// longer, so that the writes of a slow machine are one change. It counts reloads by namespace, and knows of a kind that is not
+// compiled in, and that the cluster does not serve yet.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{
 		"--refractory=0s", "--settle=" + settle.String(), "--settle-max=" + settleMax.String(),
 		"--workload-kinds=example.com/v1/Gadget=spec.template",
-	}},
+	}, Env: []string{"METRICS_COUNT_BY_NAMESPACE=enabled"}},
 		func(i *installation.Installation) { shared = i }))
 }

@@ -73,6 +73,11 @@ func isExplained(s *fixture.Fixture) bool {
 			"configmap/app modified", "configmap/later created", "secret/db modified")
 	}
 	s.Await("the metric of a reload", func() error { return counted(s, before) })
+	s.Settled()
+	// The metrics by kind are those of the whole installation, which other tests use, too.
+	total, err := countedReloads(s)
+	require.NoError(s, err)
+	assert.Equal(s, len(kinds), total, "each reload is counted once")
 	return true
 }
 
@@ -100,10 +105,14 @@ func assertExplained(s *fixture.Fixture, w observe.Workload, causes ...string) {
 	assert.Len(s, explained.Configuration, 4, w)
 }
 
+// counted returns an error unless the reloads of each kind, and of the namespace, are counted.
 func counted(s *fixture.Fixture, before installation.Metrics) error {
 	now, err := s.Installation.Metrics(s.Context())
 	if err != nil {
 		return err
+	}
+	if n := now.Sum("pod_reloader_namespace_reloads_total", "namespace", s.Namespace); n < float64(len(kinds)) {
+		return fmt.Errorf("reloads of the namespace: %v", n)
 	}
 	for _, kind := range kinds {
 		if n := now.Since(before).Sum("pod_reloader_reloads_total", "kind", kind, "cause", "several"); n < 1 {
