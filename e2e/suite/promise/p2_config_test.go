@@ -192,6 +192,10 @@ func stillAwake(s *fixture.Fixture, workloads []observe.Workload, before map[obs
 	for _, w := range workloads {
 		s.AwaitChanges(w, before[w]+1, "the content has changed at last")
 	}
+	s.Settled()
+	for _, w := range workloads {
+		s.RequireChanges(w, before[w]+1, "once")
+	}
 }
 
 func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
