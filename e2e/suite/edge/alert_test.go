@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -50,10 +52,35 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	r.alerts[a.Workload.Namespace] = append(r.alerts[a.Workload.Namespace], a)
 }
 
-func (r *receiver) in(namespace string) []receivedAlert {
+// about returns the alerts about some workloads of one namespace.
+func (r *receiver) about(workloads ...observe.Workload) (found []receivedAlert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.alerts[namespace]
+	for _, a := range r.alerts[workloads[0].Namespace] {
+		if slices.ContainsFunc(workloads, func(w observe.Workload) bool { return w.Name == a.Workload.Name }) {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// awaitPosted waits until what was due before is posted: two changes of the ConfigMap of another workload, one after the other, are.
+// Unlike [fixture.Fixture.Settled] it needs no reload.
+func awaitPosted(s *fixture.Fixture, sink *receiver) {
+	s.Helper()
+	s.ConfigMap("probe", fixture.Data{"key": "0"})
+	probe := s.Deployment("probe", fixture.Uses{ConfigMaps: []string{"probe"}})
+	s.AwaitAdopted(probe, "configmap/probe")
+	for n := 1; n <= 2; n++ {
+		s.SetConfigMap("probe", "key", strconv.Itoa(n))
+		s.Await("the alert about the probe", func() error {
+			if got := sink.about(probe); len(got) < n {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		})
+	}
+	require.NoError(s, s.Watcher.Sync(s.Patiently()))
 }
 
 // With two replicas each reload is posted once, also when the leader changes, and with names only.
@@ -72,7 +99,7 @@ func reloadIsPostedOnce(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitKnown(w)
 	awaitAlerts := func(n int) {
 		s.Await(fmt.Sprintf("%d alerts", n), func() error {
-			if got := sink.in(s.Namespace); len(got) != n {
+			if got := sink.about(w); len(got) != n {
 				return fmt.Errorf("there are %v", got)
 			}
 			return nil
@@ -91,17 +118,10 @@ func reloadIsPostedOnce(t *testing.T, cp *controlplane.ControlPlane) {
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitChanges(w, 3, "its configuration has changed")
 	awaitAlerts(3)
+	s.Settled()
+	awaitPosted(s, sink)
 
-	texts := []string{"configmap/app modified", "secret/db modified", "configmap/app modified"}
-	for n, a := range sink.in(s.Namespace) {
-		assert.Equal(t, "web", a.Workload.Name)
-		assert.Equal(t, "test cluster", a.Info)
-		assert.Equal(t, fmt.Sprintf("test cluster : reloaded Deployment %s/web: %s", s.Namespace, texts[n]), a.Text)
-		assert.Len(t, a.Changes, 1)
-	}
-	for _, text := range sink.texts {
-		assert.NotContains(t, text, "cl3ar-text", "no content of a Secret leaves the process")
-	}
+	requireAlerts(t, sink, w, "configmap/app modified", "secret/db modified", "configmap/app modified")
 	s.Await("the metric of the alerts", func() error { // each is counted after the receiver has answered
 		metrics, err := in.Metrics(s.Context())
 		if err != nil {
@@ -113,6 +133,23 @@ func reloadIsPostedOnce(t *testing.T, cp *controlplane.ControlPlane) {
 		}
 		return nil
 	})
+}
+
+// requireAlerts requires that the reloads of a workload are posted, each once and with names only.
+func requireAlerts(t *testing.T, sink *receiver, w observe.Workload, texts ...string) {
+	t.Helper()
+	alerts := sink.about(w)
+	require.Len(t, alerts, len(texts), "each reload is posted once")
+	for n, a := range alerts {
+		assert.Equal(t, "test cluster", a.Info)
+		assert.Equal(t, fmt.Sprintf("test cluster : reloaded Deployment %s/%s: %s", w.Namespace, w.Name, texts[n]), a.Text)
+		assert.Len(t, a.Changes, 1)
+	}
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	for _, text := range sink.texts {
+		assert.NotContains(t, text, "cl3ar-text", "no content of a Secret leaves the process")
+	}
 }
 
 // With --webhook-url a change is posted, once for each workload, and restarts nothing. It stays known when the leader changes.
@@ -138,7 +175,7 @@ func changeIsPostedInsteadOfAReload(t *testing.T, cp *controlplane.ControlPlane)
 		}
 		s.SetConfigMap("app", "key", fmt.Sprint("changed ", n))
 		s.Await(fmt.Sprintf("notifications %d", n), func() error {
-			if got := sink.in(s.Namespace); len(got) != 2*n {
+			if got := sink.about(web, late); len(got) != 2*n {
 				return fmt.Errorf("there are %v", got)
 			}
 			return nil
@@ -147,9 +184,8 @@ func changeIsPostedInsteadOfAReload(t *testing.T, cp *controlplane.ControlPlane)
 	for _, w := range []observe.Workload{web, late} {
 		s.AwaitEvent(w, "ChangeNotified", "configmap/app modified")
 	}
-	// Not Settled: that waits for a reload, and there is none.
-	require.NoError(t, s.Watcher.Sync(s.Patiently()))
-	got := sink.in(s.Namespace)
+	awaitPosted(s, sink)
+	got := sink.about(web, late)
 	require.Len(t, got, 6, "each change is posted once for each workload")
 	for _, a := range got {
 		assert.Equal(t, "change", a.Event)
