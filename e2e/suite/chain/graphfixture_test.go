@@ -2,6 +2,7 @@ package chain_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,11 @@ type graphFixture struct {
 	*fixture.Fixture
 	// rolled is how often each workload has been restarted.
 	rolled map[observe.Workload]int
+	// written are the kinds that the test has written since the barrier before, probes counts how often the probe of a kind has
+	// changed, and unserved is a kind that may be away, so that it has no probe: see [graphFixture.settled].
+	written  sync.Map
+	probes   map[string]int
+	unserved string
 }
 
 func newGraphFixture(t *testing.T, in *installation.Installation) *graphFixture {
@@ -44,6 +50,7 @@ func (s *graphFixture) custom(kind, name string) *unstructured.Unstructured {
 	if n := len(resource.Versions); n > 0 {
 		version = resource.Versions[n-1]
 	}
+	s.written.Store(kind, true)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: resource.Group, Version: version, Kind: kind})
 	if !resource.ClusterScoped {
@@ -107,6 +114,7 @@ func (s *graphFixture) tracks(name, referent string) observe.Workload {
 	w := s.tracksHeld(name, referent)
 	s.AwaitAdopted(w, referent)
 	s.Settled()
+	s.written.Clear()
 	// The Deployment may have been created before its graph was known as a whole.
 	s.rolled[w] = len(s.Watcher.Changes(w))
 	require.LessOrEqual(s, s.rolled[w], 1)
@@ -127,10 +135,9 @@ func (s *graphFixture) rolls(w observe.Workload, why string) {
 	s.stays(w, why)
 }
 
-// stays requires that there is no further restart. The observer may be asked too early: what came too late counts in the
-// next rolls.
+// stays requires that there is no further restart.
 func (s *graphFixture) stays(w observe.Workload, why string) {
 	s.Helper()
-	s.Settled()
+	s.settled()
 	s.RequireChanges(w, s.rolled[w], why)
 }

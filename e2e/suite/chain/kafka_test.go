@@ -26,6 +26,8 @@ type kafka struct {
 	proxy observe.Workload
 	// rolled is how often the Deployment has been restarted.
 	rolled int
+	// graph has the barrier.
+	graph *graphFixture
 }
 
 // newKafka makes a valid graph, and waits until pod-reloader knows it.
@@ -42,7 +44,7 @@ func newKafkaOn(t *testing.T, in *installation.Installation) *kafka {
 // newKafkaIn makes it in a namespace that exists.
 func newKafkaIn(f *fixture.Fixture) *kafka {
 	f.Helper()
-	k := &kafka{Fixture: f}
+	k := &kafka{Fixture: f, graph: &graphFixture{Fixture: f}}
 	k.Secret("tls", fixture.Data{"tls.crt": "1"})
 	k.ConfigMap("trust", fixture.Data{"ca.pem": "1"})
 	k.apply("KafkaService", "service", `{bootstrapServers: "kafka:9092", tls: {certificateRef: {name: tls}, trustAnchorRef: {kind: ConfigMap, name: trust}}}`)
@@ -54,6 +56,7 @@ func newKafkaIn(f *fixture.Fixture) *kafka {
 	k.proxy = k.Deployment("proxy", fixture.Uses{Annotations: map[string]string{referents: theProxy}})
 	k.AwaitAdopted(k.proxy, theProxy)
 	k.Settled()
+	k.graph.written.Clear()
 	// The Deployment may have been created before its graph was known as a whole.
 	k.rolled = len(k.Watcher.Changes(k.proxy))
 	require.LessOrEqual(k, k.rolled, 1)
@@ -82,7 +85,7 @@ func (k *kafka) apply(kind, name, spec string) {
 // edit changes the spec of a resource, by a JSON merge patch.
 func (k *kafka) edit(kind, name, patch string) {
 	k.Helper()
-	k.Merge(object(kind, name), name, `{"spec":`+patch+`}`)
+	k.graph.edit(kind, name, patch)
 }
 
 // operate writes the status as the operator does that has seen the latest generation.
@@ -103,6 +106,7 @@ func (k *kafka) operate(kind, name string, resolved bool) {
 // setStatus writes the status of a resource, again where pod-reloader has published a digest on it just then.
 func (k *kafka) setStatus(kind, name string, set func(*unstructured.Unstructured)) {
 	k.Helper()
+	k.graph.written.Store(kind, true)
 	k.Await("the status of "+name, func() error {
 		u := object(kind, name)
 		require.NoError(k, k.Client.Get(k.Context(), client.ObjectKey{Namespace: k.Namespace, Name: name}, u))
@@ -123,10 +127,9 @@ func (k *kafka) rolls(why string) {
 	k.stays(why)
 }
 
-// stays requires that there is no further restart. A change of a leaf that is known to count is seen after whatever came
-// before, so nothing can still be on its way.
+// stays requires that there is no further restart.
 func (k *kafka) stays(why string) {
 	k.Helper()
-	k.Settled()
+	k.graph.settled()
 	k.RequireChanges(k.proxy, k.rolled, why)
 }

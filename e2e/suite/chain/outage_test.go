@@ -62,6 +62,7 @@ func TestOutages(t *testing.T) {
 	} {
 		if !t.Run(test.name, func(t *testing.T) {
 			o := &outage{graphFixture: newGraphFixture(t, in), in: in, proxy: proxy}
+			o.unserved = "Gadget"
 			o.Secret("tls", fixture.Data{"k": "1"})
 			o.make("Part", "leaf", `{secrets: [{name: tls}]}`)
 			o.make("Part", "root", `{parts: [{name: leaf}]}`)
