@@ -48,7 +48,8 @@ const (
 // inconclusive, and what was wrong is noted ([Note]).
 func Steadily(t testing.TB, attempt func() error, asks ...func(context.Context) error) error {
 	t.Helper()
-	return steadily(func(text string) { t.Helper(); Note(t, text) }, attempt, func() func() time.Duration { return stalls(t.Context(), asks...) })
+	watch := func() func() time.Duration { return stalls(t.Context(), asks...) }
+	return steadily(func(text string) { t.Helper(); Note(t, text) }, attempt, watch)
 }
 
 func steadily(note func(text string), attempt func() error, stalls func() (longest func() time.Duration)) (wrong error) {
