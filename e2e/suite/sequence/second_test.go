@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // Another mutating webhook, which the API server calls after ours, touches every workload; so ours is called again, with
@@ -56,13 +57,47 @@ func reloadBesideAnother(t *testing.T, patch func(*admissionv1.AdmissionRequest)
 // like nothing at all to the second.
 func TestLaterWebhooksFieldIsNoRelease(t *testing.T) {
 	t.Parallel()
+	for name, create := range map[string]func(*fixture.Fixture) (observe.Workload, fixture.Uses){
+		"Stamped":      stampedAtCreation,
+		"NeverStamped": neverStamped,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			putsBesideAnother(t, create)
+		})
+	}
+}
+
+// stampedAtCreation creates a Deployment that asks for reloads from the beginning.
+func stampedAtCreation(s *fixture.Fixture) (observe.Workload, fixture.Uses) {
+	s.Helper()
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	return s.Deployment("web", uses), uses
+}
+
+// neverStamped creates a Deployment that asks for reloads later, by an annotation that does not change its template.
+func neverStamped(s *fixture.Fixture) (observe.Workload, fixture.Uses) {
+	s.Helper()
+	const auto = "reloader.stakater.com/auto"
+	manifest := s.Manifest("Deployment", "web", fixture.Uses{ConfigMaps: []string{"app"}})
+	manifest.SetAnnotations(nil)
+	s.CreatePromptly(manifest)
+	w := observe.Deployment(s.Namespace, "web")
+	merge(s, w, `{"metadata":{"annotations":{"`+auto+`":"true"}}}`)
+	s.AwaitAdopted(w, "configmap/app")
+	require.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), fixture.ConfigHash, "its template has no stamp")
+	return w, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigMaps: "", auto: "true"}}
+}
+
+// putsBesideAnother replaces a Deployment by its manifest, which lacks the field of the other webhook and our annotations.
+func putsBesideAnother(t *testing.T, create func(*fixture.Fixture) (observe.Workload, fixture.Uses)) {
+	t.Helper()
 	s := fixture.New(t, shared)
 	second(s, func(*admissionv1.AdmissionRequest) string {
 		return `[{"op":"add","path":"/spec/template/spec/priorityClassName","value":"system-node-critical"}]`
 	})
 	s.ConfigMap("app", fixture.Data{"key": "1"})
-	uses := fixture.Uses{ConfigMaps: []string{"app"}}
-	w := s.Deployment("web", uses)
+	w, uses := create(s)
 	put := func(why string) {
 		t.Helper()
 		for range 3 {
