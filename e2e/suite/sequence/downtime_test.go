@@ -51,6 +51,7 @@ func TestDowntime(t *testing.T) {
 		{"DummyStoredWhileTheWebhookWasAway", onSteadyMachine(dummyStoredWhileTheWebhookWasAway)},
 		{"UnboundDummyThatUndoBringsBack", onSteadyMachine(unboundDummyThatUndoBringsBack)},
 		{"RecordStrippedAndUndone", recordStrippedAndUndone},
+		{"DigestKeyLostBeforeAnExclusion", digestKeyLostBeforeAnExclusion},
 		{"FrozenLeaderComesBack", frozenLeaderComesBack}, // it ends for good: nothing may follow
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, in) }) {

@@ -1,0 +1,61 @@
+package sequence_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// The digest key is lost, and the workloads are adopted under a new one: their templates keep a hash that cannot be compared any
+// more. They are excluded and included again. A change of the configuration, meanwhile or later, is one restart.
+func digestKeyLostBeforeAnExclusion(t *testing.T, in *installation.Installation) {
+	t.Helper()
+	d := newDowntime(t, in)
+	uses := fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1}
+	excluded := uses
+	excluded.Labels = map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}
+	patched, put := d.Deployment("patched", uses), d.Deployment("put", uses)
+	exclude := func() {
+		t.Helper()
+		merge(d.Fixture, patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`)
+		require.NoError(t, d.Update(t.Context(), d.Manifest(put.Kind, put.Name, excluded)))
+		d.Settled()
+	}
+	include := func() {
+		t.Helper()
+		merge(d.Fixture, patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":null}}}`)
+		require.NoError(t, d.Update(t.Context(), d.Manifest(put.Kind, put.Name, uses)))
+	}
+	changes := func(n int, why string) {
+		t.Helper()
+		d.AwaitChanges(patched, n, why)
+		d.AwaitChanges(put, n, why)
+		d.Settled()
+		d.RequireChanges(patched, n, why)
+		d.RequireChanges(put, n, why)
+	}
+
+	require.NoError(t, in.StopAll(d.Patiently()))
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: "pod-reloader-digest-key"}}
+	require.NoError(t, d.Delete(t.Context(), key))
+	d.start()
+	d.AwaitEvent(patched, "RecordAdopted", "is lost")
+	d.AwaitEvent(put, "RecordAdopted", "is lost")
+	exclude()
+	include()
+	changes(0, "neither the loss of the key nor the exclusion is a change")
+	d.SetConfigMap("app", "key", "2")
+	changes(1, "a change after the exclusion")
+	exclude()
+	d.SetConfigMap("app", "key", "3")
+	d.Settled()
+	d.RequireChanges(patched, 1, "it is excluded")
+	d.RequireChanges(put, 1, "it is excluded")
+	include()
+	changes(2, "a change during the exclusion")
+}
