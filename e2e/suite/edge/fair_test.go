@@ -158,6 +158,7 @@ func TestConstantChangeDoesNotPreventRestarts(t *testing.T) {
 		"SixASecond": {writers: 1, every: 150 * time.Millisecond},
 		// Some 90 writes a second. The simulator writes 500, in its histories constant-change-fast and constant-conflict-fast.
 		"AsFastAsTheControlPlaneServes": {writers: 8, every: 16 * time.Millisecond},
+		"BesideAnotherWebhook":          {writers: 1, every: 150 * time.Millisecond, beside: touchEachWrite},
 	} {
 		t.Run(name, func(t *testing.T) { test.restartsGoOn(t) })
 	}
@@ -167,6 +168,8 @@ func TestConstantChangeDoesNotPreventRestarts(t *testing.T) {
 type constantChange struct {
 	writers int
 	every   time.Duration
+	// beside begins what else happens, and returns what ends it; it may be nil.
+	beside func(s *fixture.Fixture, all []observe.Workload) (end func())
 }
 
 // warningsAtOnce is how many Warning Events of one reason there may be about a workload within a minute.
@@ -177,11 +180,16 @@ func (c constantChange) restartsGoOn(t *testing.T) {
 	t.Helper()
 	s := stage(t)
 	all := fleetOf(s, 30)
+	endBeside := func() {}
+	if c.beside != nil {
+		endBeside = c.beside(s, all)
+	}
 	began := time.Now()
 	end := c.write(s)
 	for _, w := range all {
 		s.AwaitChanges(w, 2, "the writes go on")
 	}
+	endBeside()
 	written := end()
 	minutes := 1 + int(time.Since(began)/time.Minute)
 	for _, w := range all {
