@@ -64,6 +64,7 @@ func TestWithoutWebhook(t *testing.T) {
 		{Name: "Strategy", Run: strategyInDirectMode},
 		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
 		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
+		{Name: "LateWriteOfFrozenLeader", Run: lateWriteOfFrozenLeader},
 		{Name: "ClockAhead", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
 	})
 }
