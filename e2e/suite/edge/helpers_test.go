@@ -52,6 +52,7 @@ func TestSettings(t *testing.T) {
 		{Name: "ReloadDespiteSinkThatHangs", Run: reloadDespiteSinkThatHangs},
 		{Name: "ReloadDespiteSinkThatFails", Run: reloadDespiteSinkThatFails},
 		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
+		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
 		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 	})
 }
