@@ -63,6 +63,8 @@ func TestTwoReleases(t *testing.T) {
 	teamA.reloadedOnce(ofA, 3)
 	teamB.reloadedOnce(ofB, 3)
 
+	workloadChangesSides(t, w)
+
 	// The namespace is deleted, without what the releases have outside of it.
 	w.kubectl(t, "delete", "namespace", ours.Namespace)
 	require.NoError(t, w.kubelet.follow(patiently(t)))

@@ -48,6 +48,8 @@ type user struct {
 	namespace string
 	watcher   *observe.Watcher
 	canaries  *int
+	// selected are the labels of the workloads that the user creates.
+	selected map[string]string
 }
 
 func newUser(t *testing.T, w *world) *user {
@@ -71,7 +73,9 @@ func (u *user) creates(name string) observe.Workload {
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name}, Data: map[string]string{"greeting": "hello"},
 	}
 	require.NoError(u, u.world.Client().Create(u.Context(), object))
-	require.NoError(u, u.world.Client().Create(u.Context(), workload(u.namespace, name, name)))
+	deployment := workload(u.namespace, name, name)
+	deployment.Labels = u.selected
+	require.NoError(u, u.world.Client().Create(u.Context(), deployment))
 	return observe.Deployment(u.namespace, name)
 }
 
