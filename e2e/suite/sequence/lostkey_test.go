@@ -20,6 +20,8 @@ func digestKeyLostBeforeAnExclusion(t *testing.T, in *installation.Installation)
 	excluded := uses
 	excluded.Labels = map[string]string{"pod-reloader.cs.sap.com/ignored": "true"}
 	patched, put := d.Deployment("patched", uses), d.Deployment("put", uses)
+	d.AwaitKnown(patched)
+	d.AwaitKnown(put)
 	exclude := func() {
 		t.Helper()
 		merge(d.Fixture, patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`)
