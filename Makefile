@@ -88,20 +88,18 @@ test test-unit: export KUBE_CACHE_MUTATION_DETECTOR := true
 # Suites are not taken out of the cache: go test does not see which program and which version of Kubernetes a TestMain starts.
 UNCACHED := -count 1
 
-# go test discards what packages that pass have written. Attempts of tests that a slow machine has spoilt, and the like, are in this file.
-BEGIN_NOTES = notes=$$(mktemp); export POD_RELOADER_TEST_NOTES="$$notes"
-END_NOTES = if [ -s "$$notes" ]; then echo "Notes of tests, passed or failed:"; sort "$$notes"; fi >&2; rm -f "$$notes"
-
+# go test discards what packages that pass have written: attempts that a slow machine has spoilt are in a file of notes.
 .PHONY: test
 test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
-	@$(BEGIN_NOTES); raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
+	@export POD_RELOADER_TEST_NOTES=$$(mktemp); raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
 	if [ -n "$$raced" ]; then $(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
 	thinned=$$(grep -E '$(THINNED)' <<<"$$raced" || true); \
 	if [ -n "$$thinned" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$thinned || status=1; fi; \
 	suites=$$(go list $(PKG) | grep -E '$(SUITES)' || true); \
 	if [ -n "$$suites" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) $$suites || status=1; fi; \
-	$(END_NOTES); exit $$status
+	if [ -s "$$POD_RELOADER_TEST_NOTES" ]; then echo "Notes of tests, passed or failed:"; sort "$$POD_RELOADER_TEST_NOTES"; fi; \
+	rm -f "$$POD_RELOADER_TEST_NOTES"; exit $$status
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
@@ -113,9 +111,8 @@ ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repo
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes
-	@$(BEGIN_NOTES); status=0; $(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) \
-	  $$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(ANY_VERSION)') || status=1; \
-	$(END_NOTES); exit $$status
+	$(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) \
+	  $$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(ANY_VERSION)')
 
 .PHONY: bench
 bench: tools ## Measure against the budgets: a table, and bench.json; fails where one is exceeded

@@ -98,16 +98,21 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	case w.attended() && l.seen(w, c):
 		l.readByWebhook(w, s)
 	default:
-		s.periods = []*period{w.openPeriod(s.arrived, s.at)}
-		inherit(w, s)
-		if previous == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
-			s.brought = s.periods[0]
-		}
+		l.readByNone(w, s, c)
 	}
 	l.carry(w, s)
 	w.adoptOldKey(s)
 	s.handmade = !s.program && (l.isHandmade(w, c) || !w.eligible && l.setsManagedAnnotations(w, c))
 	return s
+}
+
+// readByNone notes that neither the webhook nor the loop may have seen a stamp: the workload keeps what it has, and what a user brings.
+func (l *ledger) readByNone(w *workload, s *stamp, c world.Commit) {
+	s.periods = []*period{w.openPeriod(s.arrived, s.at)}
+	inherit(w, s)
+	if w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
+		s.brought = s.periods[0]
+	}
 }
 
 // readByWebhook notes when the webhook may have read the contents of a user's stamp. While a required object is missing, the program may

@@ -77,10 +77,10 @@ func (p *silentProxy) serve(t *testing.T, config *rest.Config) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(writer http.ResponseWriter, r *http.Request) {
-		if ctx, silent := p.admit(r); silent {
-			<-ctx.Done()
+		if relayed := p.admit(r); relayed != nil {
+			relay.ServeHTTP(writer, relayed)
 		} else {
-			relay.ServeHTTP(writer, r.WithContext(ctx))
+			<-r.Context().Done()
 		}
 	})}
 	go func() { _ = server.Serve(listener) }()
@@ -88,19 +88,19 @@ func (p *silentProxy) serve(t *testing.T, config *rest.Config) {
 	config.Host = "http://" + listener.Addr().String()
 }
 
-// admit returns the context of a request, and whether it gets no answer.
-func (p *silentProxy) admit(r *http.Request) (ctx context.Context, silent bool) {
+// admit returns a request as it is to be relayed; nil where it gets no answer.
+func (p *silentProxy) admit(r *http.Request) *http.Request {
 	if !strings.HasSuffix(r.URL.Path, "/secrets") || r.URL.Query().Get("watch") == "" {
-		return r.Context(), false
+		return r
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.silent {
-		return r.Context(), true
+		return nil
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	p.open = append(p.open, cancel)
-	return ctx, false
+	return r.WithContext(ctx)
 }
 
 // silence ends all watches of Secrets, and leaves new ones without an answer.
