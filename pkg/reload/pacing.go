@@ -69,7 +69,7 @@ func (p pacing) postponeAgain(ctx context.Context, s gather.Subject, a policy.As
 		return 0
 	}
 	s.Events.Last = last
-	if s.Events.Unacted.IsZero() { // the attempt began without events that nobody has acted on
+	if s.Events.Unacted.IsZero() { // the attempt began without an event to act on
 		s.Events.Unacted = last
 	}
 	return p.postpone(ctx, s, a)

@@ -18,7 +18,7 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 }
 
 // byLists reports whether an edit of the lists may have led from the stamp of a pod to a later one. The edit stamps at once, or never: what
-// is listed while the webhook does not answer is adopted. Later ones only count where the hash alone tells what the pods run with, since it
+// is listed while the webhook does not answer is adopted. Later ones only count where the hash alone says what the pods run with, since it
 // is over the earlier lists, and where it is the digest of the lists.
 func (l *keptLaw) byLists(p *pod, s *stamp) bool {
 	w := p.workload
