@@ -106,7 +106,9 @@ func (k *kafka) operate(kind, name string, resolved bool) {
 // setStatus writes the status of a resource, again where pod-reloader has published a digest on it just then.
 func (k *kafka) setStatus(kind, name string, set func(*unstructured.Unstructured)) {
 	k.Helper()
-	k.graph.written.Store(kind, true)
+	if k.graph != nil { // a test with an installation of its own does not count restarts
+		k.graph.written.Store(kind, true)
+	}
 	k.Await("the status of "+name, func() error {
 		u := object(kind, name)
 		require.NoError(k, k.Client.Get(k.Context(), client.ObjectKey{Namespace: k.Namespace, Name: name}, u))

@@ -22,7 +22,10 @@ import (
 func lateWriteOfFrozenLeader(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	in := installed(t, cp, installation.Options{
-		WithoutWebhook: true, Args: []string{"--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s"},
+		WithoutWebhook: true, Args: []string{
+			// The API server gives the write up after half a minute.
+			"--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s", "--refractory=0s",
+		},
 	})
 	s := fixture.New(t, in)
 	w := fleetOf(s, 1)[0]
