@@ -238,7 +238,10 @@ func TestRestartThatIsNotRecordedIsReportedAndRepeatedEverLater(t *testing.T) {
 	assert.Equal(t, "restarted: configmap/app created", out.Notes()[0])
 	assert.Contains(t, out.Notes()[1], "was not stored, so that the pods are restarted again")
 	assert.Equal(t, actions.now(), actions.state.Writes.StampedAt(s.Key), "the refractory time begins")
+	deferred := func() time.Duration { return actions.state.Deferrals.Wait(s.Key, s.Events.Last, actions.now()) }
+	assert.Equal(t, first, deferred(), "the event of the write does not end the wait")
 	assert.Greater(t, wait(), first)
+	assert.Greater(t, deferred(), first)
 }
 
 // ruledAPI is argoAPI with a webhook, which may read another configuration than the loop.
