@@ -75,7 +75,7 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
 	known, _ := w.workloads.Get(key.Namespace, key.Name)
 	u := w.kind.NewObject()
-	err := w.reads.do(ctx, workloadReads, func(ctx context.Context) error {
+	err := w.reads.do(ctx, func(ctx context.Context) error {
 		return t.with.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
 	})
 	w.setSkipped(key, errors.Is(err, errSkipped))

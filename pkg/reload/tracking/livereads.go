@@ -10,8 +10,8 @@ import (
 const (
 	// liveReadLimit is how long the loop waits for one object of a failing watch: each such wait holds a worker.
 	liveReadLimit = 3 * time.Second
-	// workloadReads is how many workloads of one kind are read at a time, namespaceReads how many namespaces. There may be many kinds.
-	workloadReads, namespaceReads = 8, 64
+	// workloadReads is how many workloads of one kind are read at a time. There may be several kinds.
+	workloadReads = 32
 )
 
 // liveReads bounds the reads of the objects of a failing watch: where a conversion webhook, or the API server, hangs, they must not hold
@@ -27,8 +27,8 @@ type liveReads struct {
 var errSkipped = errors.New("too many reads of this watch are in flight")
 
 // do sends a read, unless as many as possible are in flight.
-func (r *liveReads) do(ctx context.Context, most int, read func(context.Context) error) error {
-	if !r.begin(most) {
+func (r *liveReads) do(ctx context.Context, read func(context.Context) error) error {
+	if !r.begin() {
 		return errSkipped
 	}
 	limited, cancel := context.WithTimeout(ctx, liveReadLimit)
@@ -38,9 +38,10 @@ func (r *liveReads) do(ctx context.Context, most int, read func(context.Context)
 	return err
 }
 
-func (r *liveReads) begin(most int) bool {
+func (r *liveReads) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	most := workloadReads
 	if r.hang {
 		most = 1
 	}

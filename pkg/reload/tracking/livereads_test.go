@@ -152,12 +152,9 @@ func TestNamespacesWhoseLiveReadHangsAreJudgedByTheCache(t *testing.T) {
 			synctest.Wait()
 		}
 		ask(200)
-		assert.EqualValues(t, namespaceReads, busy.Load())
+		assert.EqualValues(t, 200, busy.Load())
 		<-time.After(liveReadLimit + time.Millisecond)
 		assert.Zero(t, busy.Load())
 		assert.EqualValues(t, 200, inScope.Load(), "by the labels in the cache")
-		ask(200)
-		assert.EqualValues(t, 1, busy.Load())
-		<-time.After(liveReadLimit + time.Millisecond)
 	})
 }

@@ -33,7 +33,6 @@ type namespaces struct {
 	log       logr.Logger
 	// readLive has the names of the namespaces that were read live since the watch has last delivered them.
 	readLive sync.Map
-	reads    liveReads
 }
 
 // namespaceKind is the kind whose labels the namespace selector looks at, namespaceResource its resource.
@@ -99,10 +98,9 @@ func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[s
 func (n *namespaces) read(ctx context.Context, name string, into client.Object) error {
 	if n.blindness.toNamespaces(n.scope) {
 		n.readLive.Store(name, nil)
-		err := n.reads.do(ctx, namespaceReads, func(ctx context.Context) error {
-			return n.live.Get(ctx, types.NamespacedName{Name: name}, into)
-		})
-		if err == nil {
+		limited, cancel := context.WithTimeout(ctx, liveReadLimit)
+		defer cancel()
+		if n.live.Get(limited, types.NamespacedName{Name: name}, into) == nil {
 			return nil
 		}
 	}

@@ -307,7 +307,8 @@ func (t *Tracking) finished(key workload.Key) bool {
 func (t *Tracking) update(before, s workload.Summary) {
 	key := s.Key()
 	intent, added := t.enter(key, s)
-	if intent.Appearing() && s.Written(before) { // what else matters, as a label, starts no pod
+	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
+	if intent.Appearing() && (s.Written(before) || s.Annotations()[t.with.Reader.Keys.ConfigRecord] == "") {
 		t.with.State.Versions.Changed(key, s.ResourceVersion())
 	}
 	for _, ref := range added {

@@ -27,16 +27,16 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			}}}}},
 		})
 	}
-	labelled := func(at, pattern, label string) workload.Summary {
+	labelled := func(at, pattern, label, record string) workload.Summary {
 		return summaryOf(workload.Builtin()[1], map[string]any{
 			"metadata": map[string]any{
-				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "annotations": map[string]any{list: pattern},
-				"labels": map[string]any{label: "true"},
+				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "labels": map[string]any{label: "true"},
+				"annotations": map[string]any{list: pattern, annotation.DefaultPrefix + "config-record": record},
 			},
 			"spec": map[string]any{"template": map[string]any{}},
 		})
 	}
-	const ignored = annotation.DefaultPrefix + "/ignored"
+	const ignored = annotation.DefaultPrefix + "ignored"
 	for name, tc := range map[string]struct {
 		onCreate bool
 		seen     []workload.Summary
@@ -46,11 +46,12 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 		"search":                     {true, []workload.Summary{selecting("7", search, "true")}, "7"},
 		"written for another reason": {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
 		"another list":               {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
-		"labelled":                   {true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "app-.*", "b")}, "7"},
+		"labelled":                   {true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", "b", "v1")}, "7"},
 		"excluded for some time": {
-			true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "app-.*", ignored), labelled("9", "app-.*", "a")}, "7",
+			true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", ignored, "v1"), labelled("9", "app-.*", "a", "v1")}, "7",
 		},
-		"another list and a label":    {true, []workload.Summary{labelled("7", "app-.*", "a"), labelled("8", "x-.*", "b")}, "8"},
+		"first selected by a label":   {true, []workload.Summary{labelled("7", "app-.*", ignored, ""), labelled("8", "app-.*", "a", "")}, "8"},
+		"another list and a label":    {true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "x-.*", "b", "v1")}, "8"},
 		"only names":                  {true, []workload.Summary{selecting("7", list, "app")}, ""},
 		"creations trigger nothing":   {false, []workload.Summary{selecting("7", list, "app-.*")}, ""},
 		"deleted":                     {true, []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
