@@ -74,20 +74,19 @@ func (p problems) reportMissing(ctx context.Context, s gather.Subject, in policy
 
 // held is the text about custom resources whose state cannot be trusted; empty if there are none.
 func (p problems) held(in policy.Input) string {
-	var texts []string
+	var held []reference.Ref
 	for _, ref := range in.Refs {
-		if !ref.Kind.Custom() {
-			continue
-		}
 		hold := in.Current[ref].Hold
-		if hold != nil && p.now().Sub(hold.Since) >= digest.ReportHoldAfter && len(texts) < mostMissing {
-			texts = append(texts, ref.String()+": "+hold.Reason)
+		if ref.Kind.Custom() && hold != nil && p.now().Sub(hold.Since) >= digest.ReportHoldAfter {
+			held = append(held, ref)
 		}
 	}
-	if len(texts) == 0 {
+	if len(held) == 0 {
 		return ""
 	}
-	return "the pods keep the last valid state of custom resources: " + strings.Join(texts, "; ")
+	return "the pods keep the last valid state of custom resources: " + reference.Clauses(held, mostMissing, func(ref reference.Ref) string {
+		return ref.String() + ": " + in.Current[ref].Hold.Reason
+	})
 }
 
 // mostMissing is how many missing objects an Event names, and how many are read live before it: a list may have thousands. Of the others

@@ -3,6 +3,7 @@ package reload
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -61,6 +62,22 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 			assert.Len(t, out.Messages, tc.count, tc.why)
 		})
 	}
+}
+
+// An Event has a limited length: it counts the custom resources that it does not name.
+func TestHeldCustomResourcesBeyondTheFirstAreCounted(t *testing.T) {
+	t.Parallel()
+	out := &reloadtest.Outbox{}
+	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{})
+	in := policy.Input{Current: map[reference.Ref]digest.State{}}
+	for n := range mostMissing + 2 {
+		ref := reference.Ref{Kind: "kafkas.example.com", Name: "cluster-" + strconv.Itoa(n)}
+		in.Refs = append(in.Refs, ref)
+		in.Current[ref] = digest.State{Hold: &digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)}}
+	}
+	l.problems.report(t.Context(), reloadtest.Web(t), in, nil)
+	require.Len(t, out.Notes(), 1)
+	assert.Contains(t, out.Notes()[0], "kafkas.example.com/cluster-7: missing; and 2 more")
 }
 
 // An Event is written some time after it was reported: that nothing is due does not take it back.
