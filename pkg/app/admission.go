@@ -19,7 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
-// buildWebhook makes what serves admission; in direct mode there is nothing.
+// buildWebhook builds the server of the webhook; in direct mode there is nothing.
 func (b *builder) buildWebhook() error {
 	o := b.options
 	b.drain = &drain{}

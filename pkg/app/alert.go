@@ -5,7 +5,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 )
 
-// alerts makes what delivers alerts, and starts it with the servers: it ends after the loop, whose last reloads it reports. It
+// alerts builds the sink of alerts, and starts it with the servers: it ends after the loop, whose last reloads it reports. It
 // returns nil where no alerts are wanted.
 func (b *builder) alerts() report.Alerts {
 	if b.options.Alerts == nil {

@@ -29,7 +29,7 @@ type servingCertificate interface {
 	NotAfter() time.Time
 }
 
-// buildCertificate makes what keeps the certificate of the webhook.
+// buildCertificate builds the source of the certificate of the webhook.
 func (b *builder) buildCertificate() (servingCertificate, error) {
 	o := b.options
 	if o.Webhook.Certificate.Mode == options.CertificateFiles {

@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 )
 
-// buildChain makes what knows the state of custom resources. Without a structured configuration there can be none.
+// buildChain builds the state of custom resources. Without a structured configuration there can be none.
 func (b *builder) buildChain() (*chain.Chain, error) {
 	o := chain.Options{
 		Config: b.store, Ring: b.keys.Ring, Namespaces: b.options.Selection.Scope.Namespaces,

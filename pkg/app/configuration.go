@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// buildConfiguration makes what follows the structured configuration; nothing, if there is none. Every replica applies it
+// buildConfiguration builds the watch of the structured configuration; nothing, if there is none. Every replica applies it
 // by itself, the leader reports it.
 func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	location := b.options.Selection.Configuration

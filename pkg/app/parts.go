@@ -60,7 +60,7 @@ func (b *builder) unwatched() []reference.Kind {
 	return nil
 }
 
-// buildState makes what knows the digest keys and the configuration.
+// buildState builds the state of the digest keys and of the configuration.
 func (b *builder) buildState() (err error) {
 	client, err := configstate.NewHTTPClient(b.config)
 	if err != nil {
@@ -169,7 +169,7 @@ func (b *builder) jobs() action.Jobs {
 	}
 }
 
-// workloads makes what follows the workloads of each kind.
+// workloads builds the watches of the workloads, one for each kind.
 func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads {
 	source := workloadstate.New(workloadstate.Options{
 		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),

@@ -169,7 +169,7 @@ func (p *preflight) emit(ctx context.Context) {
 	p.recorder.Eventf(p.regarding(ctx), nil, kind, reason, event.Action("Watch", fmt.Sprint(note, p.reportedAt)), "%s", note)
 }
 
-// buildPreflight makes what asks for the rights on custom resources.
+// buildPreflight builds the check of the rights on custom resources.
 func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
 	client, err := authorizationclient.NewForConfig(b.config)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -40,6 +41,6 @@ func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.
 	if len(missing) > 0 {
 		return errors.New(rights.Describe(missing, s.Configuration.String()))
 	}
-	fmt.Fprintf(f.out, "all rights on %s are granted\n", counted(len(found.Referents), "custom resource"))
+	fmt.Fprintf(f.out, "all rights on %s are granted\n", reference.Count(len(found.Referents), "custom resource"))
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -162,7 +163,7 @@ func (f *cleanFlags) list(found []leftover) {
 		fmt.Fprintln(f.out, "nothing to remove")
 		return
 	}
-	restarts, pods := 0, int64(0)
+	restarts, pods := 0, 0
 	for _, left := range found {
 		fmt.Fprintf(f.out, "%s\n", left)
 		if len(left.remains.OnWorkload) > 0 {
@@ -182,11 +183,11 @@ func (f *cleanFlags) list(found []leftover) {
 }
 
 // summary counts workloads, those whose pod template is changed, and the pods of these.
-func summary(workloads, restarts int, pods int64) string {
+func summary(workloads, restarts int, pods int) string {
 	if restarts == 0 {
-		return counted(workloads, "workload") + "; changes no pod template"
+		return reference.Count(workloads, "workload") + "; changes no pod template"
 	}
-	return fmt.Sprintf("%s; changes the pod templates of %d, with %s", counted(workloads, "workload"), restarts, counted(pods, "pod"))
+	return fmt.Sprintf("%s; changes the pod templates of %d, with %s", reference.Count(workloads, "workload"), restarts, reference.Count(pods, "pod"))
 }
 
 // confirm asks, unless that was answered on the command line.

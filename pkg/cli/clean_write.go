@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -41,11 +42,11 @@ func (l leftover) String() string {
 }
 
 // pods returns how many pods the status of the workload counts.
-func (l leftover) pods() int64 {
+func (l leftover) pods() int {
 	status, _ := l.object.Raw["status"].(map[string]any)
 	for _, field := range []string{"replicas", "currentNumberScheduled"} {
 		if n, ok := status[field].(int64); ok {
-			return n
+			return int(n)
 		}
 	}
 	return 0
@@ -59,7 +60,7 @@ func (l leftover) effect() string {
 	if l.pods() == 0 {
 		return "it has no pods to restart"
 	}
-	return "restarts " + counted(l.pods(), "pod")
+	return "restarts " + reference.Count(l.pods(), "pod")
 }
 
 // find returns the workloads on which something is left, in a fixed order.

@@ -90,14 +90,6 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// counted writes a number before a noun whose plural has an s.
-func counted[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // noArgs is for commands that take flags only.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {

@@ -11,7 +11,7 @@
 //
 // Store is the way in, and has no state but that of its parts. Each part that has some guards it by a lock of its own, whose comment says
 // what it guards: metadataCache has the metadata, podStatusCache the statuses in which SecretProviderClasses have their contents,
-// syncProgress how far each watch has got, and digests the Entries. The reader and the rechecker stand on these four and on the client,
+// syncProgress how far each watch has got, and digests the Entries. The reader and the rechecker use these four and the client,
 // and have no state: who shares a request, and who waits for one, is known to the packages share and fairlimit.
 //
 // While the lock of metadataCache or of podStatusCache is held, that of syncProgress or of digests may be taken; any other two are

@@ -40,8 +40,8 @@ func (r *reader) observe(namespace string, refs []reference.Ref) map[reference.R
 	return states
 }
 
-// live is Store.Live, in one of the lanes.
-func (r *reader) live(
+// readAllLive is Store.Live, in one of the lanes.
+func (r *reader) readAllLive(
 	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
 	lists := r.listLive(ctx, by, namespace, refs)

@@ -220,7 +220,7 @@ func (s *Store) Exists(namespace string, ref reference.Ref) bool {
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
 func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return s.reader.live(ctx, s.reader.queues.live, namespace, refs)
+	return s.reader.readAllLive(ctx, s.reader.queues.live, namespace, refs)
 }
 
 // Admission reads for the webhook.
@@ -233,7 +233,7 @@ func (s *Store) Admission() Admission { return Admission{s.reader} }
 func (a Admission) Live(
 	ctx context.Context, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
-	return a.reader.live(ctx, a.reader.queues.admitted, namespace, refs)
+	return a.reader.readAllLive(ctx, a.reader.queues.admitted, namespace, refs)
 }
 
 // Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as

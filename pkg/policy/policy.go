@@ -47,7 +47,7 @@ type Change struct {
 	Type ChangeType
 }
 
-// String returns the text of a Change as it stands in Events, e.g. "configmap/app modified".
+// String returns the text of a Change as Events show it, e.g. "configmap/app modified".
 func (c Change) String() string {
 	if c.Ref == Any {
 		return "a tracked object " + string(c.Type)

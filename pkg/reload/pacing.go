@@ -46,7 +46,7 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	}
 	wait, gate := p.gates.Wait(in)
 	if wait > 0 {
-		log.FromContext(ctx).V(1).Info("Waiting", "gate", gate, "for", wait)
+		log.FromContext(ctx).V(1).Info("Waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
 	}
 	switch {
 	case gate == state.GateSettle:

@@ -18,8 +18,8 @@ type dummy struct {
 	bound bool
 }
 
-// dummy returns the request for a reload that the write brings. One that was stored already, or that was made for
-// another generation, is stale (rule 3) and none.
+// dummy returns the request for a reload that the write brings; false for one that was stored already, or that was made for another
+// generation: it is stale (rule 3).
 func (r Request) dummy() (dummy, bool) {
 	value, ok := r.New.Managed[Dummy]
 	if !ok || r.Create || r.New.Managed.same(r.Old.Managed, Dummy) {

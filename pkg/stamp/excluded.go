@@ -8,7 +8,7 @@ import (
 )
 
 // excluded (rule 1) fits workloads that a label excludes or that ask for nothing, and updates of kinds whose template
-// cannot change. One of which it is not known what it asks for is none of them.
+// cannot change. One whose annotations could not be resolved does not count as excluded.
 func excluded(req Request) bool {
 	return req.New.Excluded || len(req.New.Intent.Tracked) == 0 && !req.unresolved() || req.Immutable && !req.Create
 }

@@ -38,8 +38,8 @@ func newBase(o Options) *base {
 	}
 }
 
-// live returns the subject as a live read shows it.
-func (b *base) live(s gather.Subject, o workload.Object) gather.Subject {
+// withObject returns the subject as a live read of its workload shows it.
+func (b *base) withObject(s gather.Subject, o workload.Object) gather.Subject {
 	return b.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 

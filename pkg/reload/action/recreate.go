@@ -55,7 +55,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 		return failed{s, failedRecreation(err)}
 	}
 	cached, job := s, jobrun.Job{Object: o}
-	s = c.live(s, o)
+	s = c.withObject(s, o)
 	if c.released(ctx, s.Key, o, s.View) {
 		return InOrder{s}
 	}

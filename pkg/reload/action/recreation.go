@@ -81,7 +81,7 @@ type recreation struct {
 func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	old := r.manifest.Job.DeepCopy()
 	old.SetUID(types.UID(r.manifest.UID)) // Events about what fails are on the Job that was deleted
-	s = c.live(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
+	s = c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: old.Object})
 	o, err := c.gather.Stored(ctx, s)
 	job := jobrun.Job{Object: o}
 	switch {
@@ -92,14 +92,14 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
-		return failed{c.live(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
+		return failed{c.withObject(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
-		return c.cancelRecreation(ctx, c.live(s, o), r)
+		return c.cancelRecreation(ctx, c.withObject(s, o), r)
 	case job.ReplacementOf(c.annotations) == r.manifest.UID:
-		return c.recreated(ctx, c.live(s, o), r)
+		return c.recreated(ctx, c.withObject(s, o), r)
 	}
-	s = c.live(s, o)
+	s = c.withObject(s, o)
 	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
@@ -126,7 +126,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
-		return c.recreated(ctx, c.live(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
+		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apianswer.NotFound(err):
 		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):

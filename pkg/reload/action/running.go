@@ -128,7 +128,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created again; the watch brings it
 	}
-	live := r.live(*s, o)
+	live := r.withObject(*s, o)
 	switch {
 	case !r.isStillDue(ctx, live, o, verdict):
 		return nil // what else becomes of the reload, the webhook or the direct stamp decides
