@@ -183,7 +183,7 @@ func (f *cleanFlags) list(found []leftover) {
 }
 
 // summary counts workloads, those whose pod template is changed, and the pods of these.
-func summary(workloads, restarts int, pods int) string {
+func summary(workloads, restarts, pods int) string {
 	if restarts == 0 {
 		return reference.Count(workloads, "workload") + "; changes no pod template"
 	}

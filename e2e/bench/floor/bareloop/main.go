@@ -54,8 +54,13 @@ func main() {
 }
 
 func (l loop) run(ctx context.Context) error {
-	configMaps := l.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
-	events, err := configMaps.Namespace(l.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + l.configMap})
+	configMaps := l.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(l.namespace)
+	present, err := configMaps.Get(ctx, l.configMap, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	// Whatever changes before the watch begins comes as an event, too.
+	events, err := configMaps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + l.configMap, ResourceVersion: present.ResourceVersion})
 	if err != nil {
 		return err
 	}
