@@ -178,7 +178,9 @@ func (w *world) Current(ctx context.Context, namespace string, refs []reference.
 	w.mu.Lock()
 	hanging, takes := w.hanging, w.reading
 	w.mu.Unlock()
-	<-time.After(takes)
+	if takes > 0 {
+		<-time.After(takes)
+	}
 	if hanging {
 		<-ctx.Done()
 		return nil, &configstate.ReadError{Namespace: namespace, Ref: refs[0], Err: ctx.Err()}

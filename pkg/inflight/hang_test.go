@@ -52,7 +52,9 @@ func (w *writer) visit(it item) {
 	}
 	w.count(it, 1)
 	took := w.took(it)
-	<-time.After(took)
+	if took > 0 { // many timers of no time at once crash the race detector of Go 1.26 in a synctest bubble
+		<-time.After(took)
+	}
 	if took <= longestWrite {
 		w.limit.Observe(it.namespace, took)
 	}
@@ -157,7 +159,7 @@ func TestBoundsHoldAndNothingIsDropped(t *testing.T) {
 				namespace, n := fmt.Sprint("ns-", i), random.IntN(40)
 				total += n
 				w.add(namespace, n)
-				<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
+				<-time.After(time.Duration(1+random.IntN(100)) * time.Millisecond)
 			}
 			w.running.Wait()
 			assert.Len(t, w.done, total, "seed %d", seed)
