@@ -60,6 +60,12 @@ type adoption struct {
 
 func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
 
+// follows reports whether an adoption concerns what a stamp says. A stamp that was asked for before a digest key was lost may be one under
+// that key, also where it is stored later.
+func (a *adoption) follows(s *stamp) bool {
+	return a.version > s.version || a.lost && a.version > s.arrived
+}
+
 // knowledge returns when the program may have read the content of an object that it takes for that of the pods of a stamp.
 func (w *workload) knowledge(s *stamp, r ref) []*period {
 	var known []*period
@@ -67,7 +73,7 @@ func (w *workload) knowledge(s *stamp, r ref) []*period {
 		known = slices.Concat(s.periods, s.carried[r])
 	}
 	for _, a := range w.adoptions {
-		if a.version > s.version && a.covers(r) {
+		if a.follows(s) && a.covers(r) {
 			known = append(known, a.period)
 		}
 	}
@@ -120,7 +126,7 @@ func (w *workload) uncertainOfAll(s *stamp) bool {
 
 // adopts reports whether the program may still have to look at what it adopts since a stamp, of some kind.
 func (w *workload) adopts(s *stamp, kind func(*adoption) bool) bool {
-	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.version > s.version && a.period.open && kind(a) })
+	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.follows(s) && a.period.open && kind(a) })
 }
 
 // chance is how long the program surely needs at most to look at a workload, once it works as usual.
@@ -163,13 +169,14 @@ func (l *ledger) closePeriods(w *workload, now time.Time) {
 	w.open = kept
 }
 
-// closeWaiting ends the periods that end with a write of the program.
-func (w *workload) closeWaiting(version int64) {
+// closeWaiting ends the periods that end with a write of the program: those that had begun when the write was asked for.
+func (w *workload) closeWaiting(version int64, asked time.Time) {
 	w.open = slices.DeleteFunc(w.open, func(p *period) bool {
-		if p.waits {
+		ends := p.waits && !p.opened.After(asked)
+		if ends {
 			p.open, p.to = false, version
 		}
-		return p.waits
+		return ends
 	})
 }
 

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,6 +50,27 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(10 * time.Minute)
 			s.tick()
 			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"key lost while a reload under it is on its way": {options: hooked, because: "its stamp is adopted, too", happens: func(s *harness) {
+			s.begin()
+			s.keys("one")
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			reload := s.call(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"`+prefix+`config-hash":"x"}}}`))
+			s.oracle.Request(reload)
+			s.wait(time.Second)
+			s.keys("two")
+			s.wait(time.Second)
+			last := fmt.Sprintf(`{"time":%q,"hash":"b","changes":[{"ref":"configmap/app","type":"modified"}]}`, s.now.Format(time.RFC3339Nano))
+			next := edited(stamped(s.objects[cart], "b"), func(o world.Object) { setAnnotation(o, prefix+"last-reload", last) })
+			s.change(reload, cart, s.objects[cart], next)
+			s.oracle.Reply(world.Reply{Call: reload, At: s.now, Status: 200})
+			s.wait(time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Second)
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "c") }))
 			s.wait(time.Minute)
 			s.tick()
 		}},

@@ -162,7 +162,7 @@ func (l *keptLaw) droppedChanged(p *pod) bool {
 
 // lostKeySince reports whether a digest key was lost after a stamp.
 func (w *workload) lostKeySince(s *stamp) bool {
-	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.version > s.version })
+	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.lost && a.follows(s) })
 }
 
 // keptOutside reports whether a time in which the workload was not looked after makes no difference: the webhook saw the stamp,

@@ -120,7 +120,7 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 		l.recordManagedAnnotations(w, c)
 	}
 	if l.isProgram(c.Call) && !equal(world.Annotations(c.Old), world.Annotations(c.New)) {
-		w.closeWaiting(c.Version)
+		w.closeWaiting(c.Version, c.Call.Arrived)
 	}
 	l.learn(c)
 	l.recordProgramRecord(w, c)
