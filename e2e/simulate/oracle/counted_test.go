@@ -72,6 +72,15 @@ func TestCountedReloads(t *testing.T) {
 		"counted twice, a wrong clock has dated the reload": {
 			options: hooked, because: "the new leader does not know how old it is", happens: countedAcrossLeaders("replica-0", 10*time.Minute, 2),
 		},
+		"counted again by a leader that is refused now and then": {
+			options: hooked, because: "it may lack the right to write Events", happens: countedByARefusedLeader(time.Minute, 2),
+		},
+		"counted twice by a leader that is refused now and then": {
+			options: hooked, want: "explained/metric-doubled/after-fault", because: "one reload counts three", happens: countedByARefusedLeader(time.Minute, 3),
+		},
+		"counted again by a leader that is refused later": {
+			options: hooked, want: "explained/metric-doubled/after-fault", because: "the reload is too old", happens: countedByARefusedLeader(6*time.Minute, 2),
+		},
 		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
@@ -118,6 +127,25 @@ func countedAcrossLeaders(wrong string, ahead time.Duration, counts float64) fun
 		s.wait(20 * time.Minute)
 		s.scrape(replica, counts/2, nil)
 		s.scrape("replica-1.1", counts/2, nil)
+		s.quiet()
+	}
+}
+
+// countedByARefusedLeader is a reload with an Event, and another leader that is refused at random some time later.
+func countedByARefusedLeader(later time.Duration, counts float64) func(s *harness) {
+	return func(s *harness) {
+		s.oracle.Leader(replica, s.now)
+		s.beginWithChange()
+		s.reload(cart, "b", "configmap/app modified")
+		s.rollout(cart)
+		s.wait(later)
+		s.oracle.Fault(Fault{At: s.now, Kind: "denied", Begin: true})
+		s.oracle.Leader("replica-1.1", s.now)
+		s.wait(2 * time.Minute)
+		s.oracle.Fault(Fault{At: s.now, Kind: "denied"})
+		s.wait(20 * time.Minute)
+		s.scrape(replica, 1, nil)
+		s.scrape("replica-1.1", counts-1, nil)
 		s.quiet()
 	}
 }

@@ -194,6 +194,13 @@ func (t *timeline) clockWrongOf(process string, from, to time.Time) bool {
 	})
 }
 
+// deniedWithin reports whether requests of all kinds were refused now and then in some time.
+func (t *timeline) deniedWithin(from, to time.Time) bool {
+	return slices.ContainsFunc(t.spans, func(s *span) bool {
+		return s.kind == "denied" && s.scope == "" && !s.from.After(to) && (s.open || !s.to.Before(from))
+	})
+}
+
 // never reports whether there was no fault at all so far.
 func (t *timeline) never() bool { return len(t.spans) == 0 && t.started.IsZero() }
 

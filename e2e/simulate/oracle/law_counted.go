@@ -27,7 +27,13 @@ type takeover struct {
 	at time.Time
 	// reloads is how many there are, misdated how many of them a wrong clock has dated.
 	reloads, misdated int
+	// recent is how many reloads with an Event there may be from the last countedAfter: where the new leader can neither list nor write
+	// Events, it counts them.
+	recent int
 }
+
+// countedAfter is when a leader counts a reload whose Event it is not allowed to write.
+const countedAfter = 5 * time.Minute
 
 func newCountedLaw(l *ledger, explained *explainedLaw, recreations *jobsLaw) *countedLaw {
 	return &countedLaw{ledger: l, explained: explained, recreations: recreations, metrics: newMetrics()}
@@ -53,11 +59,15 @@ func (l *countedLaw) succeeded() {
 		n := max(w.story.reportable()-l.reloadsReported(w), 0)
 		t.reloads += n
 		t.misdated += min(n, w.story.misdated)
+		if l.leaderSince.Sub(w.story.last) < countedAfter {
+			t.recent += w.story.reportable() - n
+		}
 	}
 	l.takeovers = append(l.takeovers, t)
 }
 
-// misjudged returns how many reloads a later leader may have counted again, or not at all, since a clock was wrong.
+// misjudged returns how many reloads a later leader may have counted again, or not at all, since a clock was wrong, or since it was refused
+// now and then: it takes that for the lack of the right to write Events.
 func (l *countedLaw) misjudged() int {
 	n := 0
 	for _, t := range l.takeovers {
@@ -66,9 +76,12 @@ func (l *countedLaw) misjudged() int {
 		} else {
 			n += t.misdated
 		}
+		if l.faults.deniedWithin(t.at, t.at.Add(countedAfter)) {
+			n += t.recent
+		}
 	}
 	if n > 0 {
-		l.count("counts excused: a clock was wrong when a leader took over")
+		l.count("counts excused: a clock was wrong, or requests were refused, when a leader took over")
 	}
 	return n
 }
