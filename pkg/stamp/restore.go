@@ -77,8 +77,8 @@ func keepLive(d *draft) bool {
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
-	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsLive(d.adoptable(verdict)):
-		return restore(d) // our own first pass has adopted them
+	case d.New.Managed.same(d.Old.Managed, LastReload) && (d.recordsLive(d.adoptable(verdict)) || d.recordsFewer()):
+		return restore(d) // our own first pass has adopted them, or has left out what is not tracked any more
 	}
 	d.warnRestored()
 	return restore(d)
@@ -134,6 +134,13 @@ func (f *facts) recordsLive(refs []reference.Ref) bool {
 		}
 	}
 	return len(refs) > 0
+}
+
+// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more.
+func (f *facts) recordsFewer() bool {
+	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
+	old, err := record.Parse(f.Old.Managed[Record])
+	return belongs && err == nil && rec.String() == old.Only(f.refs).String()
 }
 
 // warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them

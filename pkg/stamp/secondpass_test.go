@@ -121,3 +121,25 @@ func TestSecondPassWithoutTheStateKeepsTheHash(t *testing.T) {
 	assert.Equal(t, RuleSecondPass, w.result.Rule)
 	assert.Equal(t, before, w.managed()[Hash])
 }
+
+// Another webhook edits the template after us. A manifest without its edit and without managed annotations lists an adopted object no more:
+// to the first pass the template has changed, and it takes the object out of the Record. To the second pass the template is as before. The
+// user has written no managed annotation, and is not warned.
+func TestSecondPassDoesNotWarnOfARecordWithFewerObjects(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.other = setImage("edited:1")
+	edge := reference.Ref{Kind: "proxies.example.org", Name: "edge"}
+	w.set(edge, "A")
+	require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, w.keys.Referents, edge.String()) }))
+	require.Contains(t, w.managed()[Record], edge.String(), "it is adopted")
+	before := w.managed()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.forget(raw)
+		annotate(raw, w.keys.Referents, "")
+		setImage("image:1")(raw)
+	}))
+	require.Equal(t, RuleAnnotationsEdited, w.result.Rule, "the second pass")
+	assert.Empty(t, w.result.Warnings)
+	assert.Equal(t, before[Hash], w.managed()[Hash])
+}
