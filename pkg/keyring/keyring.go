@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
@@ -67,9 +68,11 @@ type Keyring struct {
 	changed []func()
 	// data is what the ring was made of, to create the Secret again from.
 	data map[string][]byte
+	// version is the resourceVersion of the newest content of the Secret that is known; empty where the Secret is gone or was listed again.
+	version string
 	// logged are the problems that were logged last, by message, so that the same are not logged again.
 	logged map[string]string
-	// seen counts what the watch has delivered.
+	// seen counts the times that the watch has listed the Secret, or has seen it go.
 	seen uint64
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
@@ -143,7 +146,8 @@ func (k *Keyring) Start(ctx context.Context) error {
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) { // that one is logged
+		// An unusable Secret is logged; after one that was overtaken, the next attempt follows at once.
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) && !errors.Is(err, errOvertaken) {
 			k.logOnce(err, failure(err))
 		}
 		return err == nil, nil
@@ -155,6 +159,8 @@ var (
 	errCreate = errors.New("create the Secret of the digest key")
 	// errUnusable is a Secret whose content is invalid; why is logged.
 	errUnusable = errors.New("the Secret of the digest key is not usable")
+	// errOvertaken is a read of the Secret during which the watch has listed it again, or has seen it go: which is newer is not known.
+	errOvertaken = errors.New("the Secret of the digest key was listed again or removed while it was read")
 )
 
 // failure says that there is no key, and what to do about it: without a key nothing is reloaded.
@@ -174,8 +180,8 @@ func failure(err error) string {
 // right to watch it.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.readOrCreate(ctx)
-	if errors.Is(err, errUnusable) && k.Ready() {
-		return nil
+	if (errors.Is(err, errUnusable) || errors.Is(err, errOvertaken)) && k.Ready() {
+		return nil // the watch delivers what follows
 	}
 	return err
 }
@@ -244,23 +250,26 @@ func (k *Keyring) read(ctx context.Context) error {
 	return k.take(secret, seen)
 }
 
-// delivered counts what the watch has delivered so far.
+// delivered counts the listings and removals so far.
 func (k *Keyring) delivered() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.seen
 }
 
-// take makes the Secret's content the ring, unless the watch has delivered something since the request for
-// the Secret began: that may be newer, and the watch delivers what follows. It returns errUnusable if the content is invalid.
+// take makes the Secret's content the ring, unless something newer is known: reads and the watch overtake each other. It returns errUnusable
+// if the content is invalid, and errOvertaken if the Secret was listed again, or removed, since the request for it began.
 func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
+	if newest, err := k.newest(secret.ResourceVersion, seen); !newest {
+		return err
+	}
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
 		k.logOnce(err, "The Secret of the digest key is not usable: correct or remove the invalid key, "+
 			"and delete the Secret only if no key is valid; the keys in memory stay in force", "haveKeys", k.Ready())
 		return errUnusable
 	}
-	if !k.store(secret.Data, ring, seen) {
+	if !k.store(secret, ring, seen) {
 		return nil
 	}
 	newest, _ := ring.Newest()
@@ -274,14 +283,34 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
 	return nil
 }
 
-// store is take under the lock. It reports whether the ring is another one now.
-func (k *Keyring) store(data map[string][]byte, ring digest.Ring, seen uint64) bool {
+// newest reports whether no content of the Secret is known that is newer than a version.
+func (k *Keyring) newest(version string, seen uint64) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if seen != k.seen {
-		return false
+	return k.newestLocked(version, seen)
+}
+
+// newestLocked is newest under the lock, and notes the version. After a listing an older version may be the newest one: etcd may have been
+// restored from a backup.
+func (k *Keyring) newestLocked(version string, seen uint64) (bool, error) {
+	if order, err := resourceversion.CompareResourceVersion(version, k.version); err == nil && order < 0 {
+		return false, nil
 	}
-	k.data = data
+	if seen != k.seen {
+		return false, errOvertaken
+	}
+	k.version = version
+	return true, nil
+}
+
+// store is take under the lock. It reports whether the ring is another one now.
+func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, seen uint64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if newest, _ := k.newestLocked(secret.ResourceVersion, seen); !newest {
+		return false // something newer came meanwhile
+	}
+	k.data = secret.Data
 	clear(k.logged)
 	if k.Ring().Equal(ring) {
 		return false

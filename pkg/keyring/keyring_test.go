@@ -194,6 +194,51 @@ func TestDelayedAnswerDoesNotReplaceWhatTheWatchHasDelivered(t *testing.T) {
 	r.awaitChanges(t, 2)
 }
 
+// The watch is behind the API server: what it delivers while the Secret is read, or after, may be older than what was read.
+func TestWatchThatIsBehindDoesNotReplaceWhatWasRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		during  bool
+		changes int
+	}{
+		"delivers an older one during the read": {during: true, changes: 5},
+		"delivers an older one after the read":  {changes: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			first, older := map[string][]byte{"0001": key(1)}, map[string][]byte{"0001": key(1), "0002": key(2)}
+			newest := map[string][]byte{"0001": key(1), "0002": key(2), "0003": key(3)}
+			s.put(map[string][]byte{"0000": key(9)})
+			r := newReplica(t, s, nil).start(t)
+			require.Eventually(t, s.watched, wait, tick)
+			r.awaitChanges(t, 1)
+			s.put(first) // the watch delivers it after its listing
+			r.awaitChanges(t, 2)
+			s.lag()
+			s.put(older)
+			s.put(newest)
+			deliver := func() {
+				s.deliver(1)
+				r.awaitRing(t, ringOf(t, older))
+			}
+			if c.during {
+				s.mu.Lock()
+				s.answering = deliver
+				s.mu.Unlock()
+			}
+			_, err := r.Refresh(t.Context())
+			require.NoError(t, err)
+			require.True(t, r.Ring().Equal(ringOf(t, newest)), "a key that was in use before the read is missing")
+			last := map[string][]byte{"0004": key(4)}
+			s.put(last)
+			s.deliver(0)
+			r.awaitRing(t, ringOf(t, last))
+			r.awaitChanges(t, c.changes)
+		})
+	}
+}
+
 func TestUnusableContentChangesNothing(t *testing.T) {
 	t.Parallel()
 	good := map[string][]byte{"0001": key(1)}

@@ -72,20 +72,20 @@ func (k *Keyring) follow(ctx context.Context) {
 // sink passes what the watch delivers to the Keyring.
 type sink struct{ keyring *Keyring }
 
-// Put takes the Secret.
-func (s sink) Put(secret *corev1.Secret) { _ = s.keyring.take(secret, s.count()) }
+// Put takes the Secret, unless a read has had a newer one.
+func (s sink) Put(secret *corev1.Secret) { _ = s.keyring.take(secret, s.keyring.delivered()) }
 
-// count lets the watch win over requests that began earlier.
-func (s sink) count() uint64 {
+// restart lets the watch win over requests that began earlier, and over what they have read.
+func (s sink) restart() {
 	s.keyring.mu.Lock()
 	defer s.keyring.mu.Unlock()
 	s.keyring.seen++
-	return s.keyring.seen
+	s.keyring.version = ""
 }
 
 // Remove causes the Secret to be created again.
 func (s sink) Remove(*corev1.Secret) {
-	s.count()
+	s.restart()
 	select {
 	case s.keyring.missing <- struct{}{}:
 	default: // it is going to be
@@ -98,5 +98,6 @@ func (s sink) Replace(secrets []*corev1.Secret) {
 		s.Remove(nil)
 		return
 	}
+	s.restart()
 	s.Put(secrets[0])
 }

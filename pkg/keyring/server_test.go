@@ -37,6 +37,9 @@ type server struct {
 	created func()
 	// answering, if not nil, is called before a GET is answered with what was stored when it came.
 	answering func()
+	// lagging means that the watches are behind: they get what is in late only when deliver is called.
+	lagging bool
+	late    []metav1.WatchEvent
 }
 
 func newServer(t *testing.T) *server {
@@ -114,9 +117,35 @@ func (s *server) refusing(status int, verbs ...string) {
 }
 
 func (s *server) notifyLocked(kind string, secret *corev1.Secret) {
+	if s.lagging {
+		s.late = append(s.late, event(kind, secret))
+		return
+	}
 	for w := range s.watches {
 		w <- event(kind, secret)
 	}
+}
+
+// lag holds back what the watches get from now on.
+func (s *server) lag() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lagging = true
+}
+
+// deliver sends the watches the next events that were held back, all of them for 0.
+func (s *server) deliver(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n == 0 {
+		n = len(s.late)
+	}
+	for _, e := range s.late[:n] {
+		for w := range s.watches {
+			w <- e
+		}
+	}
+	s.late = s.late[n:]
 }
 
 func event(kind string, object any) metav1.WatchEvent {
