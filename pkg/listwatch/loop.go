@@ -100,6 +100,9 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 	}
 	w, err := open(ctx, options)
 	if err != nil {
+		if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+			l.interrupted(err)
+		}
 		return nil, err
 	}
 	l.opened = true
@@ -128,10 +131,22 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	return newInitialList(w), nil
 }
 
-// failed reports an error, and logs it when it is another one than last time.
+// failed reports an error after which the objects are listed again.
 func (l *Loop[Object]) failed(err error) {
-	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	l.listed, l.opened = false, false
+	l.report(err)
+}
+
+// interrupted reports an error after which the reflector opens the watch again by itself, for as long as it takes: it goes on where it was,
+// and lists nothing.
+func (l *Loop[Object]) interrupted(err error) {
+	l.opened = false
+	l.report(err)
+}
+
+// report passes an error on, and logs it when it is another one than last time.
+func (l *Loop[Object]) report(err error) {
+	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 	if l.Failed != nil {
 		l.Failed(err, refused)
 	}

@@ -264,6 +264,41 @@ func TestFailedWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+// An API server that goes down ends a watch, and refuses the next ones: the reflector opens it again without a listing.
+func TestOutageInAWatchIsReported(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"connections are refused": fmt.Errorf("dial: %w", syscall.ECONNREFUSED),
+		"too many requests":       apierrors.NewTooManyRequests("busy", 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var lines []string
+				failures := 0
+				s := &server{}
+				sink := run(t, s, &Loop[*corev1.ConfigMap]{
+					What: "config objects", Failed: func(error, bool) { failures++ },
+					Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+				})
+				w := <-s.watches
+				for outage := range 2 {
+					<-time.After(2 * time.Minute) // to the reflector, one that ends within a second has failed
+					s.refused = []error{err, err}
+					w.Stop()
+					w = <-s.watches
+					synctest.Wait()
+					assert.Equal(t, 2*(outage+1), failures)
+					require.Len(t, lines, 2*(outage+1))
+					assert.Contains(t, lines[2*outage], "Cannot watch config objects; retrying")
+					assert.Contains(t, lines[2*outage+1], "Watching config objects again")
+				}
+				assert.Equal(t, []string{"replace a"}, sink.calls, "it goes on where it was")
+			})
+		})
+	}
+}
+
 func TestSinkIsGivenItsOwnObjectsOnly(t *testing.T) {
 	t.Parallel()
 	s := store[*corev1.ConfigMap]{&Loop[*corev1.ConfigMap]{Sink: &taken{}}}
