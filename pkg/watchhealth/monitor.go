@@ -152,6 +152,12 @@ func (m *Monitor) begin(q request) {
 	})
 }
 
+// expired records that a version has expired. Where that of a page has, the client lists again from the start, and not since its list was
+// invalid.
+func (m *Monitor) expired(q request) {
+	m.with(q.about, func(s *state) { s.listed = false })
+}
+
 // end records that a request is over.
 func (m *Monitor) end(q request) {
 	m.with(q.about, func(s *state) { s.busy-- })

@@ -99,7 +99,9 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 // answered records the status of an answer.
 func (e *exchange) answered(status int) {
 	switch {
-	case !e.followed, status == http.StatusGone:
+	case !e.followed:
+	case status == http.StatusGone:
+		e.monitor.expired(e.request)
 	case status == http.StatusNotFound && !e.request.about.builtIn():
 		e.monitor.unserved(e.request)
 	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):

@@ -222,6 +222,20 @@ func TestListsThatNoWatchFollowsAreUnusable(t *testing.T) {
 	})
 }
 
+// The rest of a list in pages may have expired: the client asks for the whole list then.
+func TestListAfterAnExpiredPageIsNoSecondOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(list, status(200)))
+		require.NoError(t, client.do(list+"&continue=x", status(410)))
+		require.NoError(t, client.do(list, status(200)))
+		require.NoError(t, client.do(watch, status(200)))
+		assert.True(t, client.status().Healthy())
+		assert.Empty(t, client.status().Reason)
+	})
+}
+
 func TestListOfWhichTheRestIsNotReadIsUnusable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
