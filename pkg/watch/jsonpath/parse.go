@@ -268,11 +268,12 @@ func (p *parser) comparison(into *filter) *Fault {
 		return nil
 	}
 	end := max(strings.IndexByte(p.text[start:], ')'), 0)
-	into.literal = strings.TrimSpace(p.text[start : start+end])
-	p.pos = start + end
-	if !isLiteral(into.literal) {
+	literal, ok := literalOf(strings.TrimSpace(p.text[start : start+end]))
+	if !ok {
 		return p.fault(start, "compare with a text in quotes, a number, true or false")
 	}
+	into.literal = literal
+	p.pos = start + end
 	return nil
 }
 
@@ -282,9 +283,17 @@ func (p *parser) spaces() {
 	}
 }
 
-func isLiteral(text string) bool {
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil || text == "true" || text == "false"
+// literalOf returns a number, true or false as the text that a field with this value has: 80.0 is 80.
+func literalOf(text string) (string, bool) {
+	if text == "true" || text == "false" {
+		return text, true
+	}
+	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return Text(whole), true
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	decimal := strings.Trim(text, "+-.0123456789eE") == "" // neither Inf, NaN nor hexadecimal
+	return Text(number), err == nil && decimal
 }
 
 // Operator finds the operator of a comparison PATH=VALUE, PATH==VALUE or
