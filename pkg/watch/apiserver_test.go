@@ -158,7 +158,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case faults.status != 0:
 		fail(w, faults.status, reasons[faults.status])
-	case err != nil:
+	case err != nil, faults.noNamespaceField && strings.Contains(q.Get("fieldSelector"), "metadata.namespace"):
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	case q.Get("sendInitialEvents") == "true" && faults.noStreamList:
 		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)

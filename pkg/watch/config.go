@@ -25,8 +25,9 @@ type Config struct {
 	LabelSelector string
 	// FieldSelector is applied to any field: see Selector. What does not match
 	// is not kept in memory, and not even sent where the API server supports the
-	// field: metadata.name and metadata.namespace for every resource, others for
-	// some ("type" of a Secret, selectableFields of a CustomResourceDefinition).
+	// field: metadata.name for every resource, others for some
+	// (metadata.namespace of what has a namespace, "type" of a Secret,
+	// selectableFields of a CustomResourceDefinition).
 	FieldSelector string
 	// IndexBy are the JSONPath expressions of the store's composite key; at
 	// least one.

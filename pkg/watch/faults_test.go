@@ -34,6 +34,8 @@ type faults struct {
 	endStreamedList bool
 	// lose breaks the connection when the request has been sent, with this error.
 	lose error
+	// noNamespaceField rejects a field selector with the namespace, as for Nodes and Namespaces.
+	noNamespaceField bool
 	// end ends the body of a list too early.
 	end func(w http.ResponseWriter, list map[string]any)
 }

@@ -196,6 +196,21 @@ func TestRejectedFieldCostsOneRequest(t *testing.T) {
 	}
 }
 
+// Nodes and Namespaces reject a selector with the namespace: what it selects is decided here.
+func TestNamespaceThatTheServerRejectsAsAField(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a", class("x")), object("web/a", class("x")))
+		s.Fault(faults{noNamespaceField: true})
+		bulk := startBulk(t, s, watch.Config{FieldSelector: "metadata.namespace!=web,metadata.name=a"})
+		assert.Equal(t, []string{"a"}, names(bulk.Store().List()))
+		requests := s.Requests()
+		assert.Equal(t, "metadata.name=a", requests[len(requests)-1].Get("fieldSelector"))
+		_, err := bulk.LastWatchError()
+		assert.NoError(t, err)
+	})
+}
+
 func TestServerMaySelectTooMuch(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
