@@ -27,27 +27,18 @@ func touchEachWrite(s *fixture.Fixture, all []observe.Workload) (end func()) {
 	s.AwaitKnown(released)
 	before := calls.Load()
 
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(s.Context())
 	var writing sync.WaitGroup
 	var outcomes []error
 	writing.Go(func() {
-		ticker := time.NewTicker(100 * time.Millisecond)
-		defer ticker.Stop()
-		for n := 0; ; n++ {
-			select {
-			case <-ticker.C:
-			case <-stop:
-				return
-			case <-s.Context().Done():
-				return
-			}
+		repeat(ctx, 100*time.Millisecond, func(n int) {
 			outcomes = append(outcomes,
 				patched(s, all[n%len(all)], fmt.Sprintf(`{"metadata":{"annotations":{"example.org/written":"%d"}}}`, n)),
 				patched(s, released, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, n)))
-		}
+		})
 	})
 	return func() {
-		close(stop)
+		stop()
 		writing.Wait()
 		for _, err := range outcomes {
 			assert.NoError(s, err, "a write of a user is rejected")
@@ -61,4 +52,18 @@ func touchEachWrite(s *fixture.Fixture, all []observe.Workload) (end func()) {
 func patched(s *fixture.Fixture, of observe.Workload, patch string) error {
 	object := s.Manifest(of.Kind, of.Name, fixture.Uses{})
 	return s.Patch(s.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// repeat calls do at each interval, with the number of the call, until the context ends.
+func repeat(ctx context.Context, every time.Duration, do func(n int)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ticker.C:
+			do(n)
+		case <-ctx.Done():
+			return
+		}
+	}
 }

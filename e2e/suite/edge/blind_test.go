@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // The rights to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
@@ -42,9 +43,21 @@ func TestRightsToWatchAreWithdrawn(t *testing.T) {
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	require.NoError(t, s.Update(t.Context(), role))
 	restart(s, cp.Component(controlplane.APIServer), true) // it does not end watches that were allowed once
+	assertBlindToSecrets(s, w)
+
+	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
+	role.Rules = rules
+	require.NoError(t, s.Update(t.Context(), role))
+	assertSeesSecretsAgain(s, w)
+}
+
+// assertBlindToSecrets requires of a workload web with the ConfigMap app and the Secret db that a change of the ConfigMap reloads it as
+// ever and one of the Secret late, and that the watch of Secrets is reported.
+func assertBlindToSecrets(s *fixture.Fixture, w observe.Workload) {
+	s.Helper()
 	patiently(s, "the metric of the watch", func() error { return health(s, 0) })
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "ConfigMaps may be watched")
+	s.AwaitChanges(w, 1, "ConfigMaps are watched")
 	s.SetSecret("db", "key", "2")
 	patiently(s, "the re-check to find the change of the Secret", func() error {
 		if n := len(s.Watcher.Changes(w)); n < 2 {
@@ -53,17 +66,20 @@ func TestRightsToWatchAreWithdrawn(t *testing.T) {
 		return nil
 	})
 	patiently(s, "an Event", func() error { return installationEvent(s, "WatchFailing") })
-	output, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace)
-	require.NoError(t, err)
-	assert.Contains(t, output, "A watch of pod-reloader fails")
+	output, err := s.Installation.Why(s.Context(), "deployment/web", "-n", s.Namespace)
+	require.NoError(s, err)
+	assert.Contains(s, output, "A watch of pod-reloader fails")
+}
 
-	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
-	role.Rules = rules
-	require.NoError(t, s.Update(t.Context(), role))
+// assertSeesSecretsAgain requires that the end of the failure is reported, and that a change of the Secret reloads once.
+func assertSeesSecretsAgain(s *fixture.Fixture, w observe.Workload) {
+	s.Helper()
 	patiently(s, "the watch", func() error { return health(s, 1) })
 	patiently(s, "an Event", func() error { return installationEvent(s, "WatchRecovered") })
 	s.SetSecret("db", "key", "3")
 	s.AwaitChanges(w, 3, "the watch works again")
+	s.Settled()
+	s.RequireChanges(w, 3, "once each")
 }
 
 // patiently waits for what takes minutes: a watch must fail for a while to be reported, and is re-checked each minute.

@@ -203,33 +203,24 @@ func (c constantChange) restartsGoOn(t *testing.T) {
 // write begins to write. The function that it returns ends that, and returns the number of writes.
 func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 	s.Helper()
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(s.Context())
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app"}}
 	var written, failed atomic.Int64
 	var writers sync.WaitGroup
 	for writer := range c.writers {
 		writers.Go(func() {
-			ticker := time.NewTicker(c.every)
-			defer ticker.Stop()
-			for n := 0; ; n++ {
-				select {
-				case <-ticker.C:
-				case <-stop:
-					return
-				case <-s.Context().Done():
-					return
-				}
+			repeat(ctx, c.every, func(n int) {
 				patch := fmt.Sprintf(`{"data":{"key":"%d of writer %d"}}`, n, writer)
 				if s.Patch(s.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
 					failed.Add(1)
 				} else {
 					written.Add(1)
 				}
-			}
+			})
 		})
 	}
 	return func() int64 {
-		close(stop)
+		stop()
 		writers.Wait()
 		assert.Zero(s, failed.Load(), "writes that failed")
 		return written.Load()

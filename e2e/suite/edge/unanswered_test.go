@@ -2,7 +2,6 @@ package edge_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
@@ -34,28 +32,10 @@ func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitKnown(w)
 
 	proxy.silence()
-	patiently(s, "the metric of the watch", func() error { return health(s, 0) })
-	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "watches of ConfigMaps are answered")
-	s.SetSecret("db", "key", "2")
-	patiently(s, "the re-check to find the change of the Secret", func() error {
-		if n := len(s.Watcher.Changes(w)); n < 2 {
-			return fmt.Errorf("%d restarts", n)
-		}
-		return nil
-	})
-	patiently(s, "an Event", func() error { return installationEvent(s, "WatchFailing") })
-	output, err := in.Why(t.Context(), "deployment/web", "-n", s.Namespace)
-	require.NoError(t, err)
-	assert.Contains(t, output, "A watch of pod-reloader fails")
+	assertBlindToSecrets(s, w)
 
 	proxy.answer()
-	patiently(s, "the watch", func() error { return health(s, 1) })
-	patiently(s, "an Event", func() error { return installationEvent(s, "WatchRecovered") })
-	s.SetSecret("db", "key", "3")
-	s.AwaitChanges(w, 3, "the watch works again")
-	s.Settled()
-	s.RequireChanges(w, 3, "once each")
+	assertSeesSecretsAgain(s, w)
 }
 
 // silentProxy relays requests to the API server, and can leave watches of Secrets without an answer.
