@@ -25,8 +25,9 @@ var notRunHere = map[string]string{
 	"README.md: git clone https://github.com/pod-reloader/pod-reloader && cd pod-reloader": "clones what is being tested",
 	"README.md: make demo":                  "make test runs the demo",
 	"README.md: kubectl apply -k manifests": "docs/installing.md runs it",
-	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0": "needs a container engine and a registry",
-	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":          "needs a kubelet",
+	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0":           "needs a container engine and a registry",
+	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":                    "needs a kubelet",
+	"docs/installing.md: helm push pod-reloader-0.1.0.tgz oci://registry.example.com/charts": "needs a registry",
 
 	"docs/installing.md: # argo-cd/application.yaml": "needs Argo CD; a test renders the chart with its values",
 	"docs/installing.md: # flux/release.yaml":        "needs Flux; a test renders the chart with its values",
