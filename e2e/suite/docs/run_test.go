@@ -39,6 +39,7 @@ var notRunHere = map[string]string{
 
 	"docs/runbook.md: kubectl delete mutatingwebhookconfiguration pod-reloader; kubectl scale deployment pod-reloader -n pod-reloader --replicas 0": "docs/installing.md runs it, in a cluster of its own",
 	"docs/runbook.md: kubectl patch application pod-reloader -n argocd --type merge -p '{\"spec\":{\"syncPolicy\":{\"automated\":null}}}'":          "needs Argo CD",
+	"docs/runbook.md: kubectl patch helmrelease pod-reloader -n pod-reloader --type merge -p '{\"spec\":{\"suspend\":true}}'":                       "needs Flux",
 	"docs/runbook.md: kubectl patch kustomization pod-reloader -n flux-system --type merge -p '{\"spec\":{\"suspend\":true}}'":                      "needs Flux",
 
 	"docs/certificates.md: kubectl patch secret pod-reloader-certificates -n pod-reloader --type json -p '[{\"op\":\"remove\",\"path\":\"/data/ca.key\"}]'": "needs self-managed certificates",
