@@ -21,6 +21,13 @@ func (c *Chain) Kept() int {
 	return size
 }
 
+// Nodes is how many nodes the graph has.
+func (c *Chain) Nodes() int {
+	c.answers.mu.RLock()
+	defer c.answers.mu.RUnlock()
+	return c.answers.graph.Len()
+}
+
 // ApplyPending waits until all is applied that is pending.
 func (c *Chain) ApplyPending(ctx context.Context) { c.inbox.applyPending(ctx) }
 

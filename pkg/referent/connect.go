@@ -44,6 +44,25 @@ func (g *Graph) useAll(n *node, by int) {
 		}
 	}
 	g.grow(n.key.Namespace, size{links: by * n.facts.links})
+	for _, edge := range n.facts.leftOut {
+		g.leaveOut(leftOut{edge, n.key.Namespace}, by)
+	}
+}
+
+// leaveOut adds to the objects whose references are left out. All nodes that these can refer to are evaluated with the first one, and
+// after the last one.
+func (g *Graph) leaveOut(at leftOut, by int) {
+	before := g.leftOut[at]
+	if g.leftOut[at] = before + by; before+by == 0 {
+		delete(g.leftOut, at)
+	} else if before > 0 {
+		return
+	}
+	for _, n := range g.nodes {
+		if n.resource == at.edge.to {
+			g.mark(n)
+		}
+	}
 }
 
 // grow keeps the size of a namespace. When it crosses a bound, all of its nodes are evaluated again.

@@ -21,6 +21,8 @@ type facts struct {
 	parents   []link
 	// links is how many references the object has, those included that are left out.
 	links int
+	// leftOut are the edges of references to parents that are left out.
+	leftOut []*edge
 	// fault is why the references cannot be followed, unready why the object cannot be used.
 	fault, unready *Hold
 	// problems are references that are ignored, because they must not hold an object of another namespace.
@@ -30,7 +32,7 @@ type facts struct {
 func (f *facts) equal(o *facts) bool {
 	return f.version.equal(o.version) && f.identity == o.identity && f.published == o.published &&
 		f.links == o.links && slices.Equal(f.children, o.children) && slices.Equal(f.parents, o.parents) &&
-		f.fault.equal(o.fault) && f.unready.equal(o.unready) && slices.Equal(f.problems, o.problems)
+		slices.Equal(f.leftOut, o.leftOut) && f.fault.equal(o.fault) && f.unready.equal(o.unready) && slices.Equal(f.problems, o.problems)
 }
 
 // Object is what counts of an object, for a Graph under any digest keys. Its size does not depend on that of the content.
@@ -51,14 +53,19 @@ func (o *Object) Equal(other *Object) bool {
 	return o.key == other.key && o.own == other.own && o.annotation == other.annotation && o.facts.equal(&other.facts)
 }
 
-// References is how many references to children the object has, which are kept.
-func (o *Object) References() int { return len(o.facts.children) }
+// References is how many references the object has, which are kept.
+func (o *Object) References() int { return len(o.facts.children) + len(o.facts.parents) }
 
-// WithoutReferences is the object without its references to children. It counts them and is held, whatever the namespace has. References
-// to parents remain: a parent, perhaps in another namespace, must not take the object for gone.
+// WithoutReferences is the object without its references. It counts them and is held, whatever the namespace has. So are the objects that
+// can be its parents, perhaps in another namespace: they must not take the object for gone.
 func (o *Object) WithoutReferences() *Object {
 	bare := *o
-	bare.facts.children = nil
+	bare.facts.children, bare.facts.parents = nil, nil
+	for _, link := range o.facts.parents {
+		if !slices.Contains(bare.facts.leftOut, link.edge) {
+			bare.facts.leftOut = append(bare.facts.leftOut, link.edge)
+		}
+	}
 	bare.facts.fault = &Hold{
 		Reason: TooMany, Node: o.key, Detail: fmt.Sprintf("its references are left out since the namespace had more than %d", MaxLinks),
 	}

@@ -23,6 +23,8 @@ type Graph struct {
 	uses map[use]int
 	// size is that of each namespace.
 	size map[string]size
+	// leftOut counts the objects whose references to parents are left out.
+	leftOut map[leftOut]int
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
 	dirty []*node
 	// gone are the nodes that can be removed after the next evaluation, if nothing refers to them then.
@@ -40,6 +42,12 @@ type sourceKey struct {
 type use struct {
 	namespace string
 	node      *node
+}
+
+// leftOut names an edge and the namespace of the objects that refer by it.
+type leftOut struct {
+	edge      *edge
+	namespace string
 }
 
 // size is how many nodes count in a namespace, and how many references its objects have.
@@ -96,15 +104,16 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 	}
 	return &Graph{
 		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{},
-		unread: map[*node]struct{}{}, uses: map[use]int{}, size: map[string]size{},
+		unread: map[*node]struct{}{}, uses: map[use]int{}, size: map[string]size{}, leftOut: map[leftOut]int{},
 	}, nil
 }
 
-// Anew returns an empty graph of the same schema and sources, whose digests are under the keys of a ring.
+// Anew returns an empty graph of the same schema and sources, whose digests are under the keys of a ring. References that are left out
+// are so there, too.
 func (g *Graph) Anew(ring digest.Ring) (*Graph, error) {
 	next, err := NewGraph(g.schema, ring)
 	if err == nil {
-		next.sources = maps.Clone(g.sources)
+		next.sources, next.leftOut = maps.Clone(g.sources), maps.Clone(g.leftOut)
 	}
 	return next, err
 }

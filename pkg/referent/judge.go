@@ -131,8 +131,22 @@ func (g *Graph) incomplete(n *node) *Hold {
 			detail := edge.from.lack(source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
+		if g.leavesOut(edge, n.key.Namespace) {
+			detail := fmt.Sprintf("references of %s, which can refer to this one, are left out: their namespace had more than %d", edge.from, MaxLinks)
+			return &Hold{Reason: TooMany, Node: n.key, Detail: detail}
+		}
 	}
 	return nil
+}
+
+// leavesOut reports whether references are left out that can lead to an object in a namespace.
+func (g *Graph) leavesOut(e *edge, namespace string) bool {
+	for at := range g.leftOut {
+		if at.edge == e && e.allows(at.namespace, namespace) {
+			return true
+		}
+	}
+	return false
 }
 
 // unwatched is the first namespace that the configuration allows objects to refer from, and in which they are not watched; empty if

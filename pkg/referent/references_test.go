@@ -36,17 +36,54 @@ func TestObjectWithoutReferencesIsHeldAndCountsThem(t *testing.T) {
 	assert.Equal(t, "a.example.io/absent: missing", w.Hold(key("a/hub")).String())
 }
 
-// The parent may be in another namespace. It must not lose the child: that would be a change.
-func TestObjectWithoutReferencesHoldsItsParents(t *testing.T) {
+// A parent must not lose the child: that would be a change. Which parents an object has is not kept, so that all are held that it may have.
+func TestObjectWithoutReferencesHoldsThoseThatCanBeItsParents(t *testing.T) {
 	t.Parallel()
 	w := tangle(t)
-	before := w.entry("proxies/p")
-	cluster := w.resource("clusters").Read(object("c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("s")}))
+	w.set("proxies/other", nil)
+	w.Evaluate()
+	before, beside := w.entry("proxies/p"), w.entry("services/s")
+	cluster := w.resource("clusters").Read(object("c2", map[string]any{"proxyRef": named("absent"), "serviceRef": named("s")}))
+	require.Equal(t, 2, cluster.References())
+	nodes := w.Len()
 	w.Put(cluster.WithoutReferences())
 	w.Evaluate()
-	require.NotNil(t, w.Hold(key("proxies/p")))
-	assert.Equal(t, key("clusters/c2"), w.Hold(key("proxies/p")).Node)
-	w.Put(cluster)
+	assert.Zero(t, cluster.WithoutReferences().References())
+	assert.Equal(t, nodes, w.Len(), "parents that do not exist are not kept")
+	for _, name := range []string{"proxies/p", "proxies/other"} {
+		hold := w.Hold(key(name))
+		require.NotNil(t, hold, name)
+		assert.Equal(t, referent.TooMany, hold.Reason)
+		assert.Equal(t, key(name), hold.Node)
+		assert.Equal(t, "references of clusters.example.io, which can refer to this one, are left out: their namespace had more than 100000", hold.Detail)
+	}
+	assert.Equal(t, beside, w.entry("services/s"), "clusters do not count below it")
+
+	live, err := w.Anew(ring(t, 'a'))
+	require.NoError(t, err)
+	live.Put(w.resource("proxies").Read(object("other", nil)))
+	live.Evaluate()
+	assert.NotNil(t, live.Hold(key("proxies/other")), "what is read live is not complete either")
+
+	w.set("clusters/c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("s")})
 	w.Evaluate()
 	assert.Equal(t, before, w.entry("proxies/p"))
+	assert.NotEmpty(t, w.entry("proxies/other"))
+}
+
+func TestObjectWithoutReferencesHoldsParentsInNamespacesThatItMayReferTo(t *testing.T) {
+	t.Parallel()
+	for namespace, held := range map[string]bool{"infra": true, "other": false} {
+		w := newWorld(t, crossing("infra")...)
+		w.set("classes/c", nil, inNamespace(""))
+		w.Evaluate()
+		class := referent.Key{Group: "example.io", Resource: "classes", Name: "c"}
+		gateway := w.resource("gateways").Read(object("g", map[string]any{"class": "c"}, inNamespace(namespace)))
+		w.Put(gateway.WithoutReferences())
+		w.Evaluate()
+		assert.Equal(t, held, w.Hold(class) != nil, namespace)
+		w.Delete(gateway.Key())
+		w.Evaluate()
+		assert.Nil(t, w.Hold(class), namespace)
+	}
 }

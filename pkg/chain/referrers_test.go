@@ -1,0 +1,64 @@
+package chain_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// referrers is services ← proxies: each proxy counts below the services that it names.
+func referrers() []referent.Definition {
+	return []referent.Definition{
+		{ID: "services", GVR: services, Referrers: []referent.EdgeDefinition{{Resource: "proxies", Name: "spec.services[*]"}}},
+		{ID: "proxies", GVR: proxies},
+	}
+}
+
+// The objects that a reference names need not exist: each name would be a node.
+func TestReferencesToParentsBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		names := func(prefix string) map[string]any {
+			names := make([]any, referent.MaxReferences)
+			for i := range names {
+				names[i] = fmt.Sprint(prefix, i)
+			}
+			return map[string]any{"services": names}
+		}
+		const full, beyond = referent.MaxLinks / referent.MaxReferences, 10
+		for i := range full {
+			w.put(proxies, fmt.Sprint("full", i), names("s"))
+		}
+		w.put(services, "of-p0", map[string]any{})
+		w.Configure(referrers())
+		w.pass(time.Second)
+		for i := range beyond {
+			w.put(proxies, fmt.Sprint("p", i), names(fmt.Sprintf("of-p%d", i)))
+		}
+		w.put(proxies, "p", names("of-p"))
+		w.pass(time.Second)
+		service := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "of-p0"}
+		state := w.State("ns", service)
+		if assert.NotNil(t, state.Hold) {
+			assert.Contains(t, state.Hold.Reason, "too-many")
+		}
+		assert.LessOrEqual(t, w.Nodes(), referent.MaxReferences+full+beyond+2, "references beyond the bound are no nodes")
+
+		for i := range beyond + 1 {
+			w.remove(fmt.Sprint("full", i))
+		}
+		w.pass(time.Minute)
+		state = w.State("ns", service)
+		assert.Nil(t, state.Hold)
+		w.remove("p")
+		w.pass(time.Second)
+		assert.NotEqual(t, state.Entries, w.State("ns", service).Entries, "p is below it")
+	})
+}
