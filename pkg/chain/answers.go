@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -208,12 +209,20 @@ func (a *answers) unverified(namespace string, refs []reference.Ref, reason erro
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	states := make(map[reference.Ref]digest.State, len(refs))
+	of := make(map[referent.Key]reference.Ref, len(refs))
 	for _, ref := range refs {
 		state, key, _ := a.stateLocked(namespace, ref)
-		if state.Hold == nil && len(a.outdated) > 0 && slices.ContainsFunc(a.graph.Below(key), a.isOutdated) {
-			state.Unverified = reason.Error()
+		if states[ref] = state; state.Hold == nil {
+			of[key] = ref
 		}
-		states[ref] = state
+	}
+	if len(a.outdated) == 0 || len(of) == 0 {
+		return states
+	}
+	for _, key := range a.graph.Reaching(a.isOutdated, slices.Collect(maps.Keys(of))...) {
+		state := states[of[key]]
+		state.Unverified = reason.Error()
+		states[of[key]] = state
 	}
 	return states
 }

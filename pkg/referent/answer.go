@@ -118,6 +118,37 @@ func (g *Graph) FewBelow(most int, roots ...Key) ([]Key, bool) {
 	return keys, len(keys) <= most
 }
 
+// Reaching returns those of the given nodes below which there is a target, these included. Its effort does not depend on how many nodes
+// are given: each node below them is asked for once.
+func (g *Graph) Reaching(target func(Key) bool, roots ...Key) []Key {
+	below := map[Key]struct{}{}
+	var targets []Key
+	for _, key := range g.Below(roots...) {
+		below[key] = struct{}{}
+		if target(key) {
+			targets = append(targets, key)
+		}
+	}
+	above := map[Key]struct{}{}
+	for _, key := range g.reach(targets, func(n *node) []*node { return n.parentsAmong(g, below) }, len(g.nodes)) {
+		above[key] = struct{}{}
+	}
+	var reaching []Key
+	for _, root := range roots {
+		if _, ok := above[root]; ok {
+			reaching = append(reaching, root)
+		}
+	}
+	return reaching
+}
+
+func (n *node) parentsAmong(g *Graph, keys map[Key]struct{}) []*node {
+	return slices.DeleteFunc(n.parents(g), func(parent *node) bool {
+		_, among := keys[parent.key]
+		return !among
+	})
+}
+
 // reach returns the nodes that the given ones lead to, these included, sorted. Each is visited once, so that a cycle ends. It
 // stops when there are more than most.
 func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
