@@ -82,11 +82,12 @@ func (a *answers) enforce(graph *referent.Graph) {
 	}
 }
 
-// concerns reports whether a config object is part of the graph.
+// concerns reports whether a config object is part of the graph, or is to be read, or is being read: what a read has found before a change
+// counts when it ends, if something refers to the object by then.
 func (a *answers) concerns(namespace string, ref reference.Ref) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.graph != nil && a.graph.Refers(namespace, ref)
+	return a.graph != nil && (a.graph.Refers(namespace, ref) || a.isOutdated(referent.ConfigKey(namespace, ref)))
 }
 
 // resource returns that of an object, if the configuration has it.

@@ -183,6 +183,7 @@ func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 	asked = c.inbox.wait(ctx, nil)
 	if asked == nil && ctx.Err() == nil {
 		c.reads.want(c.inbox.takeConfig(), nil)
+		c.answers.setOutdated(c.reads.outstanding())
 		asked = c.inbox.wait(ctx, c.reads.begin()) //nolint:contextcheck // a read ends with the configuration
 	}
 	return asked
@@ -214,12 +215,12 @@ func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	c.reads.end(graph, p.batches, p.retries)
 	c.reads.want(p.config, unread)
 	c.retry(p.refused)
+	c.answers.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
 	if p.gathered {
 		c.reads.begin()
 	} else if c.reads.ready() {
 		c.inbox.wakeUp() // reads wait for the debounce: one that ends must not begin the next one at once
 	}
-	c.answers.setOutdated(c.reads.outstanding())
 	c.publisher.publish(p, changes)
 	c.report(changes)
 }

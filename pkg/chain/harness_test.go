@@ -60,7 +60,9 @@ type world struct {
 	hanging bool
 	// reading is how long a read of config objects takes.
 	reading time.Duration
-	events  []string
+	// lingering is how long the answer takes after config objects have been read.
+	lingering time.Duration
+	events    []string
 	// reported are the times at which the proxy was reported as changed.
 	reported []time.Time
 	// refusals are the digests that were reported as not written.
@@ -175,6 +177,17 @@ func (w *world) currentRing() digest.Ring {
 
 // Current reads config objects of the namespace ns.
 func (w *world) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	w.mu.Lock()
+	lingering := w.lingering
+	w.mu.Unlock()
+	states, err := w.read(ctx, namespace, refs)
+	if lingering > 0 {
+		<-time.After(lingering)
+	}
+	return states, err
+}
+
+func (w *world) read(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	w.mu.Lock()
 	hanging, takes := w.hanging, w.reading
 	w.mu.Unlock()
