@@ -75,6 +75,8 @@ type world struct {
 	applying func()
 	// stalled has writes hang until they are given up.
 	stalled atomic.Bool
+	// unanswered has live reads of custom resources hang until they are given up.
+	unanswered atomic.Bool
 }
 
 // client is the client in memory of a world, by its own entry for writes.
@@ -115,6 +117,16 @@ func (n namespaced) Apply(
 		n.of.applying()
 	}
 	return n.ResourceInterface.Apply(ctx, name, object, options, subresources...)
+}
+
+func (n namespaced) Get(
+	ctx context.Context, name string, options metav1.GetOptions, subresources ...string,
+) (*unstructured.Unstructured, error) {
+	if n.of.unanswered.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return n.ResourceInterface.Get(ctx, name, options, subresources...)
 }
 
 func newWorld(t *testing.T, namespaces ...string) *world {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -80,19 +81,31 @@ type reader interface {
 	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Live reads config objects of a namespace live, whatever their kind.
+// Live reads config objects of a namespace live, whatever their kind. Custom resources have half of the time that is left: where their
+// API does not answer, the graph does, and the others can be read still.
 func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := divide(refs)
 	if len(custom) == 0 {
 		return from.Live(ctx, namespace, config)
 	}
-	states := c.readLive(ctx, from, namespace, custom)
+	half, cancel := halfOf(ctx)
+	defer cancel()
+	states := c.readLive(half, from, namespace, custom)
 	if len(config) == 0 {
 		return states, nil
 	}
 	read, err := from.Live(ctx, namespace, config)
 	maps.Copy(states, read)
 	return states, err
+}
+
+// halfOf returns a context with half of the time that another one has left; without a deadline where that has none.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
 // divide separates custom resources from the others, which most workloads have alone.
