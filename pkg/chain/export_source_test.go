@@ -36,6 +36,11 @@ func (w Watching) Synced() {
 	})
 }
 
+// Replace has another watch take its place, as when references are left out that could be kept.
+func (w Watching) Replace() {
+	w.source.with.inbox.gather(func(p *pending) { p.restarts = append(p.restarts, w.source) })
+}
+
 // Refused is called when the watch is refused.
 func (w Watching) Refused(ctx context.Context) {
 	w.source.failed(ctx, apierrors.NewForbidden(w.source.resource.GVR.GroupResource(), "", nil))

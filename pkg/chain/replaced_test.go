@@ -2,6 +2,7 @@ package chain_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // A watch that is made again ends some time later: what its goroutines still deliver is of before.
@@ -194,4 +198,64 @@ func TestFailuresOfAWatchThatWaitsDoNotLengthenThePause(t *testing.T) {
 			assert.Empty(t, w.hold())
 		}
 	})
+}
+
+// A watch that takes the place of another one has listed some objects, or none, when the digest keys change. A graph of these is not complete.
+func TestARotationBeforeTheNextWatchHasListedHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		definitions := referrers()
+		definitions[0].Publish = true
+		w.put(services, "s", map[string]any{})
+		w.put(proxies, "p", map[string]any{"services": []any{"s"}})
+		w.Configure(definitions)
+		patches := w.lead()
+		w.pass(time.Second)
+		service := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "s"}
+		before := w.State("ns", service)
+		require.Nil(t, before.Hold)
+		require.Len(t, patches(), 1)
+		written := &unstructured.Unstructured{}
+		require.NoError(t, written.UnmarshalJSON([]byte(patches()[0])))
+		w.put(services, "s", map[string]any{}, written.GetAnnotations())
+		w.pass(time.Second)
+
+		allow := w.refuse(proxies, errors.New("no answer"))
+		w.Watching(proxies).Replace()
+		w.pass(time.Second)
+		assert.Equal(t, before.Entries, w.State("ns", service).Entries, "the graph remains")
+		w.rotate(ring(t, "1", "2"))
+		w.pass(time.Second)
+		hold := w.State("ns", service).Hold
+		if assert.NotNil(t, hold) {
+			assert.Contains(t, hold.Reason, "unsynced")
+		}
+		assert.Len(t, patches(), 1, "the digest remains")
+
+		allow()
+		w.pass(time.Minute)
+		oldest := w.currentRing().Keys()[0].ID
+		assert.Equal(t, before.Entries[oldest], w.State("ns", service).Entries[oldest])
+		assert.Len(t, patches(), 1, "the digest is right under the older key")
+	})
+}
+
+// lead publishes, and returns the writes.
+func (w *world) lead() (patches func() []string) {
+	var all []string
+	w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch, ok := action.(clienttesting.PatchAction)
+		require.True(w, ok)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		all = append(all, string(patch.GetPatch()))
+		return true, &unstructured.Unstructured{}, nil
+	})
+	go func() { assert.NoError(w, w.Lead(w.Context())) }()
+	return func() []string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.Clone(all)
+	}
 }

@@ -183,8 +183,12 @@ func (s *source) forgetGone(graph *referent.Graph) {
 	}
 }
 
-// fill gives a new graph all that the watch has delivered. What it has delivered and is still pending is applied again.
+// fill gives a new graph all that the watch has delivered. What it has delivered and is still pending is applied again. The objects of an
+// earlier watch are not in it, whatever that knew of them: until this one has listed them, the graph is not complete.
 func (s *source) fill(graph *referent.Graph) {
+	if s.state == referent.SourceSynced && (s.bulk == nil || !s.bulk.IsSynced()) {
+		s.state = referent.SourceUnsynced
+	}
 	graph.SetSource(s.resource, s.namespace, s.state)
 	if s.bulk == nil {
 		return
