@@ -130,22 +130,42 @@ func (f *fresh) read(ctx context.Context) error {
 			return err
 		}
 		f.graph.Evaluate()
-		f.next()
+		if err := f.next(); err != nil {
+			return err
+		}
 	}
 	return fmt.Errorf("more than %d rounds of reads", referent.MaxDepth+2)
 }
 
 // next wants what is below the roots and was not read. A config object that was read before something referred to it is read
 // again.
-func (f *fresh) next() {
-	f.wanted = f.wanted[:0]
+func (f *fresh) next() error {
 	for _, key := range f.graph.Unread() {
 		delete(f.seen, key)
 	}
-	for _, root := range f.roots {
-		f.wanted = append(f.wanted, f.graph.Below(root)...)
+	f.wanted = f.graph.Below(slices.Collect(maps.Values(f.roots))...)
+	return f.addKnown()
+}
+
+// addKnown wants what the watches know to be below the objects that are wanted for the first time: which other objects refer to them, only
+// the watches know.
+func (f *fresh) addKnown() error {
+	isSeen := func(key referent.Key) bool {
+		_, ok := f.seen[key]
+		return ok
 	}
-	slices.SortFunc(f.wanted, referent.Key.Compare)
+	unseen := slices.DeleteFunc(slices.Clone(f.wanted), isSeen)
+	f.answers.mu.RLock()
+	defer f.answers.mu.RUnlock()
+	if f.answers.graph == nil {
+		return errNoGraph
+	}
+	below, few := f.answers.graph.FewBelow(maxFresh, unseen...)
+	if !few {
+		return errTooMany
+	}
+	f.wanted = append(f.wanted, below...)
+	return nil
 }
 
 // readAll reads everything at the same time. Custom resources are set first: the graph takes only config objects that something

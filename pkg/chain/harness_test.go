@@ -33,6 +33,7 @@ import (
 var (
 	proxies  = schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"}
 	services = schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaservices"}
+	routes   = schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaroutes"}
 	proxy    = reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"}
 	tls      = reference.Ref{Kind: reference.Secret, Name: "tls"}
 )
@@ -133,7 +134,7 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 	t.Helper()
 	w := &world{T: t, contents: map[reference.Ref]string{}, ring: ring(t, "1")}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		proxies: "KafkaProxyList", services: "KafkaServiceList",
+		proxies: "KafkaProxyList", services: "KafkaServiceList", routes: "KafkaRouteList",
 	})
 	w.Chain = chain.New(chain.Options{
 		Client: client{w.client, w}, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
