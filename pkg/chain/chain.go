@@ -63,9 +63,11 @@ func (o Options) withDefaults() Options {
 
 const (
 	defaultDebounce = 100 * time.Millisecond
-	// inFlight is how many custom resources are read live, and how many are written, at a time. One namespace can have three
-	// quarters of the reads, and one write.
-	inFlight = 64
+	// inFlight is how many custom resources are written at a time, one of each namespace. The webhook and the loop read half as many live
+	// each, so that neither waits for the other; one namespace can have three quarters of a half.
+	inFlight          = 64
+	readsInFlight     = inFlight / 2
+	readsOfANamespace = readsInFlight * 3 / 4
 )
 
 // Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
@@ -75,7 +77,8 @@ type Chain struct {
 	options Options
 	inbox   *inbox
 	answers *answers
-	objects objects
+	// loop and webhook read custom resources live, each for one part of the program.
+	loop, webhook objects
 	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
 	handlers  []func(configstate.Event)
 	rereaders []func()
@@ -94,7 +97,8 @@ func New(o Options) *Chain {
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
 	c.answers = &answers{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
 	c.answers.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.objects = objects{client: o.Client, limit: fairlimit.New(inFlight, inFlight*3/4)}
+	c.loop = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
+	c.webhook = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
 	c.sources = &sources{
 		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
 	}

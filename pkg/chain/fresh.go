@@ -31,7 +31,7 @@ const (
 // server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
 // the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read
 // may be outstanding, whatever the reason is that the graph answers.
-func (c *Chain) readLive(ctx context.Context, from reader, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
 		c.inbox.applyPending(ctx)
@@ -59,10 +59,9 @@ func (c *Chain) readLive(ctx context.Context, from reader, namespace string, ref
 // fresh is a graph for one question.
 type fresh struct {
 	answers    *answers
-	objects    objects
 	namespaces namespaces
 	now        func() time.Time
-	from       reader
+	from       lane
 	graph      *referent.Graph
 	roots      map[reference.Ref]referent.Key
 	// wanted are to be read, seen were.
@@ -76,7 +75,7 @@ var (
 )
 
 // fresh begins with what the graph knows to be below the roots. The error says why the graph has to answer.
-func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fresh, error) {
+func (c *Chain) fresh(from lane, namespace string, refs []reference.Ref) (*fresh, error) {
 	c.answers.mu.RLock()
 	defer c.answers.mu.RUnlock()
 	if c.answers.graph == nil {
@@ -87,7 +86,7 @@ func (c *Chain) fresh(from reader, namespace string, refs []reference.Ref) (*fre
 		return nil, err
 	}
 	f := &fresh{
-		answers: c.answers, objects: c.objects, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
+		answers: c.answers, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
 		graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{},
 	}
 	for _, ref := range refs {
@@ -187,7 +186,7 @@ func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[s
 			continue
 		}
 		group.Go(func() (err error) {
-			states[i], err = f.from.Live(ctx, namespace, config[namespace])
+			states[i], err = f.from.config.Live(ctx, namespace, config[namespace])
 			return err
 		})
 	}
@@ -213,7 +212,7 @@ func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Obj
 	if !ok {
 		return nil, nil // the configuration has changed: there is no such resource any more
 	}
-	object, err := f.objects.get(ctx, resource, key)
+	object, err := f.from.custom.get(ctx, resource, key)
 	switch {
 	case err == nil:
 		return resource.Read(object), nil

@@ -73,7 +73,7 @@ type Admission struct {
 
 // Live reads config objects of a namespace live, whatever their kind. States that are not verified say so.
 func (a Admission) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return Live(ctx, a.Admission, a.Chain, namespace, refs)
+	return a.Chain.live(ctx, lane{a.Admission, a.Chain.webhook}, namespace, refs)
 }
 
 // reader reads ConfigMaps and Secrets live.
@@ -81,12 +81,23 @@ type reader interface {
 	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Live reads config objects of a namespace live, whatever their kind. Custom resources have half of the time that is left: where their
-// API does not answer, the graph does, and the others can be read still.
+// lane is what reads live for one part of the program.
+type lane struct {
+	config reader
+	custom objects
+}
+
+// Live reads config objects of a namespace live for the loop, whatever their kind.
 func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return c.live(ctx, lane{from, c.loop}, namespace, refs)
+}
+
+// live reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
+// graph does, and the others can be read still.
+func (c *Chain) live(ctx context.Context, from lane, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := divide(refs)
 	if len(custom) == 0 {
-		return from.Live(ctx, namespace, config)
+		return from.config.Live(ctx, namespace, config)
 	}
 	half, cancel := halfOf(ctx)
 	defer cancel()
@@ -94,7 +105,7 @@ func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []r
 	if len(config) == 0 {
 		return states, nil
 	}
-	read, err := from.Live(ctx, namespace, config)
+	read, err := from.config.Live(ctx, namespace, config)
 	maps.Copy(states, read)
 	return states, err
 }
