@@ -223,16 +223,16 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 func TestKeptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
-	reload := func(s *harness) {
+	reload := func(s *harness, changes ...string) {
 		s.wait(2 * time.Second)
-		s.reload(cart, "b")
+		s.reload(cart, "b", changes...)
 		s.rollout(cart)
 	}
 	runLaw(t, "kept", map[string]lawCase{
 		"modified": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
-			reload(s)
+			reload(s, "configmap/extra modified")
 		}},
 		"deleted": {options: hooked, want: "kept/program/touched", because: "deletions do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
@@ -249,7 +249,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "2")
-			reload(s)
+			reload(s, "configmap/extra modified")
 		}},
 		"marked": {options: hooked, want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)

@@ -17,6 +17,8 @@ import (
 // reloadEvent is one Event that says that a workload was reloaded.
 type reloadEvent struct {
 	namespace, kind, name, uid string
+	// note is its text.
+	note string
 	// count is how many reloads it counts.
 	count int
 }
@@ -121,7 +123,7 @@ func (l *eventLog) recordReload(name string, body world.Object) {
 	about := subjectOf(body)
 	event := reloadEvent{
 		namespace: world.Text(about, "namespace"), kind: world.Text(about, "kind"), name: world.Text(about, "name"),
-		uid: world.Text(about, "uid"), count: 1,
+		uid: world.Text(about, "uid"), note: noteOf(body), count: 1,
 	}
 	for _, count := range []any{body["count"], body["deprecatedCount"], world.Section(body, "series")["count"]} {
 		if n, ok := numberOf(count); ok && int(n) > event.count {

@@ -50,7 +50,7 @@ func TestExplainedByAnnotations(t *testing.T) {
 		}},
 		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
 			s.beginWithChange()
-			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
+			s.stamp(cart, "b", strings.Replace(s.lastReloadOfApp(), s.now.Format("T15"), s.now.Add(-time.Hour).Format("T15"), 1))
 		}},
 		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
@@ -59,7 +59,7 @@ func TestExplainedByAnnotations(t *testing.T) {
 		}},
 		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
 			s.beginWithChange()
-			s.reload(cart, "b", "configmap/extra modified")
+			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 		}},
 		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
 			s.begin()
@@ -68,6 +68,57 @@ func TestExplainedByAnnotations(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 			s.rollout(cart)
+		}},
+		"none of the causes": {options: hooked, want: "explained/cause-missing", because: "app has changed", happens: func(s *harness) {
+			s.beginWithChange()
+			s.reload(cart, "b")
+		}},
+		"one of two causes": {options: hooked, want: "explained/cause-missing", because: "extra has changed, too", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"one of two causes, the other one is counted": {options: hooked, because: "there was no space for its name", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			s.stamp(cart, "b", strings.Replace(s.lastReloadOfApp(), "]", `],"more":1`, 1))
+		}},
+		"any object": {options: hooked, because: "only the hash was known", happens: func(s *harness) {
+			s.beginWithChange()
+			s.reload(cart, "b", "* modified")
+		}},
+		"none of the causes, changed during the request": {options: hooked, because: "it may have been read before", happens: func(s *harness) {
+			s.beginWithChange()
+			call := s.call(replica, "patch", cart, []byte(`{}`))
+			s.oracle.Request(call)
+			s.set(configMap("extra"), "2")
+			s.change(call, cart, s.objects[cart], edited(stamped(s.objects[cart], "b"), func(o world.Object) {
+				setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
+			}))
+		}},
+		"wrong type": {options: hooked, want: "explained/cause-type", because: "app has been there all the time", happens: func(s *harness) {
+			s.beginWithChange()
+			s.reload(cart, "b", "configmap/app created")
+		}},
+		"type of a deletion": {options: hooked, because: "extra is gone", happens: func(s *harness) {
+			s.begin()
+			s.remove(user, configMap("extra"))
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/extra deleted")
+		}},
+		"type of a creation": {options: hooked, want: "explained/cause-type", because: "it was never there", happens: func(s *harness) {
+			s.beginWithNew("new")
+			s.reload(cart, "b", "configmap/new modified")
+		}},
+		"type of what comes back": {options: hooked, because: "the earlier content may be recorded", happens: func(s *harness) {
+			s.set(configMap("new"), "1")
+			s.remove(user, configMap("new"))
+			s.beginWithNew("new")
+			s.reload(cart, "b", "configmap/new modified")
 		}},
 		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
 			reloadUnannotated(s)
@@ -80,6 +131,17 @@ func TestExplainedByAnnotations(t *testing.T) {
 			s.quiet()
 		}},
 	})
+}
+
+// beginWithNew is begin with a ConfigMap in the lists that is created a second before what follows.
+func (s *harness) beginWithNew(name string) {
+	s.set(configMap("app"), "1")
+	s.sends("create", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,"+name) }), "a")
+	s.wait(100 * time.Millisecond)
+	s.rollout(cart)
+	s.wait(time.Minute)
+	s.set(configMap(name), "2")
+	s.wait(time.Second)
 }
 
 func TestExplainedByEvents(t *testing.T) {
@@ -110,7 +172,7 @@ func TestExplainedByEvents(t *testing.T) {
 		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
-			s.event(cart, "reload-1", "Normal", "Reloaded")
+			s.eventWith(cart, "reload-1", "Normal", "Reloaded", "stamped: configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
@@ -131,7 +193,8 @@ func TestExplainedByEvents(t *testing.T) {
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.event(cart, "now", "Warning", "ConfigMissing")
-			body := `{"metadata":{"name":"now"},"reason":"Reloaded","regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart"}}`
+			body := `{"metadata":{"name":"now"},"reason":"Reloaded","note":"stamped: configmap/app modified",` +
+				`"regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart"}}`
 			call := s.call(replica, "create", world.Key{Resource: world.Events, Namespace: "shop"}, []byte(body))
 			s.oracle.Request(call)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})

@@ -230,6 +230,11 @@ func (s *harness) reloadSilently(key world.Key, hash string, changes ...string) 
 	s.stamp(key, hash, string(text))
 }
 
+// lastReloadOfApp is a last-reload annotation of now that names app.
+func (s *harness) lastReloadOfApp() string {
+	return fmt.Sprintf(`{"time":%q,"changes":[{"ref":"configmap/app","type":"modified"}]}`, s.now.Format(time.RFC3339Nano))
+}
+
 // stamp is a request of the program after which the template has a hash and the workload a last-reload annotation.
 func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix)
@@ -243,10 +248,21 @@ func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
-// reportReload writes the Event of a reload.
+// reportReload writes the Event of a reload, with the changes that the last one names.
 func (s *harness) reportReload(key world.Key) {
+	var last lastReload
+	_ = json.Unmarshal([]byte(world.Text(world.Annotations(s.objects[key]), prefix+reloadAnnotation)), &last)
+	note := "stamped"
+	for _, change := range last.Changes {
+		note += ", " + change.String()
+	}
+	s.reportReloadWith(key, note)
+}
+
+// reportReloadWith writes the Event of a reload with a text.
+func (s *harness) reportReloadWith(key world.Key, note string) {
 	s.reloads++
-	s.event(key, fmt.Sprintf("reload-%d", s.reloads), "Normal", "Reloaded")
+	s.eventWith(key, fmt.Sprintf("reload-%d", s.reloads), "Normal", "Reloaded", note)
 }
 
 func (s *harness) event(about world.Key, name, kind, reason string) {

@@ -230,7 +230,7 @@ func (s *harness) reloadCronJob() {
 	s.oracle.Request(call)
 	s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
 		setAnnotation(world.Section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestAnnotation, "b")
-		setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+		setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
 	}))
 }
 

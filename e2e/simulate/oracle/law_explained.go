@@ -53,6 +53,8 @@ const (
 type lastReload struct {
 	Time    string
 	Changes []reloadCause
+	// More is how many changes it counts without their names.
+	More int
 	// Before are the reloads before it.
 	Before []struct{ Time string }
 }
@@ -74,6 +76,9 @@ func (c reloadCause) of() (ref, bool) {
 type explainedLaw struct {
 	*ledger
 	passive
+
+	// handedOver means that a later leader may have reported reloads of an earlier one.
+	handedOver bool
 }
 
 func (l *explainedLaw) owes(time.Time) bool {
@@ -117,6 +122,7 @@ func (l *explainedLaw) stamped(r restamp) {
 	}
 	l.judgeTime(w, s, last)
 	l.judgeChanges(w, before, s, last)
+	l.judgeNamed(w, before, s, last)
 }
 
 // reportable is how many reloads may have an Event: what annotations report, which includes those that users caused, and what had no space
@@ -142,37 +148,6 @@ func (l *explainedLaw) judgeTime(w *workload, s *stamp, last lastReload) {
 		l.violate(s.at, broken{"explained", w.id.String(), "time"},
 			"the last reload was made at %s, but its annotation says %s", l.when(s.at), l.when(at))
 	}
-}
-
-// judgeChanges looks whether what is named as a cause has changed since what was known of the template before.
-func (l *explainedLaw) judgeChanges(w *workload, before, s *stamp, last lastReload) {
-	if w.uncertain(before) || before.foreign || !before.eligible || w.relisted > before.version {
-		return
-	}
-	since := before.arrived
-	for _, p := range before.periods {
-		since = min(since, p.from)
-	}
-	for _, change := range last.Changes {
-		r, ok := change.of()
-		if _, listed := w.tracked[r]; !ok || !listed {
-			continue
-		}
-		l.count("causes judged")
-		if !l.changedSince(w, before.carried[r], r, since, s.version) {
-			l.violate(s.at, broken{"explained", w.id.String(), "cause"}, "the reload of %s names %s as %s, but it has not changed since %s",
-				l.when(s.at), change.Ref, change.Type, l.when(before.at))
-		}
-	}
-}
-
-// changedSince reports whether an object has changed until a version, since another one or since what is carried of it.
-func (l *explainedLaw) changedSince(w *workload, carried []*period, r ref, since, until int64) bool {
-	for _, p := range carried {
-		since = min(since, p.from)
-	}
-	h := l.contents.of(w.id.namespace, r)
-	return len(h.within(since, until)) > 0 || isReferent(r.plural) && h.touchedWithin(since, until)
 }
 
 // stored records a new last-reload annotation, whichever request brought it, and of what has no space.
@@ -241,6 +216,7 @@ func (l *explainedLaw) settled(w *workload, now time.Time) {
 		l.violate(now, broken{"explained", w.id.String(), "event-doubled" + l.doubledUnder(w)},
 			"%d Events report reloads, but only %d were made", events, most)
 	}
+	l.judgeNotes(w, now)
 	if reloads == 0 || l.mayLackEvent(w, now) {
 		return
 	}
@@ -254,6 +230,7 @@ func (l *explainedLaw) settled(w *workload, now time.Time) {
 
 // succeeded records what a new leader does not know: of the reloads without an Event, the annotation names the last ones only.
 func (l *explainedLaw) succeeded() {
+	l.handedOver = true
 	for _, w := range l.all {
 		w.story.lost += max(w.story.reportable()-w.story.lost-l.reloadsReported(w)-mostNamed, 0)
 	}

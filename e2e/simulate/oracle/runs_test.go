@@ -66,7 +66,7 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 			s.oracle.Request(stamped)
 			s.change(stamped, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
 				setAnnotation(world.Section(o, template...), prefix+requestAnnotation, "b")
-				setAnnotation(o, prefix+reloadAnnotation, `{"time":"`+s.now.Format(time.RFC3339Nano)+`"}`)
+				setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
 			}))
 			for _, call := range []*world.Call{created, ran, stamped} {
 				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})

@@ -1,9 +1,11 @@
 package oracle
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,8 +42,9 @@ func (s *harness) restart(hash string, add func(o world.Object) world.Object, ch
 	call := s.call(replica, "patch", cart, []byte(`{}`))
 	s.oracle.Request(call)
 	next := edited(stamped(s.objects[cart], hash), func(o world.Object) {
+		name, kind, _ := strings.Cut(append(changed, "app")[0], " ")
 		text, err := json.Marshal(world.Object{"time": s.now.Format(time.RFC3339Nano), "hash": hash, "changes": []any{
-			world.Object{"ref": "configmap/" + append(changed, "app")[0], "type": "modified"},
+			world.Object{"ref": "configmap/" + name, "type": cmp.Or(kind, modified)},
 		}})
 		require.NoError(s.t, err)
 		setAnnotation(o, prefix+"last-reload", string(text))
@@ -88,7 +91,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			s.restart("b", source("app", 0)(s))
 			s.write(user, "delete", configMap("app"), nil)
 			s.wait(time.Second)
-			s.restart("c", second(s))
+			s.restart("c", second(s), "app deleted")
 		}
 	}
 	asBefore := func(s *harness) func(world.Object) world.Object {

@@ -1,0 +1,74 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+)
+
+func TestExplainedByNotes(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	// noted is a reload because of app, and an Event with a text.
+	noted := func(note string) func(s *harness) {
+		return func(s *harness) {
+			s.beginWithChange()
+			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.reportReloadWith(cart, note)
+			s.rollout(cart)
+		}
+	}
+	runLaw(t, "explained", map[string]lawCase{
+		"names the cause": {options: hooked, because: "app has changed", happens: func(s *harness) {
+			noted("stamped: configmap/app modified")(s)
+			s.quiet()
+		}},
+		"names no cause": {options: hooked, want: "explained/note", because: "app has changed", happens: func(s *harness) {
+			noted("stamped")(s)
+			s.quiet()
+		}},
+		"names another object": {options: hooked, want: "explained/note", because: "extra has not changed", happens: func(s *harness) {
+			noted("stamped: configmap/extra modified")(s)
+			s.quiet()
+		}},
+		"names the cause of an earlier reload": {
+			options: hooked, because: "which reload an Event reports is not known",
+			happens: func(s *harness) {
+				noted("stamped: configmap/app modified")(s)
+				s.set(configMap("extra"), "2")
+				s.wait(10 * time.Second)
+				s.reloadSilently(cart, "c", "configmap/extra modified")
+				s.reportReloadWith(cart, "stamped: configmap/app modified")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
+		"names no cause, written by a later leader": {
+			options: hooked, because: "of an earlier reload, it knows no changes",
+			happens: func(s *harness) {
+				s.oracle.Leader(replica, s.now)
+				s.beginWithChange()
+				s.reloadSilently(cart, "b", "configmap/app modified")
+				s.oracle.Leader("replica-1.1", s.now)
+				s.reportReloadWith(cart, "stamped: its configuration has changed")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
+		"names another object, written by a later leader": {
+			options: hooked, want: "explained/note", because: "it is no cause",
+			happens: func(s *harness) {
+				s.oracle.Leader(replica, s.now)
+				s.beginWithChange()
+				s.reloadSilently(cart, "b", "configmap/app modified")
+				s.oracle.Leader("replica-1.1", s.now)
+				s.reportReloadWith(cart, "stamped: configmap/extra modified")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
+		"names what has no annotation": {options: hooked, because: "there was no space for the changes", happens: func(s *harness) {
+			reloadUnannotated(s)
+			s.quiet()
+		}},
+	})
+}
