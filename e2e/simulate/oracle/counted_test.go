@@ -25,6 +25,10 @@ func TestCountedReloads(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.quiet()
 		}},
+		"not counted, another workload was deleted": {
+			options: hooked, want: "explained/metric-missing/after-fault", because: "this one is still there", happens: countedBesides(0),
+		},
+		"counted, the reload of a deleted workload is not":    {options: hooked, because: "that needs no Event", happens: countedBesides(1)},
 		"not counted by a replica that was killed":            {options: hooked, because: "its count is lost", happens: uncounted("down", replica, time.Second)},
 		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
 		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
@@ -95,6 +99,28 @@ func TestCountedReloads(t *testing.T) {
 			s.quiet()
 		}},
 	})
+}
+
+// countedBesides is a reload that has its Event, and one of another workload that is deleted before its own can be written.
+func countedBesides(counts float64) func(s *harness) {
+	return func(s *harness) {
+		web := cart
+		web.Name = "web"
+		s.begin()
+		s.sends("create", web, manifest(web, "one"), "a")
+		s.wait(time.Minute)
+		s.set(configMap("app"), "2")
+		s.wait(time.Second)
+		s.reload(cart, "b", "configmap/app modified")
+		s.rollout(cart)
+		s.reloadSilently(web, "b", "configmap/app modified")
+		s.remove(user, web)
+		s.wait(2 * time.Minute)
+		s.fault("api-errors", "", time.Second)
+		s.wait(5 * time.Minute)
+		s.scrape(replica, counts, nil)
+		s.quiet()
+	}
 }
 
 // countedAcrossLeaders is a reload that has no Event until another replica leads, while the clock of a machine is wrong. What dates the

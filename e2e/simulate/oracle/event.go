@@ -200,3 +200,11 @@ func (l *eventLog) reloadsReported(w *workload) int {
 	}
 	return sum
 }
+
+// excuseUnreported records that the reloads that have no Event yet need none: the program may let the workload alone from now on, or
+// the annotation that reports them may have been taken away. Later ones need one.
+func (l *eventLog) excuseUnreported(w *workload) {
+	if w.story.restarts > 0 {
+		w.story.excused, w.story.lost = max(w.story.restarts-l.reloadsReported(w), 0), 0
+	}
+}

@@ -220,6 +220,44 @@ func TestExplainedByEvents(t *testing.T) {
 			})
 			s.quiet()
 		}},
+		"excluded for a while soon after": {options: hooked, because: "the program let it alone", happens: func(s *harness) {
+			s.excludedAfterReload()
+			s.quiet()
+		}},
+		"excluded for a while, reported after another reload": {options: hooked, because: "the later one has its Event", happens: func(s *harness) {
+			s.excludedAfterReload()
+			s.set(configMap("app"), "3")
+			s.wait(10 * time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+			s.rollout(cart)
+			s.quiet()
+		}},
+		"excluded for a while, not reported after another reload": {
+			options: hooked, want: "explained/event-missing", because: "the program looked after it again",
+			happens: func(s *harness) {
+				s.excludedAfterReload()
+				s.set(configMap("app"), "3")
+				s.wait(10 * time.Second)
+				s.reloadSilently(cart, "c", "configmap/app modified")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
+		"edited by hand soon after": {options: hooked, because: "the annotation that reports it is gone", happens: func(s *harness) {
+			s.editedByHandAfterReload()
+			s.quiet()
+		}},
+		"edited by hand before another reload": {
+			options: hooked, want: "explained/event-missing/after-fault", because: "the later one has its annotation",
+			happens: func(s *harness) {
+				s.editedByHandAfterReload()
+				s.set(configMap("app"), "3")
+				s.wait(10 * time.Second)
+				s.reloadSilently(cart, "c", "configmap/app modified")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
 		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
@@ -264,6 +302,28 @@ func TestExplainedByEvents(t *testing.T) {
 			s.quiet()
 		}},
 	})
+}
+
+// excludedAfterReload is a reload without an Event, after which the workload is excluded for a minute.
+func (s *harness) excludedAfterReload() {
+	s.beginWithChange()
+	s.reloadSilently(cart, "b", "configmap/app modified")
+	s.rollout(cart)
+	s.edit(cart, func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+	s.wait(time.Minute)
+	s.edit(cart, func(o world.Object) { delete(world.Section(o, "metadata"), "labels") })
+	s.wait(time.Minute)
+}
+
+// editedByHandAfterReload is a reload without an Event whose annotation a user takes away while the webhook does not work.
+func (s *harness) editedByHandAfterReload() {
+	s.beginWithChange()
+	s.reloadSilently(cart, "b", "configmap/app modified")
+	s.rollout(cart)
+	s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+reloadAnnotation, "") })
+	s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
+	s.wait(5 * time.Minute)
 }
 
 // reloadUnreported is a number of reloads while Events are refused.
@@ -319,55 +379,4 @@ func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	s.reportReload(cart)
 	s.quiet()
 	assert.Empty(t, s.oracle.Violations())
-}
-
-func TestIdle(t *testing.T) {
-	t.Parallel()
-	hooked := Options{Webhook: true}
-	lease := world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}
-	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
-	idle := func(client, verb string, key world.Key) func(s *harness) {
-		return func(s *harness) {
-			s.begin()
-			from := s.now
-			s.wait(time.Minute)
-			s.request(client, verb, key, []byte("{}"))
-			s.wait(time.Minute)
-			s.oracle.Idle(from, s.now)
-		}
-	}
-	runLaw(t, "idle", map[string]lawCase{
-		"lease":               {options: hooked, because: "leases are renewed", happens: idle(replica, "update", lease)},
-		"watch":               {options: hooked, because: "watches are opened again", happens: idle(replica, "watch", world.Key{Resource: world.Secrets})},
-		"discovery":           {options: hooked, because: "it is no resource", happens: idle(replica, "get", world.Key{})},
-		"own keys":            {options: hooked, because: "they are its own", happens: idle(replica, "get", keys)},
-		"user":                {options: hooked, because: "users may", happens: idle(user, "update", cart)},
-		"read of a ConfigMap": {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", configMap("app"))},
-		"list":                {options: hooked, want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
-		"patch":               {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
-		"new Event": {options: hooked, want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
-			world.Key{Resource: world.Events, Namespace: "shop"})},
-		"before": {options: hooked, because: "it was not idle yet", happens: func(s *harness) {
-			s.begin()
-			s.request(replica, "patch", cart, nil)
-			s.wait(time.Minute)
-			s.oracle.Idle(s.now, s.now.Add(time.Minute))
-		}},
-		"warning repeated after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *harness) {
-			s.begin()
-			s.event(cart, "one", "Warning", "ConfigMissing")
-			from := s.now.Add(time.Minute)
-			s.wait(time.Hour)
-			s.event(cart, "two", "Warning", "ConfigMissing")
-			s.oracle.Idle(from, s.now)
-		}},
-		"warning repeated after a minute": {options: hooked, want: "idle/create", because: "it was written a minute ago", happens: func(s *harness) {
-			s.begin()
-			s.event(cart, "one", "Warning", "ConfigMissing")
-			from := s.now.Add(time.Second)
-			s.wait(time.Minute)
-			s.event(cart, "two", "Warning", "ConfigMissing")
-			s.oracle.Idle(from, s.now)
-		}},
-	})
 }

@@ -94,7 +94,9 @@ func (l *countedLaw) quiet(now time.Time) {
 	}
 	least, most := -l.uncounted(), 0
 	for _, w := range l.all {
-		least += w.story.restarts - l.explained.unreportable(w)
+		if !l.explained.mayLackEvent(w, now) {
+			least += max(w.story.restarts-l.explained.unreportable(w), 0)
+		}
 		most += w.story.reportable()
 	}
 	misjudged := l.misjudged()
@@ -157,9 +159,6 @@ func (l *countedLaw) excusedFromCounting(now time.Time) bool {
 	var last time.Time
 	for _, w := range l.all {
 		last = later(last, w.story.last)
-		if w.story.restarts > 0 && l.explained.mayLackEvent(w, now) {
-			return true
-		}
 	}
 	for _, at := range m.scraped {
 		if at.Sub(last) < recovery {

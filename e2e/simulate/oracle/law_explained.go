@@ -29,6 +29,9 @@ type story struct {
 	misdated int
 	// lost is how many reloads a new leader may not know of, since earlier ones could not write their Events.
 	lost int
+	// excused is how many reloads had no Event when the workload was let alone last, or its annotations were edited by hand: they need
+	// none.
+	excused int
 	// cramped means that there was no space for it.
 	cramped bool
 	// unrecorded is the last version at which there was no space for what the program records of the pods' configuration.
@@ -99,6 +102,9 @@ func (l *explainedLaw) stamped(r restamp) {
 		w.story.first = c.At
 	}
 	l.count("restarts")
+	if !w.eligible {
+		l.excuseUnreported(w)
+	}
 	name := l.options.Prefix + reloadAnnotation
 	value := world.Text(world.Annotations(c.New), name)
 	if value == "" || value == world.Text(world.Annotations(c.Old), name) {
@@ -232,21 +238,21 @@ func (l *explainedLaw) settled(w *workload, now time.Time) {
 func (l *explainedLaw) succeeded() {
 	l.handedOver = true
 	for _, w := range l.all {
-		w.story.lost += max(w.story.reportable()-w.story.lost-l.reloadsReported(w)-mostNamed, 0)
+		w.story.lost += max(w.story.reportable()-w.story.lost-w.story.excused-l.reloadsReported(w)-mostNamed, 0)
 	}
 }
 
-// unreportable returns how many reloads may have no Event, since these could not be written for so long that the program does not know all
-// of them any more.
+// unreportable returns how many reloads may have no Event: those that are excused, and those of which the program does not know any more,
+// since Events could not be written for so long.
 func (l *explainedLaw) unreportable(w *workload) int {
 	if l.faults.never() {
-		return 0
+		return w.story.excused
 	}
 	sum := 0
 	for _, other := range l.all {
 		sum += other.story.reportable()
 	}
-	return w.story.lost + max(sum-mostWaiting, 0)
+	return w.story.excused + w.story.lost + max(sum-mostWaiting, 0)
 }
 
 // mayLackEvent reports whether an Event may rightly be missing.
@@ -257,10 +263,6 @@ func (l *explainedLaw) mayLackEvent(w *workload, now time.Time) bool {
 	switch {
 	case w.gone || !w.eligible, !known, !written:
 		return true
-	case w.ineligibleAt > 0 && w.story.restarts > 0 && w.changed.After(w.story.first):
-		return true // it was let alone for a while
-	case w.lastHandEdit > 0:
-		return true // the annotation that reports it may have been taken away
 	case w.story.cramped && !l.faults.never():
 		return true // only the process that asked for the restart knows of it
 	case now.Sub(later(w.story.last, calm)) < recovery:

@@ -142,6 +142,7 @@ func (l *ledger) recordManagedAnnotations(w *workload, c world.Commit) {
 		return
 	}
 	w.lastHandEdit = c.Version
+	l.excuseUnreported(w)
 	a := w.adopt(c.Version, c.Call.ArrivedVersion, c.At, ref{})
 	if l.returnsLostRecord(w, c) {
 		a.period.waits, a.period.blind = true, true
@@ -198,6 +199,7 @@ func (l *ledger) readScope(w *workload, at time.Time, version int64) {
 	w.eligible = (len(w.refs) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
+		l.excuseUnreported(w)
 	}
 	w.recordScope(was, at)
 }
