@@ -55,7 +55,7 @@ func (l *faultLog) hear(call *world.Call) {
 func (l *faultLog) touches(s *span, w *workload) bool {
 	scope := s.scope
 	switch {
-	case s.kind == writesDenied && world.TemplatePath(scope) != nil:
+	case (s.kind == writesDenied || s.kind == writesHang) && world.TemplatePath(scope) != nil:
 		return scope == w.id.plural
 	case s.kind == writesDenied && scope == eventsResource:
 		return false
@@ -244,7 +244,7 @@ func (l *faultLog) couldSee(w *workload, r world.Reply) bool {
 func (l *faultLog) disturbedBesides(at time.Time) bool {
 	return slices.ContainsFunc(l.faults.spans, func(s *span) bool {
 		switch {
-		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", "writes-hang"}, s.kind):
+		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", writesHang}, s.kind):
 			return false // it is in the way of no Event
 		case s.deniesWorkloads():
 			return false

@@ -309,7 +309,9 @@ func (s *harness) excludedAfterReload() {
 	s.beginWithChange()
 	s.reloadSilently(cart, "b", "configmap/app modified")
 	s.rollout(cart)
-	s.edit(cart, func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"} })
+	s.edit(cart, func(o world.Object) {
+		world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
+	})
 	s.wait(time.Minute)
 	s.edit(cart, func(o world.Object) { delete(world.Section(o, "metadata"), "labels") })
 	s.wait(time.Minute)

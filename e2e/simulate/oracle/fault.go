@@ -38,6 +38,9 @@ const (
 	warmUp, afterElection = 20 * time.Second, 5 * time.Second
 )
 
+// writesHang is the kind of the fault that the program's writes of workloads never have an answer.
+const writesHang = "writes-hang"
+
 // span is a fault in time.
 type span struct {
 	kind, scope string
@@ -53,7 +56,7 @@ func (s *span) recovery() time.Duration {
 		return longRecovery
 	case "rights", "watch-refused":
 		return blindRecovery
-	case "writes-hang":
+	case writesHang:
 		return hungRecovery
 	case "clock":
 		return clockRecovery

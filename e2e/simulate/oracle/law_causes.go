@@ -47,13 +47,7 @@ func (l *explainedLaw) judgeNamed(w *workload, before, s *stamp, last lastReload
 	if w.changesUnclear(before) || w.story.unrecorded >= before.version {
 		return
 	}
-	named, complete := map[ref]string{}, last.More == 0
-	for _, change := range last.Changes {
-		complete = complete && change.Ref != "*"
-		if r, ok := change.of(); ok {
-			named[r] = change.Type
-		}
-	}
+	named, complete := last.named()
 	for _, r := range w.refs {
 		how, certain := l.changeOf(w, before, s, r)
 		kind, isNamed := named[r]
@@ -69,6 +63,18 @@ func (l *explainedLaw) judgeNamed(w *workload, before, s *stamp, last lastReload
 			l.count("named causes judged")
 		}
 	}
+}
+
+// named returns the types of the changes that a reload names. It is not complete where it only counts some, or does not know which.
+func (r lastReload) named() (types map[ref]string, complete bool) {
+	types, complete = map[ref]string{}, r.More == 0
+	for _, change := range r.Changes {
+		complete = complete && change.Ref != "*"
+		if of, ok := change.of(); ok {
+			types[of] = change.Type
+		}
+	}
+	return types, complete
 }
 
 // modified is the type of a change from one content to another.

@@ -103,10 +103,11 @@ func (l *promptLaw) blindWithin(w *workload, now time.Time) bool {
 	return false
 }
 
-// neighbourHindered reports whether a webhook of others is, or was until recently, in the way in another namespace.
+// neighbourHindered reports whether writes of other workloads are, or were until recently, hindered: by a webhook in another namespace, or
+// since they have no answer.
 func (l *promptLaw) neighbourHindered(w *workload, now time.Time) bool {
 	for _, s := range l.faults.spans {
-		if s.kind == "namespace-webhook" && !l.touches(s, w) && (s.open || now.Sub(s.to) < recovery) {
+		if (s.kind == "namespace-webhook" || s.kind == writesHang) && !l.touches(s, w) && (s.open || now.Sub(s.to) < recovery) {
 			return true
 		}
 	}

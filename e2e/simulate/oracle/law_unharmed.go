@@ -165,7 +165,7 @@ func (l *unharmedLaw) uncalled(r world.Reply) bool {
 func (s *span) uncallsAt(from time.Time) bool {
 	switch {
 	case s.deniesWorkloads(), s.kind == writesDenied && s.scope == eventsResource,
-		slices.Contains([]string{"clock", "namespace-webhook", "watch-held", "writes-hang"}, s.kind):
+		slices.Contains([]string{"clock", "namespace-webhook", "watch-held", writesHang}, s.kind):
 		return false
 	case s.outage() && s.covered && (s.open || s.coveredAtEnd):
 		return s.from.Add(reroute).After(from)

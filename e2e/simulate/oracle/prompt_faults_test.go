@@ -25,12 +25,17 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 		"own object":          {options: hooked, because: "its writes fail", happens: lasting("api-errors", "deployments/shop/cart")},
 		"listed object":       {options: hooked, because: "it cannot be read", happens: lasting("api-errors", "configmaps/shop/app")},
 		"resource":            {options: hooked, because: "it may be needed", happens: lasting("rights", "configmaps")},
+		"own kind":            {options: hooked, because: "its writes have no answer", happens: lasting(writesHang, "deployments")},
+		"all kinds":           {options: hooked, because: "its writes have no answer", happens: lasting(writesHang, "")},
 		"unknown scope":       {options: hooked, because: "it may be anything", happens: lasting("whatever", "somewhere")},
 		"only replica":        {options: hooked, because: "no replica works", happens: lasting("down", replica)},
 		"only replica frozen": {options: hooked, because: "no replica works", happens: lasting("frozen", "replica-0")},
 		"other namespace": {
 			options: hooked, want: "prompt/modified/neighbour", because: "faults elsewhere are no excuse",
 			happens: func(s *harness) { s.namespace("bank", nil); lasting("namespace-webhook", "bank")(s) },
+		},
+		"other kind": {
+			options: hooked, want: "prompt/modified/neighbour", because: "it has its own writes", happens: lasting(writesHang, "statefulsets"),
 		},
 		"other object": {
 			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
