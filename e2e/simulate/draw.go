@@ -52,6 +52,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
+	h.Steps = dryRuns(seed, h.Steps)
 	switch {
 	case o.Situation != "":
 		stage(&h, drawSituation(r, o.Situation, h.Setup.Graph))
@@ -115,6 +116,16 @@ func createFlags(seed uint64) []string {
 		return nil
 	}
 	return []string{createFlag}
+}
+
+// dryRuns draws which steps of a history are dry runs, or have one before the write; in most histories none. It shifts no other choice of the
+// seed.
+func dryRuns(seed uint64, steps []history.Step) []history.Step {
+	r := rand.New(rand.NewPCG(seed, 11))
+	if r.IntN(3) > 0 {
+		return steps
+	}
+	return act.DryRuns(r, steps)
 }
 
 // graphOf is how many histories there are for each that has custom resources.

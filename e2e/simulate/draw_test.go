@@ -63,3 +63,17 @@ func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
 	}
 	assert.Greater(t, often, seeds/10)
 }
+
+func TestDryRunsAreInSomeHistories(t *testing.T) {
+	t.Parallel()
+	const seeds = 60
+	with := 0
+	for seed := range uint64(seeds) {
+		h := Draw(seed, DrawOptions{Steps: 60})
+		if slices.ContainsFunc(h.Steps, func(s history.Step) bool { return s.With["dry"] != "" }) {
+			with++
+		}
+	}
+	assert.Greater(t, with, seeds/8)
+	assert.Less(t, with, seeds/2)
+}

@@ -36,11 +36,11 @@ type step struct {
 }
 
 // all has every act. It is never changed.
-var all = slices.Concat(
+var all = withDryRuns(slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
 	listActs(), excludeActs(), managedActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
 	dialectActs(), jobActs(), graphActs(),
-)
+))
 
 // Catalogue has all acts. Those that need server-side apply have only a WeightSSA, those on custom resources only a WeightGraph.
 func Catalogue() history.Catalogue {
