@@ -52,7 +52,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
-	h.Steps = dryRuns(seed, h.Steps)
+	h.Steps = dryRuns(seed, podReferences(seed, c, h.Steps))
 	switch {
 	case o.Situation != "":
 		stage(&h, drawSituation(r, o.Situation, h.Setup.Graph))
@@ -118,8 +118,27 @@ func createFlags(seed uint64) []string {
 	return []string{createFlag}
 }
 
-// dryRuns draws which steps of a history are dry runs, or have one before the write; in most histories none. It shifts no other choice of the
-// seed.
+// podReferences replaces some steps by edits of what pod specs reference; in most histories none. Faults stay. It shifts no other choice
+// of the seed.
+func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+	r := rand.New(rand.NewPCG(seed, 12))
+	edit, found := c.Find(act.EditPodReferences)
+	if !found || r.IntN(3) > 0 {
+		return steps
+	}
+	steps = slices.Clone(steps)
+	for i, old := range steps {
+		if _, fault := findFault(old.Do); fault || r.IntN(6) > 0 {
+			continue
+		}
+		steps[i] = edit.Draw(r, steps[:i])
+		steps[i].Do, steps[i].Wait = edit.Name, old.Wait
+	}
+	return steps
+}
+
+// dryRuns draws which steps of a history are dry runs, or have one before the write; in most histories none. It shifts no other choice
+// of the seed.
 func dryRuns(seed uint64, steps []history.Step) []history.Step {
 	r := rand.New(rand.NewPCG(seed, 11))
 	if r.IntN(3) > 0 {

@@ -77,3 +77,30 @@ func TestDryRunsAreInSomeHistories(t *testing.T) {
 	assert.Greater(t, with, seeds/8)
 	assert.Less(t, with, seeds/2)
 }
+
+func TestEditsOfPodReferencesReplaceNoFault(t *testing.T) {
+	t.Parallel()
+	const seeds = 60
+	with, c := 0, Catalogue()
+	for seed := range uint64(seeds) {
+		steps := Draw(seed, DrawOptions{Steps: 60, Faults: true}).Steps
+		drawn := podReferences(seed, c, steps)
+		require.Len(t, drawn, len(steps))
+		edited := 0
+		for i, s := range drawn {
+			assert.Equal(t, steps[i].Wait, s.Wait)
+			if _, fault := findFault(steps[i].Do); fault {
+				assert.Equal(t, steps[i], s)
+			}
+			if s.Do == act.EditPodReferences {
+				edited++
+			}
+		}
+		require.NoError(t, c.Check(history.History{Steps: drawn}))
+		if edited > 0 {
+			with++
+		}
+	}
+	assert.Greater(t, with, seeds/8)
+	assert.Less(t, with, seeds/2)
+}

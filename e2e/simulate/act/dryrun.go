@@ -25,8 +25,8 @@ const (
 // mayBeDry reports whether an act takes the parameter dry: it is one write of a workload, which calls the webhook.
 func mayBeDry(name string) bool {
 	switch name {
-	case "apply-workload", "replace-workload", "ssa-workload", "release", "release-broken", "set-env-template", "restart", "undo", "edit-lists",
-		"verified-reload", "ssa-verified-reload", "verified-reload-wrong", copyWorkload, CreateJob:
+	case "apply-workload", "replace-workload", "ssa-workload", "release", "release-broken", "set-env-template", "restart", "undo",
+		"edit-lists", "verified-reload", "ssa-verified-reload", "verified-reload-wrong", copyWorkload, CreateJob, EditPodReferences:
 		return true
 	}
 	return false
@@ -52,7 +52,7 @@ func dryRunning(do func(context.Context, client, step) error) func(context.Conte
 		if !s.has(dry) {
 			return do(ctx, c, s)
 		}
-		err := do(ctx, client{dryRun{c.api}}, s)
+		err := do(ctx, client{dryRun(c)}, s)
 		if s.text(dry) == dryOnly {
 			return err
 		}

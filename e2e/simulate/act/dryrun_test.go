@@ -36,7 +36,8 @@ func TestDryRunPrecedesOrReplacesTheWrite(t *testing.T) {
 		"no dry run": {"release", []string{"version", "2"}, []string{"PATCH fieldManager=kubectl-set"}},
 		"only":       {"release", []string{"version", "2", "dry", "only"}, []string{"PATCH fieldManager=kubectl-set&dryRun=All"}},
 		"first": {
-			"release", []string{"version", "2", "dry", "first"},
+			"release",
+			[]string{"version", "2", "dry", "first"},
 			[]string{"PATCH fieldManager=kubectl-set&dryRun=All", "PATCH fieldManager=kubectl-set"},
 		},
 		"server-side apply": {
@@ -110,7 +111,7 @@ func TestDryRunsAreDrawnForSomeStepsAndChangeNoOther(t *testing.T) {
 			assert.Contains(t, mustFind(t, c, s.Do).Words(s), "dry run: "+value)
 			delete(s.With, dry)
 		}
-		assert.Equal(t, len(steps[i].With), len(s.With))
+		assert.Len(t, s.With, len(steps[i].With))
 		s.With, steps[i].With = nil, nil
 		assert.Equal(t, steps[i], s)
 	}
@@ -126,5 +127,5 @@ func TestEveryActThatMayBeADryRunIsKnown(t *testing.T) {
 			known++
 		}
 	}
-	assert.Equal(t, 14, known)
+	assert.Equal(t, 15, known)
 }
