@@ -77,8 +77,8 @@ func keepLive(d *draft) bool {
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
-	case d.New.Managed.same(d.Old.Managed, LastReload) && (d.recordsLive(d.adoptable(verdict)) || d.recordsFewer()):
-		return restore(d) // our own first pass has adopted them, or has left out what is not tracked any more
+	case d.fromFirstPass(verdict):
+		return restore(d)
 	}
 	d.warnRestored()
 	return restore(d)
@@ -134,6 +134,12 @@ func (f *facts) recordsLive(refs []reference.Ref) bool {
 		}
 	}
 	return len(refs) > 0
+}
+
+// fromFirstPass reports whether the write's Record is the one of our own first pass, which has adopted objects, or has left out what is not
+// tracked any more.
+func (d *draft) fromFirstPass(verdict policy.Verdict) bool {
+	return d.New.Managed.same(d.Old.Managed, LastReload) && (d.recordsLive(d.adoptable(verdict)) || d.recordsFewer())
 }
 
 // recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more.

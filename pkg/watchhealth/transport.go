@@ -106,15 +106,23 @@ func (e *exchange) answered(status int) {
 		e.monitor.unserved(e.request)
 	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
 		// The API server has no streaming lists; the client lists instead.
-	case status == http.StatusUnauthorized:
-		e.monitor.failed(e.request, Refused, "the API server does not accept the credentials (401)", e.began)
-	case status == http.StatusForbidden:
-		e.monitor.failed(e.request, Refused, "it is forbidden (403): grant get, list and watch", e.began)
 	case status >= http.StatusBadRequest:
-		e.monitor.failed(e.request, Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status)), e.began)
+		reason, detail := rejection(status)
+		e.monitor.failed(e.request, reason, detail, e.began)
 	case e.request.watch && !e.request.streaming: // for a streaming list, see listEnd
 		e.monitor.opened(e.request)
 	}
+}
+
+// rejection says why the API server has answered with the status of an error.
+func rejection(status int) (reason Reason, detail string) {
+	switch status {
+	case http.StatusUnauthorized:
+		return Refused, "the API server does not accept the credentials (401)"
+	case http.StatusForbidden:
+		return Refused, "it is forbidden (403): grant get, list and watch"
+	}
+	return Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status))
 }
 
 // done releases what belongs to the request.

@@ -116,7 +116,7 @@ func (l *countedLaw) quiet(now time.Time) {
 			"the replicas %s count %v reloads, but only %d were made",
 			strings.Join(clients, ", "), sum, most)
 	}
-	if sum < float64(least) && !l.excusedFromCounting(now) {
+	if sum < float64(least) && !l.excusedFromCounting() {
 		l.violate(now, broken{"explained", reloadsMetric, "metric-missing" + l.missedUnder(l.all...)},
 			"the replicas %s count %v reloads, but at least %d are to be counted",
 			strings.Join(clients, ", "), sum, least)
@@ -154,7 +154,7 @@ func (l *countedLaw) judgeCounted(sum float64, clients []string, now time.Time) 
 }
 
 // excusedFromCounting reports whether a reload may rightly not be counted, or not yet, or by a replica that was not scraped.
-func (l *countedLaw) excusedFromCounting(now time.Time) bool {
+func (l *countedLaw) excusedFromCounting() bool {
 	m := &l.metrics
 	var last time.Time
 	for _, w := range l.all {
