@@ -59,7 +59,7 @@ func (g *Graph) leaveOut(at leftOut, by int) {
 		return
 	}
 	for _, n := range g.nodes {
-		if n.resource == at.edge.to {
+		if n.resource == at.edge.to && at.edge.allows(at.namespace, n.key.Namespace) {
 			g.mark(n)
 		}
 	}
