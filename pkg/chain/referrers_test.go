@@ -69,8 +69,8 @@ func TestReferencesToParentsBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
 	})
 }
 
-// Which objects refer to another one is known from the watches alone, also where that is met in a live read: an object that is created right
-// before the workload is in no watch, and what has referred for weeks to the objects below it is.
+// Which objects refer to another one is known from the watches alone, also where that is met in a live read: an object that is created
+// right before the workload is in no watch, and what has referred for weeks to the objects below it is.
 func TestLiveReadFindsReferrersBelowAnObjectThatNoWatchHasDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

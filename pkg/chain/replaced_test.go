@@ -200,7 +200,8 @@ func TestFailuresOfAWatchThatWaitsDoNotLengthenThePause(t *testing.T) {
 	})
 }
 
-// A watch that takes the place of another one has listed some objects, or none, when the digest keys change. A graph of these is not complete.
+// A watch that takes the place of another one has listed some objects, or none, when the digest keys change. A graph of these is not
+// complete.
 func TestARotationBeforeTheNextWatchHasListedHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -132,7 +132,7 @@ func (g *Graph) incomplete(n *node) *Hold {
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 		if g.leavesOut(edge, n.key.Namespace) {
-			detail := fmt.Sprintf("references of %s, which can refer to this one, are left out: their namespace had more than %d", edge.from, MaxLinks)
+			detail := fmt.Sprintf("references of %s, which can lead to this one, are left out: a namespace had more than %d", edge.from, MaxLinks)
 			return &Hold{Reason: TooMany, Node: n.key, Detail: detail}
 		}
 	}

@@ -22,7 +22,7 @@ func tangled() referent.Definition {
 func TestReachingIsWhatHasATargetBelow(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test repeats what a seed has found
+		random := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, tangled())
 		const nodes = 12
 		names := func() []any {

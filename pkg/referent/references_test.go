@@ -55,7 +55,8 @@ func TestObjectWithoutReferencesHoldsThoseThatCanBeItsParents(t *testing.T) {
 		require.NotNil(t, hold, name)
 		assert.Equal(t, referent.TooMany, hold.Reason)
 		assert.Equal(t, key(name), hold.Node)
-		assert.Equal(t, "references of clusters.example.io, which can refer to this one, are left out: their namespace had more than 100000", hold.Detail)
+		detail := "references of clusters.example.io, which can lead to this one, are left out: a namespace had more than 100000"
+		assert.Equal(t, detail, hold.Detail)
 	}
 	assert.Equal(t, beside, w.entry("services/s"), "clusters do not count below it")
 
