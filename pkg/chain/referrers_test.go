@@ -38,7 +38,7 @@ func TestReferencesToParentsBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
 			}
 			return map[string]any{"services": names}
 		}
-		const full, beyond = referent.MaxLinks / referent.MaxReferences, 10
+		const full, beyond = referent.MaxLinks / referent.MaxReferences, 3
 		for i := range full {
 			w.put(proxies, fmt.Sprint("full", i), names("s"))
 		}
