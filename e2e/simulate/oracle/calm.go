@@ -45,6 +45,7 @@ func (l *faultLog) hear(call *world.Call) {
 		return
 	}
 	l.faults.heard(call.Client, call.Arrived)
+	l.faults.hang(call)
 	l.slow.begin(call)
 	if call.Verb == "watch" || call.Verb == "list" {
 		l.rewatched[call.Key.Resource.Plural] = call.Arrived
@@ -55,8 +56,10 @@ func (l *faultLog) hear(call *world.Call) {
 func (l *faultLog) touches(s *span, w *workload) bool {
 	scope := s.scope
 	switch {
-	case (s.kind == writesDenied || s.kind == writesHang) && world.TemplatePath(scope) != nil:
+	case s.deniesWorkloads():
 		return scope == w.id.plural
+	case s.hangsWorkloads():
+		return scope == w.id.plural || s.hung[w.id.namespace]
 	case s.kind == writesDenied && scope == eventsResource:
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // Fault is the begin or the end of a fault.
@@ -48,6 +50,25 @@ type span struct {
 	open        bool
 	// covered means that another replica worked when it began, coveredAtEnd that one did when it ended.
 	covered, coveredAtEnd bool
+	// hung are the namespaces in which a write of the program never has an answer: the other workloads there wait for it.
+	hung map[string]bool
+}
+
+// hangsWorkloads reports whether a fault leaves the program's writes of the workloads of a resource without an answer, and no others.
+func (s *span) hangsWorkloads() bool {
+	return s.kind == writesHang && world.TemplatePath(s.scope) != nil
+}
+
+// hang records a request of the program that may never have an answer.
+func (t *timeline) hang(call *world.Call) {
+	for _, s := range t.spans {
+		if s.open && s.hangsWorkloads() && s.scope == call.Key.Resource.Plural && (call.Verb == "update" || call.Verb == "patch") {
+			if s.hung == nil {
+				s.hung = map[string]bool{}
+			}
+			s.hung[call.Key.Namespace] = true
+		}
+	}
 }
 
 func (s *span) recovery() time.Duration {

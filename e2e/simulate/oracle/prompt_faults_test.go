@@ -37,6 +37,12 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 		"other kind": {
 			options: hooked, want: "prompt/modified/neighbour", because: "it has its own writes", happens: lasting(writesHang, "statefulsets"),
 		},
+		"other kind, a write of its namespace hangs": {
+			options: hooked, because: "a namespace has few slots for writes", happens: besideHung("shop"),
+		},
+		"other kind, a write of another namespace hangs": {
+			options: hooked, want: "prompt/modified/neighbour", because: "that holds up its own namespace only", happens: besideHung("bank"),
+		},
 		"other object": {
 			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
 			happens: lasting("api-errors", "deployments/shop/web"),
@@ -51,6 +57,18 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 			},
 		},
 	})
+}
+
+// besideHung is a change that is not acted on while a write of a StatefulSet in a namespace has no answer.
+func besideHung(namespace string) func(s *harness) {
+	return func(s *harness) {
+		s.begin()
+		s.oracle.Fault(Fault{At: s.now, Kind: writesHang, Scope: "statefulsets", Begin: true})
+		s.oracle.Request(s.call(replica, "patch", world.Key{Resource: world.StatefulSets, Namespace: namespace, Name: "db"}, nil))
+		s.set(configMap("app"), "2")
+		s.wait(5 * time.Minute)
+		s.tick()
+	}
 }
 
 func TestPromptAfterFaults(t *testing.T) {
