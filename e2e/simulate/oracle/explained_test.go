@@ -224,14 +224,17 @@ func TestExplainedByEvents(t *testing.T) {
 			s.excludedAfterReload()
 			s.quiet()
 		}},
-		"excluded for a while, reported after another reload": {options: hooked, because: "the later one has its Event", happens: func(s *harness) {
-			s.excludedAfterReload()
-			s.set(configMap("app"), "3")
-			s.wait(10 * time.Second)
-			s.reload(cart, "c", "configmap/app modified")
-			s.rollout(cart)
-			s.quiet()
-		}},
+		"excluded for a while, reported after another reload": {
+			options: hooked, because: "the later one has its Event",
+			happens: func(s *harness) {
+				s.excludedAfterReload()
+				s.set(configMap("app"), "3")
+				s.wait(10 * time.Second)
+				s.reload(cart, "c", "configmap/app modified")
+				s.rollout(cart)
+				s.quiet()
+			},
+		},
 		"excluded for a while, not reported after another reload": {
 			options: hooked, want: "explained/event-missing", because: "the program looked after it again",
 			happens: func(s *harness) {
