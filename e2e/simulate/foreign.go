@@ -226,11 +226,11 @@ func (s *simulation) validator() apiserver.Webhook {
 }
 
 func foreignConfig(name string, reinvocation admissionregistrationv1.ReinvocationPolicyType) admissionregistrationv1.MutatingWebhook {
-	policy, seconds := admissionregistrationv1.Fail, int32(5)
+	policy, seconds, none := admissionregistrationv1.Fail, int32(5), admissionregistrationv1.SideEffectClassNone
 	all := admissionregistrationv1.NamespacedScope
 	return admissionregistrationv1.MutatingWebhook{
 		Name: name, FailurePolicy: &policy, TimeoutSeconds: &seconds, ReinvocationPolicy: &reinvocation,
-		AdmissionReviewVersions: []string{"v1"},
+		AdmissionReviewVersions: []string{"v1"}, SideEffects: &none,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
