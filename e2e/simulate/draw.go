@@ -52,13 +52,15 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
-	h.Steps = dryRuns(seed, podReferences(seed, c, h.Steps))
+	random := h.Steps
 	switch {
 	case o.Situation != "":
 		stage(&h, drawSituation(r, o.Situation, h.Setup.Graph))
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
 	}
+	n := unstaged(random, h.Steps)
+	h.Steps = slices.Concat(dryRuns(seed, podReferences(seed, c, h.Steps[:n])), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
 }
@@ -116,6 +118,15 @@ func createFlags(seed uint64) []string {
 		return nil
 	}
 	return []string{createFlag}
+}
+
+// unstaged is how many of the first steps of a history are still those that were drawn at random: neither a finale nor a situation.
+func unstaged(random, steps []history.Step) int {
+	n := 0
+	for n < min(len(random), len(steps)) && random[n].Do == steps[n].Do && random[n].On == steps[n].On && random[n].Wait == steps[n].Wait {
+		n++
+	}
+	return n
 }
 
 // podReferences replaces some steps by edits of what pod specs reference; in most histories none. Faults stay. It shifts no other choice

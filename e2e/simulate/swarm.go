@@ -15,7 +15,7 @@ func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 	weights := make(map[string]int, len(c))
 	acts, ofRuns := 0, factor(r)
 	for _, e := range c {
-		if e.Fault || outOfGraph(e, s) {
+		if e.Fault || outOfGraph(e, s) || e.Weight+e.WeightSSA+e.WeightGraph == 0 { // without a weight, it takes none of the random numbers
 			continue
 		}
 		weight := e.Weight
