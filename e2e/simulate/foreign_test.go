@@ -17,7 +17,10 @@ func TestDryRunPassesTheWebhooksOfOthers(t *testing.T) {
 	for _, where := range []string{"", "before", "after", "around", "checksum"} {
 		h := history.History{Form: history.Form, Seed: 1, Setup: history.Setup{Replicas: 1, OtherWebhooks: where, TrackFields: true}}
 		for _, act := range [][2]string{
-			{"apply-workload", "version"}, {"ssa-workload", "version"}, {"release", "version"}, {"set-env-template", "value"},
+			{"apply-workload", "version"},
+			{"ssa-workload", "version"},
+			{"release", "version"},
+			{"set-env-template", "value"},
 			{"verified-reload", "attempts"},
 		} {
 			h.Steps = append(h.Steps, history.Step{

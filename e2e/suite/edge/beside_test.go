@@ -31,7 +31,7 @@ func touchEachWrite(s *fixture.Fixture, all []observe.Workload) (end func()) {
 	var writing sync.WaitGroup
 	var outcomes []error
 	writing.Go(func() {
-		repeat(ctx, 100*time.Millisecond, func(n int) {
+		repeat(ctx, 100*time.Millisecond, func(n int) { //nolint:contextcheck // a write that has begun may end
 			outcomes = append(outcomes,
 				patched(s, all[n%len(all)], fmt.Sprintf(`{"metadata":{"annotations":{"example.org/written":"%d"}}}`, n)),
 				patched(s, released, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, n)))

@@ -209,7 +209,7 @@ func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 	var writers sync.WaitGroup
 	for writer := range c.writers {
 		writers.Go(func() {
-			repeat(ctx, c.every, func(n int) {
+			repeat(ctx, c.every, func(n int) { //nolint:contextcheck // a write that has begun may end
 				patch := fmt.Sprintf(`{"data":{"key":"%d of writer %d"}}`, n, writer)
 				if s.Patch(s.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))) != nil {
 					failed.Add(1)
