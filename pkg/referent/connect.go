@@ -44,8 +44,15 @@ func (g *Graph) useAll(n *node, by int) {
 		}
 	}
 	g.grow(n.key.Namespace, size{links: by * n.facts.links})
-	for _, edge := range n.facts.leftOut {
-		g.leaveOut(leftOut{edge, n.key.Namespace}, by)
+}
+
+// leaveOutAll adds to the objects whose references are left out, for each edge of one.
+func (g *Graph) leaveOutAll(namespace string, f *facts, by int) {
+	if f == nil {
+		return
+	}
+	for _, edge := range f.leftOut {
+		g.leaveOut(leftOut{edge, namespace}, by)
 	}
 }
 
@@ -98,6 +105,9 @@ func (g *Graph) put(n *node, f *facts, unread *Hold) {
 	if unchanged {
 		return
 	}
+	// What is left out of both counts on: an object that changes then concerns no others.
+	g.leaveOutAll(n.key.Namespace, f, +1)
+	g.leaveOutAll(n.key.Namespace, n.facts, -1)
 	g.disconnect(n)
 	n.facts, n.unread = f, unread
 	if delete(g.unread, n); unread != nil && unread.Reason == Unsynced {

@@ -1,6 +1,7 @@
 package referent_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,4 +88,21 @@ func TestObjectWithoutReferencesHoldsParentsInNamespacesThatItMayReferTo(t *test
 		w.Evaluate()
 		assert.Nil(t, w.Hold(class), namespace)
 	}
+}
+
+// The references of an object stay left out while it changes: those that can be its parents are held as before.
+func TestChangeOfAnObjectWithoutReferencesConcernsNoParents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, crossing("infra")...)
+	const parents = 10
+	for i := range parents {
+		w.set(fmt.Sprint("classes/c", i), nil, inNamespace(""))
+	}
+	put := func(name string) int {
+		spec := map[string]any{"class": name}
+		w.Put(w.resource("gateways").Read(object("g", spec, inNamespace("infra"))).WithoutReferences())
+		return w.Evaluate().Evaluated
+	}
+	assert.Equal(t, 1+parents, put("c1"))
+	assert.Equal(t, 1, put("c2"))
 }
