@@ -67,18 +67,23 @@ type Keyring struct {
 	// changed are called after each change of the ring.
 	changed []func()
 	// data is what the ring was made of, to create the Secret again from.
-	data map[string][]byte
-	// version is the resourceVersion of the newest content of the Secret that is known; empty where the Secret is gone or was listed again.
-	version string
+	data  map[string][]byte
+	known known
 	// logged are the problems that were logged last, by message, so that the same are not logged again.
 	logged map[string]string
-	// seen counts the times that the watch has listed the Secret, or has seen it go.
-	seen uint64
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
 	// refreshed is when the last read of Refresh ended, began when it began.
 	refreshed, began time.Time
 	refreshErr       error
+}
+
+// known is what is known of the Secret.
+type known struct {
+	// version is the resourceVersion of the newest content; empty where the Secret is gone or is being listed.
+	version string
+	// listings counts the times that the watch has listed the Secret, or has seen it go.
+	listings uint64
 }
 
 // New makes a Keyring. It does no I/O; Start does.
@@ -146,7 +151,7 @@ func (k *Keyring) Start(ctx context.Context) error {
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
-		// An unusable Secret is logged; after one that was overtaken, the next attempt follows at once.
+		// An unusable Secret is logged, and one that was overtaken is read again soon.
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) && !errors.Is(err, errOvertaken) {
 			k.logOnce(err, failure(err))
 		}
@@ -180,8 +185,11 @@ func failure(err error) string {
 // right to watch it.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.readOrCreate(ctx)
-	if (errors.Is(err, errUnusable) || errors.Is(err, errOvertaken)) && k.Ready() {
+	switch {
+	case (errors.Is(err, errUnusable) || errors.Is(err, errOvertaken)) && k.Ready():
 		return nil // the watch delivers what follows
+	case err == nil && !k.Ready():
+		return errUnusable // a newer content than the one that was read
 	}
 	return err
 }
@@ -196,7 +204,7 @@ func (k *Keyring) readOrCreate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen := k.delivered()
+	began := k.current()
 	secret, err := k.secrets.create(ctx, data)
 	if apierrors.IsAlreadyExists(err) {
 		return k.read(ctx)
@@ -205,7 +213,7 @@ func (k *Keyring) readOrCreate(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errCreate, err)
 	}
 	k.log.Info("Created the Secret of the digest key")
-	return k.take(secret, seen)
+	return k.take(secret, began)
 }
 
 // contents are the keys that a new Secret gets: those in memory, else a fresh one.
@@ -242,25 +250,25 @@ func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
 
 // read reads the Secret and takes its keys. A NotFound error is returned as it is.
 func (k *Keyring) read(ctx context.Context) error {
-	seen := k.delivered()
+	began := k.current()
 	secret, err := k.secrets.get(ctx)
 	if err != nil {
 		return fmt.Errorf("read the Secret of the digest key: %w", err)
 	}
-	return k.take(secret, seen)
+	return k.take(secret, began)
 }
 
-// delivered counts the listings and removals so far.
-func (k *Keyring) delivered() uint64 {
+func (k *Keyring) current() known {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.seen
+	return k.known
 }
 
-// take makes the Secret's content the ring, unless something newer is known: reads and the watch overtake each other. It returns errUnusable
-// if the content is invalid, and errOvertaken if the Secret was listed again, or removed, since the request for it began.
-func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
-	if newest, err := k.newest(secret.ResourceVersion, seen); !newest {
+// take makes the Secret's content the ring, unless something newer is known: reads and the watch overtake each other. It goes by what was
+// known when the request for the Secret began. It returns errUnusable if the content is invalid, and errOvertaken if it may be newer than
+// that of a listing or removal since then, or older.
+func (k *Keyring) take(secret *corev1.Secret, began known) error {
+	if newest, err := k.newest(secret.ResourceVersion, began); !newest {
 		return err
 	}
 	ring, err := digest.NewRing(secret.Data)
@@ -269,7 +277,7 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
 			"and delete the Secret only if no key is valid; the keys in memory stay in force", "haveKeys", k.Ready())
 		return errUnusable
 	}
-	if !k.store(secret, ring, seen) {
+	if !k.store(secret, ring, began) {
 		return nil
 	}
 	newest, _ := ring.Newest()
@@ -284,30 +292,31 @@ func (k *Keyring) take(secret *corev1.Secret, seen uint64) error {
 }
 
 // newest reports whether no content of the Secret is known that is newer than a version.
-func (k *Keyring) newest(version string, seen uint64) (bool, error) {
+func (k *Keyring) newest(version string, began known) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.newestLocked(version, seen)
+	return k.newestLocked(version, began)
 }
 
-// newestLocked is newest under the lock, and notes the version. After a listing an older version may be the newest one: etcd may have been
-// restored from a backup.
-func (k *Keyring) newestLocked(version string, seen uint64) (bool, error) {
-	if order, err := resourceversion.CompareResourceVersion(version, k.version); err == nil && order < 0 {
+// newestLocked is newest under the lock, and notes the version. A read that began after all that is known, and is older, is the newest one:
+// etcd was restored from a backup.
+func (k *Keyring) newestLocked(version string, began known) (bool, error) {
+	order, err := resourceversion.CompareResourceVersion(version, k.known.version)
+	switch {
+	case err == nil && order < 0 && k.known != began:
 		return false, nil
-	}
-	if seen != k.seen {
+	case k.known.listings != began.listings:
 		return false, errOvertaken
 	}
-	k.version = version
+	k.known.version = version
 	return true, nil
 }
 
 // store is take under the lock. It reports whether the ring is another one now.
-func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, seen uint64) bool {
+func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if newest, _ := k.newestLocked(secret.ResourceVersion, seen); !newest {
+	if newest, _ := k.newestLocked(secret.ResourceVersion, began); !newest {
 		return false // something newer came meanwhile
 	}
 	k.data = secret.Data
@@ -322,8 +331,9 @@ func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, seen uint64) bo
 // logOnce logs a problem unless it is the one that was logged last.
 func (k *Keyring) logOnce(err error, message string, values ...any) {
 	k.mu.Lock()
-	again := k.logged[message] == err.Error()
-	k.logged[message] = err.Error()
+	cause := listwatch.Cause(err)
+	again := k.logged[message] == cause
+	k.logged[message] = cause
 	k.mu.Unlock()
 	if !again {
 		k.log.Error(err, message, values...)

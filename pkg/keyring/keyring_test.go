@@ -239,6 +239,50 @@ func TestWatchThatIsBehindDoesNotReplaceWhatWasRead(t *testing.T) {
 	}
 }
 
+// A backup of etcd was restored: what is read is older than what is known, although nothing newer has come since the read began. The
+// watch notices it only when it lists again.
+func TestReadAfterARestoreOfABackup(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(map[string][]byte{"0000": key(9)})
+	r := newReplica(t, s, nil).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitChanges(t, 1)
+	s.put(map[string][]byte{"0001": key(1)}) // the watch delivers it after its listing
+	r.awaitChanges(t, 2)
+	s.lag()
+	restored := map[string][]byte{"0002": key(2)}
+	s.restore(restored)
+	_, err := r.Refresh(t.Context())
+	require.NoError(t, err)
+	assert.True(t, r.Ring().Equal(ringOf(t, restored)), "the keys that are in use now are not known")
+}
+
+// The watch is behind: it delivers the deletion of a Secret when its successor was read already.
+func TestLateDeletionDoesNotBringBackOlderKeys(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(map[string][]byte{"0000": key(9)})
+	r := newReplica(t, s, nil).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitChanges(t, 1)
+	s.put(map[string][]byte{"0001": key(1)})
+	r.awaitChanges(t, 2)
+	s.lag()
+	s.remove()
+	s.put(map[string][]byte{"0002": key(2)})
+	newest := map[string][]byte{"0002": key(2), "0003": key(3)}
+	s.put(newest)
+	_, err := r.Refresh(t.Context())
+	require.NoError(t, err)
+	r.awaitChanges(t, 3)
+	last := map[string][]byte{"0004": key(4)}
+	s.put(last)
+	s.deliver(0)
+	r.awaitRing(t, ringOf(t, last))
+	r.awaitChanges(t, 4)
+}
+
 func TestUnusableContentChangesNothing(t *testing.T) {
 	t.Parallel()
 	good := map[string][]byte{"0001": key(1)}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
@@ -72,19 +73,28 @@ func (k *Keyring) follow(ctx context.Context) {
 // sink passes what the watch delivers to the Keyring.
 type sink struct{ keyring *Keyring }
 
-// Put takes the Secret, unless a read has had a newer one.
-func (s sink) Put(secret *corev1.Secret) { _ = s.keyring.take(secret, s.keyring.delivered()) }
+// Put takes the Secret, unless a read has had a newer one: the watch may be behind.
+func (s sink) Put(secret *corev1.Secret) {
+	_ = s.keyring.take(secret, known{listings: s.keyring.current().listings})
+}
 
-// restart lets the watch win over requests that began earlier, and over what they have read.
+// restart lets the watch win over requests that began earlier, and over what they have read: it is behind for a moment at most.
 func (s sink) restart() {
 	s.keyring.mu.Lock()
 	defer s.keyring.mu.Unlock()
-	s.keyring.seen++
-	s.keyring.version = ""
+	s.keyring.known = known{listings: s.keyring.known.listings + 1}
 }
 
-// Remove causes the Secret to be created again.
-func (s sink) Remove(*corev1.Secret) {
+// Remove causes the Secret to be created again, unless a read has had a newer one.
+func (s sink) Remove(secret *corev1.Secret) {
+	order, err := resourceversion.CompareResourceVersion(secret.ResourceVersion, s.keyring.current().version)
+	if err == nil && order < 0 {
+		return
+	}
+	s.gone()
+}
+
+func (s sink) gone() {
 	s.restart()
 	select {
 	case s.keyring.missing <- struct{}{}:
@@ -95,7 +105,7 @@ func (s sink) Remove(*corev1.Secret) {
 // Replace takes a listing, of one Secret or none.
 func (s sink) Replace(secrets []*corev1.Secret) {
 	if len(secrets) == 0 {
-		s.Remove(nil)
+		s.gone()
 		return
 	}
 	s.restart()

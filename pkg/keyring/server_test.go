@@ -83,10 +83,19 @@ func (s *server) putLocked(secret *corev1.Secret) {
 func (s *server) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := s.secret
+	gone := s.secret.DeepCopy()
 	s.secret = nil
 	s.version++
+	gone.ResourceVersion = strconv.Itoa(s.version) // that of the deletion, as with a real API server
 	s.notifyLocked("DELETED", gone)
+}
+
+// restore is put at an earlier version, as after the restore of a backup of etcd.
+func (s *server) restore(data map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version -= 5
+	s.putLocked(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
 }
 
 func (s *server) stored() *corev1.Secret {
