@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -124,7 +125,7 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	case ended != nil:
 		return nil, ended
 	case err != nil && utilnet.IsConnectionRefused(err):
-		return nil, errors.New(err.Error()) // Run retries
+		return nil, errors.New(Cause(err)) // Run retries
 	case err != nil:
 		return nil, err
 	}
@@ -150,15 +151,24 @@ func (l *Loop[Object]) report(err error) {
 	if l.Failed != nil {
 		l.Failed(err, refused)
 	}
-	if err.Error() == l.failure || l.What == "" {
+	cause := Cause(err)
+	if cause == l.failure || l.What == "" {
 		return
 	}
-	l.failure = err.Error()
+	l.failure = cause
 	if refused {
 		l.Log.Error(err, "Not allowed to watch "+l.What+": grant get, list and watch; retrying")
 		return
 	}
 	l.Log.Error(err, "Cannot watch "+l.What+"; retrying")
+}
+
+// Cause is the text of an error without the address that was asked: the reflector gives each attempt another time limit, which is part of it.
+func Cause(err error) string {
+	if asked, ok := errors.AsType[*url.Error](err); ok {
+		err = asked.Err
+	}
+	return err.Error()
 }
 
 // recovered logs that the objects are listed and watched after an error was logged.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"syscall"
 	"testing"
@@ -273,6 +274,12 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			asked := func(seconds string) error { // the reflector gives each attempt another time limit
+				if apierrors.IsTooManyRequests(err) {
+					return err
+				}
+				return &url.Error{Op: "Get", URL: "https://api/configmaps?timeoutSeconds=" + seconds, Err: err}
+			}
 			synctest.Test(t, func(t *testing.T) {
 				var lines []string
 				failures := 0
@@ -284,7 +291,7 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 				w := <-s.watches
 				for outage := range 2 {
 					<-time.After(2 * time.Minute) // to the reflector, one that ends within a second has failed
-					s.refused = []error{err, err}
+					s.refused = []error{asked("301"), asked("302")}
 					w.Stop()
 					w = <-s.watches
 					synctest.Wait()

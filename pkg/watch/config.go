@@ -27,7 +27,8 @@ type Config struct {
 	// is not kept in memory, and not even sent where the API server supports the
 	// field: metadata.name for every resource, others for some
 	// (metadata.namespace of what has a namespace, "type" of a Secret,
-	// selectableFields of a CustomResourceDefinition).
+	// selectableFields of a CustomResourceDefinition). If it does not support one
+	// of them, it selects by the name alone.
 	FieldSelector string
 	// IndexBy are the JSONPath expressions of the store's composite key; at
 	// least one.
