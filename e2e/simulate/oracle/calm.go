@@ -16,9 +16,10 @@ type faultLog struct {
 	faults  timeline
 	timings map[string]timing
 
-	leader      string
-	leaderSince time.Time
-	namespaces  map[string]*namespaceState
+	// leader is the replica that leads since a moment, predecessor the one that led before.
+	leader, predecessor string
+	leaderSince         time.Time
+	namespaces          map[string]*namespaceState
 	// clients has those that are no replicas; rewatched is when a replica last opened a watch of a resource.
 	clients   map[string]bool
 	rewatched map[string]time.Time

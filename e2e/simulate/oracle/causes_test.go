@@ -66,6 +66,24 @@ func TestExplainedByNotes(t *testing.T) {
 				s.quiet()
 			},
 		},
+		"names no cause, two reloads while nothing was seen": {
+			options: hooked, because: "of the first one, only the time is in the annotation of the second",
+			happens: func(s *harness) {
+				s.beginWithChange()
+				s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Begin: true})
+				s.reloadSilently(cart, "b", "configmap/app modified")
+				s.rollout(cart)
+				s.set(configMap("app"), "3")
+				s.wait(20 * time.Second)
+				s.reloadSilently(cart, "c", "configmap/app modified")
+				s.rollout(cart)
+				s.oracle.Fault(Fault{At: s.now, Kind: "watch-held"})
+				s.reportReloadWith(cart, "stamped, together with a change of the pod template")
+				s.reportReload(cart)
+				s.wait(time.Minute)
+				s.quiet()
+			},
+		},
 		"names what has no annotation": {options: hooked, because: "there was no space for the changes", happens: func(s *harness) {
 			reloadUnannotated(s)
 			s.quiet()

@@ -67,6 +67,12 @@ func TestCountedReloads(t *testing.T) {
 		"counted twice, the clock of the new leader is wrong": {
 			options: hooked, because: "to it, the reload is not old enough", happens: countedAcrossLeaders("replica-1", 0, 2),
 		},
+		"not counted across leaders": {
+			options: hooked, want: "explained/metric-missing/after-fault", because: "the old leader had the time to count", happens: countedAcrossLeaders("", 0, 0),
+		},
+		"not counted, the old leader was killed too early": {
+			options: hooked, because: "the reload is too old for the new one", happens: uncountedByALateLeader,
+		},
 		"not counted, the clock of the new leader is wrong": {
 			options: hooked, because: "to it, the reload is old", happens: countedAcrossLeaders("replica-1", 0, 0),
 		},
@@ -84,6 +90,9 @@ func TestCountedReloads(t *testing.T) {
 		},
 		"counted again by a leader that is refused later": {
 			options: hooked, want: "explained/metric-doubled/after-fault", because: "the reload is too old", happens: countedByARefusedLeader(6*time.Minute, 2),
+		},
+		"not counted, a leader is refused now and then": {
+			options: hooked, want: "explained/metric-missing/after-fault", because: "it counts too much at most", happens: countedByARefusedLeader(time.Minute, 0),
 		},
 		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
 			s.beginWithChange()
@@ -170,8 +179,29 @@ func countedByARefusedLeader(later time.Duration, counts float64) func(s *harnes
 		s.wait(2 * time.Minute)
 		s.oracle.Fault(Fault{At: s.now, Kind: "denied"})
 		s.wait(20 * time.Minute)
-		s.scrape(replica, 1, nil)
-		s.scrape("replica-1.1", counts-1, nil)
+		s.scrape(replica, min(counts, 1), nil)
+		s.scrape("replica-1.1", max(counts-1, 0), nil)
 		s.quiet()
 	}
+}
+
+// uncountedByALateLeader is a reload whose Event may not be written until another replica leads, which begins more than five minutes later.
+func uncountedByALateLeader(s *harness) {
+	s.oracle.Leader(replica, s.now)
+	s.beginWithChange()
+	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: eventsResource, Begin: true})
+	s.reloadSilently(cart, "b", "configmap/app modified")
+	s.rollout(cart)
+	s.wait(4 * time.Minute)
+	s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
+	s.wait(2 * time.Minute)
+	s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
+	s.oracle.Leader("replica-1.1", s.now)
+	s.wait(time.Minute)
+	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: eventsResource})
+	s.reporter = "replica-1.1"
+	s.reportReload(cart)
+	s.wait(20 * time.Minute)
+	s.scrape("replica-1.1", 0, nil)
+	s.quiet()
 }

@@ -154,7 +154,7 @@ func (t *timeline) process(f Fault) (again bool) {
 
 // lead records that a replica leads from now on.
 func (l *faultLog) lead(client string, at time.Time) {
-	l.leader, l.leaderSince = client, at
+	l.leader, l.predecessor, l.leaderSince = client, l.leader, at
 	if l.faults.led.IsZero() {
 		l.faults.led = at
 	}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -32,6 +33,8 @@ type harness struct {
 	pods []world.Key
 	// reloads counts the Events.
 	reloads int
+	// reporter is the replica that writes Events; replica if empty.
+	reporter string
 }
 
 func newHarness(t *testing.T, options Options) *harness {
@@ -275,7 +278,7 @@ func (s *harness) warn(about world.Key, note string) {
 }
 
 func (s *harness) eventWith(about world.Key, name, kind, reason, note string) {
-	s.write(replica, "create", world.Key{Resource: world.Events, Namespace: about.Namespace, Name: name}, world.Object{
+	s.write(cmp.Or(s.reporter, replica), "create", world.Key{Resource: world.Events, Namespace: about.Namespace, Name: name}, world.Object{
 		"type": kind, "reason": reason, "note": note,
 		"regarding": world.Object{"kind": about.Resource.Kind, "namespace": about.Namespace, "name": about.Name, "uid": "uid-" + about.Name},
 	})

@@ -28,8 +28,10 @@ type takeover struct {
 	// reloads is how many there are, misdated how many of them a wrong clock has dated.
 	reloads, misdated int
 	// recent is how many reloads with an Event there may be from the last countedAfter: where the new leader can neither list nor write
-	// Events, it counts them.
+	// Events, it counts them again.
 	recent int
+	// late is how many reloads without an Event are too old for it to count, of those that the leader before had no time to count.
+	late int
 }
 
 // countedAfter is when a leader counts a reload whose Event it is not allowed to write.
@@ -62,28 +64,33 @@ func (l *countedLaw) succeeded() {
 		if l.leaderSince.Sub(w.story.last) < countedAfter {
 			t.recent += w.story.reportable() - n
 		}
+		due := w.story.first.Add(countedAfter)
+		ended, over := l.faults.ended[l.predecessor]
+		if !l.leaderSince.Before(due) && over && ended.Before(due.Add(recovery)) {
+			t.late += n
+		}
 	}
 	l.takeovers = append(l.takeovers, t)
 }
 
-// misjudged returns how many reloads a later leader may have counted again, or not at all, since a clock was wrong, or since it was refused
-// now and then: it takes that for the lack of the right to write Events.
-func (l *countedLaw) misjudged() int {
-	n := 0
+// misjudged returns how many reloads later leaders may rightly not have counted, and how many they may have counted again: where a clock was
+// wrong, where nothing says whether an earlier leader has counted, and where requests were refused now and then, which looks like the lack
+// of the right to write Events.
+func (l *countedLaw) misjudged() (missing, doubled int) {
 	for _, t := range l.takeovers {
+		unclear := t.misdated
 		if l.faults.clockWrongOf(t.by, t.at, t.at.Add(recovery)) {
-			n += t.reloads
-		} else {
-			n += t.misdated
+			unclear = t.reloads
 		}
+		missing, doubled = missing+max(unclear, t.late), doubled+unclear
 		if l.faults.deniedWithin(t.at, t.at.Add(countedAfter)) {
-			n += t.recent
+			doubled += t.recent
 		}
 	}
-	if n > 0 {
-		l.count("counts excused: a clock was wrong, or requests were refused, when a leader took over")
+	if missing > 0 || doubled > 0 {
+		l.count("counts excused: a clock was wrong, a leader came late or was refused")
 	}
-	return n
+	return missing, doubled
 }
 
 // quiet is the law "explained" for the metric: it counts each reload once.
@@ -99,9 +106,9 @@ func (l *countedLaw) quiet(now time.Time) {
 		}
 		most += w.story.reportable()
 	}
-	misjudged := l.misjudged()
-	least -= misjudged
-	most += l.recreations.recreated + misjudged
+	missing, doubled := l.misjudged()
+	least -= missing
+	most += l.recreations.recreated + doubled
 	clients := slices.Sorted(maps.Keys(m.scraped))
 	sum := 0.0
 	for _, client := range clients {

@@ -17,8 +17,8 @@ type story struct {
 	// last is when the last of them was made, first when the first one was.
 	first, last time.Time
 	lastVersion int64
-	// noted is when the annotation was written last; overtaken means that it was soon written again, returned that an earlier
-	// one came back.
+	// noted is when the annotation was written last; overtaken means that it was written again before the program surely saw it, returned
+	// that an earlier one came back.
 	noted               time.Time
 	overtaken, returned bool
 	// unannotatedAt is the version of the last restart for whose annotation there was no space, unannotated how many there were: only the
@@ -172,6 +172,9 @@ func (l *explainedLaw) stored(c world.Commit) {
 	}
 	if !w.story.annotated[value] && l.misdated(value, c.At) {
 		w.story.misdated++
+	}
+	if !w.story.noted.IsZero() && !l.healthy(w, w.story.noted) {
+		w.story.overtaken = true // the program may have seen only the later one
 	}
 	w.story.note(value, c.At)
 	if c.Old == nil {
