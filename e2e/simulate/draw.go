@@ -120,17 +120,22 @@ func createFlags(seed uint64) []string {
 	return []string{createFlag}
 }
 
-// unstaged is how many of the first steps of a history are still those that were drawn at random: neither a finale nor a situation.
+// unstaged is how many of the first steps of a history are still those that were drawn at random, or take the places of faults: neither a
+// finale nor a situation.
 func unstaged(random, steps []history.Step) int {
 	n := 0
-	for n < min(len(random), len(steps)) && random[n].Do == steps[n].Do && random[n].On == steps[n].On && random[n].Wait == steps[n].Wait {
+	for n < min(len(random), len(steps)) && random[n].Wait == steps[n].Wait {
+		_, fault := findFault(random[n].Do)
+		if same := random[n].Do == steps[n].Do && random[n].On == steps[n].On; !same && !fault {
+			break
+		}
 		n++
 	}
 	return n
 }
 
-// podReferences replaces some steps by edits of what pod specs reference; in most histories none. Faults stay. It shifts no other choice
-// of the seed.
+// podReferences replaces some steps by edits of what pod specs reference; in most histories none. Faults stay, and so does what creates
+// and deletes config objects: a finale goes by that. It shifts no other choice of the seed.
 func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
 	r := rand.New(rand.NewPCG(seed, 12))
 	edit, found := c.Find(act.EditPodReferences)
@@ -139,7 +144,8 @@ func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []his
 	}
 	steps = slices.Clone(steps)
 	for i, old := range steps {
-		if _, fault := findFault(old.Do); fault || r.IntN(6) > 0 {
+		_, fault := findFault(old.Do)
+		if fault || old.Do == act.CreateConfig || old.Do == act.DeleteConfig || r.IntN(6) > 0 {
 			continue
 		}
 		steps[i] = edit.Draw(r, steps[:i])

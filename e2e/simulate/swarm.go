@@ -15,7 +15,8 @@ func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 	weights := make(map[string]int, len(c))
 	acts, ofRuns := 0, factor(r)
 	for _, e := range c {
-		if e.Fault || outOfGraph(e, s) || e.Weight+e.WeightSSA+e.WeightGraph == 0 { // without a weight, it takes none of the random numbers
+		// An act without a weight must take no random number: that would change what a seed draws.
+		if e.Fault || outOfGraph(e, s) || e.Weight+e.WeightSSA+e.WeightGraph == 0 {
 			continue
 		}
 		weight := e.Weight

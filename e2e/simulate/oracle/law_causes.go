@@ -103,8 +103,8 @@ func (l *explainedLaw) changeOf(w *workload, before, s *stamp, r ref) (how strin
 	return modified, true
 }
 
-// judgeNotes looks whether each Event of a workload names what has caused a reload: the first change of one. Of a reload that is not the
-// last one any more, the annotation keeps no changes, and neither does the Event of a process that did not make it.
+// judgeNotes looks whether each Event of a workload names what has caused a reload: the first change of one. The annotation keeps the
+// changes of the last reload only: a process that finds an earlier one there cannot name its changes.
 func (l *explainedLaw) judgeNotes(w *workload, now time.Time) {
 	firsts, certain := w.story.firstChanges()
 	if !certain || w.lastHandEdit > 0 || w.uid == "" {

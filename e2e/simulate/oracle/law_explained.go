@@ -29,7 +29,7 @@ type story struct {
 	misdated int
 	// lost is how many reloads a new leader may not know of, since earlier ones could not write their Events.
 	lost int
-	// excused is how many reloads had no Event when the workload was let alone last, or its annotations were edited by hand: they need
+	// excused is how many reloads had no Event when the workload became ineligible last, or its annotations were edited by hand: they need
 	// none.
 	excused int
 	// cramped means that there was no space for it.

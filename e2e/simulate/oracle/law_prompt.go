@@ -103,8 +103,8 @@ func (l *promptLaw) blindWithin(w *workload, now time.Time) bool {
 	return false
 }
 
-// neighbourHindered reports whether writes elsewhere are, or were until recently, hindered: by a webhook in another namespace, or since
-// those of another resource have no answer.
+// neighbourHindered reports whether writes elsewhere are, or were until recently, hindered: by a webhook in another namespace, or because
+// writes of another resource get no answer.
 func (l *promptLaw) neighbourHindered(w *workload, now time.Time) bool {
 	for _, s := range l.faults.spans {
 		if (s.kind == "namespace-webhook" || s.kind == writesHang) && !l.touches(s, w) && (s.open || now.Sub(s.to) < recovery) {
