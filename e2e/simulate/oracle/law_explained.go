@@ -173,22 +173,19 @@ func (l *explainedLaw) stored(c world.Commit) {
 	if !w.story.annotated[value] && l.misdated(value, c.At) {
 		w.story.misdated++
 	}
-	if !w.story.noted.IsZero() && !l.healthy(w, w.story.noted) {
-		w.story.overtaken = true // the program may have seen only the later one
-	}
-	w.story.note(value, c.At)
+	w.story.note(value, c.At, l.healthy(w, w.story.noted))
 	if c.Old == nil {
 		w.story.unannotated += copiedLaterReload(value, c.At)
 	}
 }
 
-// note records an annotation that is written.
-func (s *story) note(value string, at time.Time) {
+// note records an annotation that is written. Healthy means that the program has surely seen the one before.
+func (s *story) note(value string, at time.Time, healthy bool) {
 	if s.annotated == nil {
 		s.annotated = map[string]bool{}
 	}
 	s.returned = s.returned || s.annotated[value]
-	s.overtaken = s.overtaken || at.Sub(s.noted) < soon
+	s.overtaken = s.overtaken || !s.noted.IsZero() && (at.Sub(s.noted) < soon || !healthy)
 	s.annotated[value], s.noted = true, at
 }
 
