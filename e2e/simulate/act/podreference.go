@@ -108,14 +108,19 @@ func (s step) mount(container world.Object) {
 	setList(container, "volumeMounts", mounts)
 }
 
-func (s step) variable() world.Object {
+// reference is what the pod spec says of the object, with the key that is meant, and whether it is a Secret.
+func (s step) reference() (reference world.Object, key string, secret bool) {
 	to, key, _ := parseKeyOfConfig(s.text("to")) // it was checked
 	to.optional = s.text("how") == makeOptional
+	return to.reference("name"), key, to.resource == world.Secrets
+}
+
+func (s step) variable() world.Object {
+	reference, key, secret := s.reference()
 	field := "configMapKeyRef"
-	if to.resource == world.Secrets {
+	if secret {
 		field = "secretKeyRef"
 	}
-	reference := to.reference("name")
 	reference["key"] = key
 	return world.Object{"name": referenceVariable, "valueFrom": world.Object{field: reference}}
 }
@@ -129,13 +134,11 @@ func (s step) initContainer() world.Object {
 }
 
 func (s step) volume() world.Object {
-	to, key, _ := parseKeyOfConfig(s.text("to")) // it was checked
-	to.optional = s.text("how") == makeOptional
+	reference, key, secret := s.reference()
 	field := "configMap"
-	if to.resource == world.Secrets {
+	if secret {
 		field = "secret"
 	}
-	reference := to.reference("name")
 	if s.text("in") == byItem {
 		reference["items"] = []any{world.Object{"key": key, "path": key}}
 	}
