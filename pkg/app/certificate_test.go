@@ -95,12 +95,13 @@ func awaitSerial(t *testing.T, c *certificate, want int64, why string) {
 func TestMissingCertificateIsWaitedForAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var lines []string
+		lines := make(chan string, 10)
 		directory := t.TempDir()
-		c := follow(t, directory, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-		time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
+		c := follow(t, directory, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}))
+		<-time.After(20 * c.poll)
+		synctest.Wait()
 		require.Len(t, lines, 1, "not at each look")
-		assert.Contains(t, lines[0], filepath.Join(directory, "tls.crt"))
+		assert.Contains(t, <-lines, filepath.Join(directory, "tls.crt"))
 		assert.ErrorContains(t, c.Valid(), "waiting for "+filepath.Join(directory, "tls.crt"))
 		_, err := c.Get(&tls.ClientHelloInfo{})
 		assert.ErrorIs(t, err, errNoCertificate)

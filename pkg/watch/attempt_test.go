@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,12 +178,12 @@ func TestStreamWithBookmarksIsKept(t *testing.T) {
 	})
 }
 
-// traced is a client that keeps the contexts of a list and of a stream.
+// traced is a client that keeps the contexts of the last list and of the last stream.
 type traced struct {
 	scripted
 
-	ctx    context.Context
-	listed context.Context
+	watched, listed atomic.Pointer[context.Context]
+
 	answer func(ctx context.Context) error
 }
 
@@ -193,12 +194,12 @@ func (c *traced) Resource(schema.GroupVersionResource) dynamic.NamespaceableReso
 func (c *traced) Namespace(string) dynamic.ResourceInterface { return c }
 
 func (c *traced) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	c.listed = ctx
+	c.listed.Store(&ctx)
 	return c.scripted.List(ctx, options)
 }
 
 func (c *traced) Watch(ctx context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
-	c.ctx = ctx
+	c.watched.Store(&ctx)
 	if err := c.answer(ctx); err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func TestLimitEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		bulk, client := startTraced(t, func(context.Context) error { return nil })
-		ctx := client.ctx
+		ctx := *client.watched.Load()
 		httptrace.ContextClientTrace(ctx).GotFirstResponseByte() // late, as by another goroutine
 		for range 10 {
 			client.current.Load().Modify(object("a"))
@@ -237,7 +238,7 @@ func TestListHasNoLoggerForItsBody(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		_, client := startTraced(t, func(context.Context) error { return nil })
-		assert.False(t, klog.FromContext(client.listed).V(8).Enabled())
+		assert.False(t, klog.FromContext(*client.listed.Load()).V(8).Enabled())
 	})
 }
 
@@ -245,7 +246,7 @@ func TestRequestThatFailedIsEnded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		_, client := startTraced(t, func(context.Context) error { return errSame })
-		assert.Error(t, client.ctx.Err())
+		assert.Error(t, (*client.watched.Load()).Err())
 	})
 }
 

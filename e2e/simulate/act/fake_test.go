@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -25,7 +26,9 @@ import (
 // recorder stores what it is sent, as far as the tests of this package need it, and keeps the requests. It says nothing
 // about the semantics of the API server: those are tested against the model and a real one.
 type recorder struct {
-	t        *testing.T
+	t *testing.T
+	// mu is for operations that go on while the test reads an object.
+	mu       sync.Mutex
 	objects  map[string]world.Object
 	requests []Request
 	version  int
@@ -42,6 +45,8 @@ func newRecorder(t *testing.T) *recorder {
 }
 
 func (f *recorder) Do(_ context.Context, r Request) (Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.requests = append(f.requests, r)
 	if f.reject != nil {
 		if answer := f.reject(r); answer != nil {
@@ -163,6 +168,8 @@ func (f *recorder) encode(object world.Object) []byte {
 func (f *recorder) get(on string) world.Object {
 	key, err := parseKey(on, world.Resources())
 	require.NoError(f.t, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.objects[objectPath(key)]
 }
 

@@ -25,28 +25,25 @@ const fileSettle = 100 * time.Millisecond
 
 // Start follows the file until the context ends.
 func (f *file) Start(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	var offered, seen *Content
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
 		content := readFile(f.options.Location.Path)
 		content.Regarding = f.options.Pod
+		pause := filePoll
 		switch {
 		case content.same(offered):
-			timer.Reset(filePoll)
 		case content.same(seen):
 			f.options.Offer(content)
 			offered = &content
-			timer.Reset(filePoll)
 		default:
-			timer.Reset(fileSettle)
+			pause = fileSettle
 		}
 		seen = &content
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
 	}
 }
 
