@@ -100,7 +100,7 @@ func (c *certificate) report(reason string) {
 		c.log.Info("No certificate yet; retrying", "reason", reason)
 		return
 	}
-	c.log.Info("Cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll.String())
+	c.log.Info("Cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll)
 }
 
 // follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.

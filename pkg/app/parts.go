@@ -131,7 +131,16 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	if err := b.buildEvents(mgr); err != nil {
 		return nil, err
 	}
-	err = reload.SetupWithManager(mgr, reload.Dependencies{
+	if err := b.buildLoop(mgr); err != nil {
+		return nil, fmt.Errorf("set up the loop: %w", err)
+	}
+	return mgr, nil
+}
+
+// buildLoop adds the watch loop to the manager.
+func (b *builder) buildLoop(mgr manager.Manager) error {
+	o := b.options
+	return reload.SetupWithManager(mgr, reload.Dependencies{
 		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
 		Events: b.outbox, EventList: b.eventClient,
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
@@ -153,10 +162,6 @@ func (b *builder) buildManager() (manager.Manager, error) {
 		Jobs:                  b.jobs(),
 		Now:                   b.host.Now,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the loop: %w", err)
-	}
-	return mgr, nil
 }
 
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.

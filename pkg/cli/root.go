@@ -41,32 +41,7 @@ func newRoot(p Process) *cobra.Command {
 		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
 
 		SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				return usageError{unknownCommand(cmd, args[0])}
-			}
-			if len(args) == 1 && args[0] == "--version" {
-				return p.printVersion(cmd.OutOrStdout())
-			}
-			parsed := flags.Parse(args)
-			if errors.Is(parsed, pflag.ErrHelp) {
-				return cmd.Help()
-			}
-			environment := options.OSEnvironment()
-			environment.ContextNamespace = app.ContextNamespace
-			o, invalid := flags.Complete(environment)
-			if err := errors.Join(parsed, invalid); err != nil {
-				return usageError{err}
-			}
-			if o.MemoryLimit > 0 {
-				debug.SetMemoryLimit(o.MemoryLimit)
-			}
-			log := o.Logging.Logger(cmd.ErrOrStderr())
-			for _, warning := range flags.Warnings(environment) {
-				log.Error(warning, "A setting with an unknown value has its default")
-			}
-			return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, log)
-		},
+		RunE:                       func(cmd *cobra.Command, args []string) error { return runManager(cmd, args, p, flags) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())}
@@ -86,6 +61,34 @@ func newRoot(p Process) *cobra.Command {
 		help(cmd, args)
 	})
 	return root
+}
+
+// runManager is what the program does without a sub-command.
+func runManager(cmd *cobra.Command, args []string, p Process, flags *options.Flags) error {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return usageError{unknownCommand(cmd, args[0])}
+	}
+	if len(args) == 1 && args[0] == "--version" {
+		return p.printVersion(cmd.OutOrStdout())
+	}
+	parsed := flags.Parse(args)
+	if errors.Is(parsed, pflag.ErrHelp) {
+		return cmd.Help()
+	}
+	environment := options.OSEnvironment()
+	environment.ContextNamespace = app.ContextNamespace
+	o, invalid := flags.Complete(environment)
+	if err := errors.Join(parsed, invalid); err != nil {
+		return usageError{err}
+	}
+	if o.MemoryLimit > 0 {
+		debug.SetMemoryLimit(o.MemoryLimit)
+	}
+	log := o.Logging.Logger(cmd.ErrOrStderr())
+	for _, warning := range flags.Warnings(environment) {
+		log.Error(warning, "A setting with an unknown value has its default")
+	}
+	return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, log)
 }
 
 // helpWidth is how many columns the flags have in help texts.

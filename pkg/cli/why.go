@@ -110,11 +110,7 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 
 // explain gathers what a Report is made of.
 func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
-		return explain.Report{}, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := newReader(config)
 	if err != nil {
 		return explain.Report{}, err
 	}
@@ -167,6 +163,15 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		return explain.Report{}, err
 	}
 	return explain.Explain(in), nil
+}
+
+// newReader returns a client for what bears on a workload.
+func newReader(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // around reads what else bears on a workload. The errors say what cannot be read.

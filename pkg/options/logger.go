@@ -67,16 +67,16 @@ func (f *Flags) encoder() zapcore.Encoder {
 	if encodeTime == nil {
 		encodeTime = zapcore.RFC3339TimeEncoder
 	}
-	withTime := func(c *zapcore.EncoderConfig) { c.EncodeTime = encodeTime }
+	readable := func(c *zapcore.EncoderConfig) { c.EncodeTime, c.EncodeDuration = encodeTime, zapcore.StringDurationEncoder }
 	if f.zap.NewEncoder != nil && !f.all.Changed("log-format") {
-		return f.zap.NewEncoder(withTime)
+		return f.zap.NewEncoder(readable)
 	}
 	text := f.formatWord() == "text" || f.zap.Development && !f.all.Changed("log-format")
 	var built crzap.Options
 	if text {
-		crzap.ConsoleEncoder(withTime)(&built)
+		crzap.ConsoleEncoder(readable)(&built)
 	} else {
-		crzap.JSONEncoder(withTime)(&built)
+		crzap.JSONEncoder(readable)(&built)
 	}
 	return built.Encoder
 }

@@ -263,9 +263,10 @@ func TestLogging(t *testing.T) {
 			log := complete(t, tt.args...).Logging.Logger(&out)
 			log.V(1).Info("detail")
 			for range 500 {
-				log.Info("happened")
+				log.Info("happened", "after", 1500*time.Millisecond)
 			}
 			assert.Equal(t, 500, strings.Count(out.String(), "happened"), "no line is dropped, as each is about another workload")
+			assert.Contains(t, out.String(), `"1.5s"`, "a duration has its unit")
 			assert.Equal(t, tt.detail, strings.Contains(out.String(), "detail"), tt.why)
 			assert.Equal(t, tt.json, strings.HasPrefix(out.String(), "{"), tt.why)
 		})

@@ -169,7 +169,7 @@ func (a *Applier) Offer(c Content) {
 	if !news {
 		return
 	}
-	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started).String())
+	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started))
 	a.reportApplied(application{time.Now(), c.Regarding, "applied: " + changes})
 }
 
