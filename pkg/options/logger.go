@@ -67,7 +67,9 @@ func (f *Flags) encoder() zapcore.Encoder {
 	if encodeTime == nil {
 		encodeTime = zapcore.RFC3339TimeEncoder
 	}
-	readable := func(c *zapcore.EncoderConfig) { c.EncodeTime, c.EncodeDuration = encodeTime, zapcore.StringDurationEncoder }
+	readable := func(c *zapcore.EncoderConfig) {
+		c.EncodeTime, c.EncodeDuration = encodeTime, zapcore.StringDurationEncoder
+	}
 	if f.zap.NewEncoder != nil && !f.all.Changed("log-format") {
 		return f.zap.NewEncoder(readable)
 	}

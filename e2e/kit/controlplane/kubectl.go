@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // AdminKubeconfig is the path of a kubeconfig that may do everything.
@@ -23,7 +24,7 @@ func (cp *ControlPlane) Kubectl(ctx context.Context, args ...string) (string, er
 // KubectlInput is Kubectl with something on its standard input, for "apply -f -".
 func (cp *ControlPlane) KubectlInput(ctx context.Context, input string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(cp.layout.kubernetes, "kubectl"), args...)
-	command.Env = append(os.Environ(),
+	command.Env = toolchain.ShortLived(
 		"KUBECONFIG="+cp.AdminKubeconfig(), "KUBECACHEDIR="+cp.layout.file("kubectl-cache"), "KUBERC=off")
 	command.Stdin = strings.NewReader(input)
 	var stdout, stderr bytes.Buffer

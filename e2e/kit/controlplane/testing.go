@@ -50,7 +50,7 @@ func forTests(options Options) Options {
 // New starts a control plane for one test, which fails if that fails, and stops it with the test.
 func New(tb testing.TB, options Options) *ControlPlane {
 	tb.Helper()
-	cp, err := Start(tb.Context(), forTests(options))
+	cp, err := Start(tb.Context(), options)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func New(tb testing.TB, options Options) *ControlPlane {
 func Main(m interface{ Run() int }, options Options, use func(*ControlPlane)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cp, err := Start(ctx, forTests(options))
+	cp, err := Start(ctx, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

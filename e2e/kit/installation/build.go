@@ -8,18 +8,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// Build compiles a main package of this repository, by its path from the root ("." is pod-reloader itself), and returns
-// the executable. Go's cache makes it quick when nothing changed. It is safe to call from several processes at once. Where
-// the variable POD_RELOADER_PROGRAM is set, as by make, pod-reloader is there, built already.
+// programs are those that this process has built, by their paths. Go's cache makes another build quick, but not free: it looks at
+// each source file.
+var programs sync.Map
+
+// Build compiles a main package of this repository, by its path from the root ("." is pod-reloader itself), once in a process, and
+// returns the executable. It is safe to call from several processes at once. Where the variable POD_RELOADER_PROGRAM is set, as by
+// make, pod-reloader is there, built already.
 func Build(ctx context.Context, path string) (string, error) {
 	if built := os.Getenv("POD_RELOADER_PROGRAM"); path == "." && built != "" {
 		return built, nil
 	}
+	if built, ok := programs.Load(path); ok {
+		return built.(string), nil
+	}
+	built, err := build(ctx, path)
+	if err == nil {
+		programs.Store(path, built)
+	}
+	return built, err
+}
+
+func build(ctx context.Context, path string) (string, error) {
 	root, err := toolchain.Root()
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", path, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,24 +25,41 @@ import (
 const webhookConfiguration = "MutatingWebhookConfiguration"
 
 // Render returns the objects of manifests/ with some of its components, by `kubectl kustomize` on a kustomization as the
-// documentation shows it. Nothing is left out or changed.
+// documentation shows it. Nothing is left out or changed. A process asks kubectl once for the same components.
 func Render(ctx context.Context, cp *controlplane.ControlPlane, components ...string) ([]*unstructured.Unstructured, error) {
+	key := fmt.Sprint(cp.Version(), components)
+	text, ok := rendered.Load(key)
+	if !ok {
+		output, err := render(ctx, cp, components)
+		if err != nil {
+			return nil, fmt.Errorf("render the manifests: %w", err)
+		}
+		rendered.Store(key, output)
+		text = output
+	}
+	return controlplane.Decode([]byte(text.(string)))
+}
+
+// rendered are the outputs of render, by the version of kubectl and the components.
+var rendered sync.Map
+
+func render(ctx context.Context, cp *controlplane.ControlPlane, components []string) (string, error) {
 	root, err := toolchain.Root()
 	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
 	dir, err := os.MkdirTemp(cp.Dir(), "kustomization-")
 	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
 	// Kustomize takes relative paths only, and resolves symbolic links first.
 	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
 	manifests, err := filepath.Rel(resolved, filepath.Join(root, "manifests"))
 	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
 	kustomization := map[string]any{"resources": []string{manifests}}
 	paths := make([]string, 0, len(components))
@@ -53,16 +71,12 @@ func Render(ctx context.Context, cp *controlplane.ControlPlane, components ...st
 	}
 	content, err := yaml.Marshal(kustomization)
 	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), content, 0o600); err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
+		return "", err
 	}
-	output, err := cp.Kubectl(ctx, "kustomize", dir)
-	if err != nil {
-		return nil, fmt.Errorf("render the manifests: %w", err)
-	}
-	return controlplane.Decode([]byte(output))
+	return cp.Kubectl(ctx, "kustomize", dir)
 }
 
 // install applies the rendered objects, as far as a control plane without cert-manager and kube-proxy can have them.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // Why runs `pod-reloader why` as the administrator and returns what it prints. With another Program in the options it is
@@ -56,7 +57,7 @@ func (i *Installation) tool(ctx context.Context, kubeconfig string, args []strin
 		}
 	}
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+i.Namespace())
+	command.Env = toolchain.ShortLived("KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+i.Namespace())
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()

@@ -3,7 +3,6 @@ package install_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -33,7 +32,7 @@ func (w *world) runHelm(ctx context.Context, home string, args ...string) (strin
 		return "", err
 	}
 	command := exec.CommandContext(ctx, filepath.Join(dir, "helm"), append(args, "--namespace", ours.Namespace)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+w.AdminKubeconfig(),
+	command.Env = toolchain.ShortLived("KUBECONFIG="+w.AdminKubeconfig(),
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	var output, failures strings.Builder
 	command.Stdout, command.Stderr = &output, &failures

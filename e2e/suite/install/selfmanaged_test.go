@@ -203,6 +203,9 @@ func (u *user) awaitOther(before *corev1.Secret, key string) {
 	}))
 }
 
+// callPause is the pause of a caller between two calls. Without one, the callers take the processor time that the rotation needs.
+const callPause = 20 * time.Millisecond
+
 // load calls the webhook, and makes connections to every replica, all the time.
 type load struct {
 	calls, handshakes atomic.Int64
@@ -241,6 +244,10 @@ func (l *load) repeat(count *atomic.Int64, try func(context.Context) error) {
 				l.mutex.Unlock()
 			}
 			count.Add(1)
+			select {
+			case <-l.ctx.Done():
+			case <-time.After(callPause):
+			}
 		}
 	})
 }

@@ -342,6 +342,7 @@ func templateArgs(t *testing.T, values []string) []string {
 
 func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, program, args...)
+	command.Env = toolchain.ShortLived()
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
 	if err := command.Run(); err != nil {
