@@ -53,7 +53,7 @@ func TestWatchThatIsBehindDoesNotReplaceWhatWasRead(t *testing.T) {
 			newest := map[string][]byte{"0001": key(1), "0002": key(2), "0003": key(3)}
 			s.put(map[string][]byte{"0000": key(9)})
 			r := newReplica(t, s, nil).start(t)
-			require.Eventually(t, s.watched, wait, tick)
+			require.Eventually(t, func() bool { return s.watched() && s.count("get") > 0 }, wait, tick, "nothing of the start is still to come")
 			r.awaitChanges(t, 1)
 			s.put(first) // the watch delivers it after its listing
 			r.awaitChanges(t, 2)

@@ -16,9 +16,10 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
 	assert.Equal(t, 1, r.logged("Not allowed to read the Secret of the digest key"))
-	assert.Equal(t, 1, r.logged("Cannot watch"))
+	assert.Equal(t, 1, r.logged("Not allowed to watch the Secret of the digest key"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
+	require.Eventually(t, func() bool { return r.logged("Watching the Secret of the digest key again") == 1 }, wait, tick)
 }
 
 // The log says which right is missing, and what to do without it.

@@ -62,10 +62,8 @@ func (s secrets) create(ctx context.Context, data map[string][]byte) (*corev1.Se
 func (k *Keyring) follow(ctx context.Context) {
 	from := listwatch.One(k.secrets.rest, "secrets", k.secrets.namespace, k.secrets.name)
 	loop := listwatch.Loop[*corev1.Secret]{
-		Name: "keyring", Kind: "digest-key Secret", List: from.ListWithContextFunc, Watch: from.WatchFuncWithContext, Sink: sink{k}, Log: k.log,
-		Failed: func(err error, _ bool) {
-			k.logOnce(err, "Cannot watch the Secret of the digest key; retrying")
-		},
+		Name: "keyring", Kind: "digest-key Secret", What: "the Secret of the digest key",
+		List: from.ListWithContextFunc, Watch: from.WatchFuncWithContext, Sink: sink{k}, Log: k.log,
 	}
 	loop.Run(ctx)
 }

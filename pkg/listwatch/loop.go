@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
 
@@ -163,10 +164,17 @@ func (l *Loop[Object]) report(err error) {
 	l.Log.Error(err, "Cannot watch "+l.What+"; retrying")
 }
 
-// Cause is the text of an error without the address that was asked: the reflector gives each attempt another time limit, which is part of it.
+// Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each attempt
+// another time limit, and the port of our end of the connection.
 func Cause(err error) string {
 	if asked, ok := errors.AsType[*url.Error](err); ok {
 		err = asked.Err
+	}
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok { // its text can have that of another connection
+		return fmt.Sprintf("lookup %s: not found %t, time-out %t", lookup.Name, lookup.IsNotFound, lookup.IsTimeout)
+	}
+	if connection, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Sprintf("%s %s %v: %v", connection.Op, connection.Net, connection.Addr, connection.Err)
 	}
 	return err.Error()
 }

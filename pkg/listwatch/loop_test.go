@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"slices"
 	"syscall"
@@ -302,6 +303,32 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 				}
 				assert.Equal(t, []string{"replace a"}, sink.calls, "it goes on where it was")
 			})
+		})
+	}
+}
+
+// Each attempt has another port of our own, and a name server is asked from another one.
+func TestSameFailureHasTheSameCause(t *testing.T) {
+	t.Parallel()
+	server := &net.TCPAddr{IP: net.IPv4(10, 96, 0, 1), Port: 443}
+	for name, c := range map[string]struct {
+		failure func(port int) error
+		want    string
+	}{
+		"connection is reset": {func(port int) error {
+			return &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Addr: server, Err: syscall.ECONNRESET}
+		}, "read tcp 10.96.0.1:443: connection reset by peer"},
+		"name server is away": {func(port int) error {
+			text := fmt.Sprintf("read udp 10.0.0.5:%d->10.0.0.10:53: i/o timeout", port)
+			return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: text, Name: "kubernetes", IsTimeout: true}}
+		}, "lookup kubernetes: not found false, time-out true"},
+		"another error": {func(int) error { return apierrors.NewTooManyRequests("busy", 0) }, "busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for port := range 2 {
+				assert.Equal(t, c.want, Cause(&url.Error{Op: "Get", URL: fmt.Sprint("https://api/?timeoutSeconds=", port), Err: c.failure(port + 1)}))
+			}
 		})
 	}
 }

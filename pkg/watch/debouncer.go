@@ -155,8 +155,8 @@ func (d *Debouncer) signal() {
 // Run makes the callbacks, on the calling goroutine, until the context ends.
 // What has accumulated then is not delivered. Call it once.
 func (d *Debouncer) Run(ctx context.Context) {
-	timer := time.NewTimer(d.config.Interval)
-	timer.Stop() // what was recorded before has left a signal
+	timer := time.NewTimer(time.Hour)
+	timer.Stop() // until there is something to wait for: what was recorded before has left a signal
 	defer timer.Stop()
 	for {
 		select {
