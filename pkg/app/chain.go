@@ -17,6 +17,7 @@ import (
 func (b *builder) buildChain() (*chain.Chain, error) {
 	o := chain.Options{
 		Config: b.store, Ring: b.keys.Ring, Namespaces: b.options.Selection.Scope.Namespaces,
+		Without:    b.options.Selection.Unhandled(),
 		Annotation: b.options.Selection.Keys.Checksum, FieldOwner: referentOwner(b.options.Namespace, b.options.Installation),
 		Publishes: b.publishes, Now: b.host.Now, Log: b.log.WithName("chain"),
 	}

@@ -5,10 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/pod-reloader/pod-reloader/pkg/keyring"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 )
 
@@ -24,6 +28,20 @@ func TestEachInstallationOwnsItsDigests(t *testing.T) {
 		owners[owner] = true
 	}
 	assert.Len(t, owners, 5)
+}
+
+func TestChainIgnoresReferencesToKindsThatAreNotHandled(t *testing.T) {
+	t.Parallel()
+	certificates := []referent.Definition{{
+		ID: "certificates", GVR: schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"},
+		Refs: []referent.EdgeDefinition{{Resource: "secrets", Name: "spec.secretName"}},
+	}}
+	for without, ignored := range map[bool][]string{false: nil, true: {"referents[0].refs[0] (to: secrets)"}} {
+		b := &builder{options: options.Options{Selection: options.Selection{WithoutSecrets: without}}, keys: &keyring.Keyring{}}
+		c, err := b.buildChain()
+		require.NoError(t, err)
+		assert.Equal(t, ignored, c.Configure(certificates))
+	}
 }
 
 func TestDigestsArePublishedInScope(t *testing.T) {

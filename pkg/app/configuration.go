@@ -31,9 +31,9 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	log := b.log.WithName("configuration").WithValues("config", location.String())
 	b.applier = refresh.NewApplier(refresh.ApplierOptions{
 		Kinds: b.kinds,
-		Referents: func(definitions []referent.Definition) {
-			b.chain.Configure(definitions)
+		Referents: func(definitions []referent.Definition) []string {
 			rights.Configure(definitions)
+			return b.chain.Configure(definitions)
 		},
 		Rejected: b.chain.Reject,
 		Flags:    b.options.Selection.Kinds,

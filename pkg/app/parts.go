@@ -52,14 +52,6 @@ func (b *builder) writesSHA1(kind reference.Kind) bool {
 	return b.options.ReloadStrategy != annotation.ConfigHash && (kind != reference.Secret || b.options.PlainSecrets)
 }
 
-// unwatched are the kinds of config objects that no workload tracks.
-func (b *builder) unwatched() []reference.Kind {
-	if b.options.Selection.WithoutSecrets {
-		return []reference.Kind{reference.Secret}
-	}
-	return nil
-}
-
 // buildState builds the state of the digest keys and of the configuration.
 func (b *builder) buildState() (err error) {
 	client, err := configstate.NewHTTPClient(b.config)
@@ -79,7 +71,7 @@ func (b *builder) buildState() (err error) {
 		Config:         b.config,
 		HTTPClient:     client,
 		Namespaces:     b.options.Selection.Scope.Namespaces,
-		Without:        b.unwatched(),
+		Without:        b.options.Selection.Unhandled(),
 		Ring:           b.keys.Ring,
 		OwnAnnotations: b.options.Selection.HasStakater,
 		OwnLabels:      b.options.Selection.Stakater.LooksAt,

@@ -21,7 +21,7 @@ type Config interface {
 	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Options are what a Chain works with. Client, Namespaces, FieldOwner, Publishes, Debounce and Now are optional.
+// Options are what a Chain works with. Client, Namespaces, Without, FieldOwner, Publishes, Debounce and Now are optional.
 type Options struct {
 	// Client watches custom resources; nil where there is no configuration that could have any: then Start is not needed.
 	Client dynamic.Interface
@@ -30,6 +30,9 @@ type Options struct {
 	Ring func() digest.Ring
 	// Namespaces are those to watch; none means all of them.
 	Namespaces []string
+	// Without are the kinds of config objects that this installation does not handle. Their changes would not be seen, so that
+	// references to them are ignored.
+	Without []reference.Kind
 	// Annotation is the key of the published digest where the configuration names no other.
 	Annotation string
 	// FieldOwner owns published annotations. It must differ from that of any other installation: by server-side apply, an owner
@@ -127,12 +130,24 @@ func (c *Chain) OnUnpublished(handler func(Unpublished)) {
 	c.publisher.handlers = append(c.publisher.handlers, handler)
 }
 
-// Configure puts other resources in force. They must be valid; equal ones change nothing.
-func (c *Chain) Configure(definitions []referent.Definition) {
-	if schema, faults := referent.Compile(nil, definitions, c.options.Annotation); len(faults) == 0 {
+// Configure puts other resources in force. They must be valid; equal ones change nothing. It returns where they have references that
+// are ignored, because this installation does not handle the kind.
+func (c *Chain) Configure(definitions []referent.Definition) (ignored []string) {
+	schema, ignored, faults := c.compile(definitions)
+	if len(faults) == 0 {
 		c.answers.rules.Store(schema)
 	}
 	c.inbox.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
+	return ignored
+}
+
+// compile returns what this installation follows of some resources, and which references it ignores.
+func (c *Chain) compile(definitions []referent.Definition) (schema *referent.Schema, ignored []string, faults field.ErrorList) {
+	schema, faults = referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
+	if len(faults) > 0 {
+		return nil, nil, faults
+	}
+	return schema, schema.Ignore(c.options.Without...), nil
 }
 
 // Reject says that there is no valid configuration. It may come later, but nothing waits for it.
@@ -232,7 +247,7 @@ func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 // reconfigure replaces the watches, unless the resources are the same. It reports whether answers may be others than before.
 func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) bool {
 	same := len(definitions) == len(c.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.definitions))
-	schema, faults := referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
+	schema, _, faults := c.compile(definitions)
 	if len(faults) > 0 {
 		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
 		return false

@@ -132,14 +132,19 @@ func (n namespaced) Get(
 
 func newWorld(t *testing.T, namespaces ...string) *world {
 	t.Helper()
+	return newWorldWith(t, chain.Options{Namespaces: namespaces})
+}
+
+// newWorldWith is a world of an installation with the Namespaces and the kinds Without of some options.
+func newWorldWith(t *testing.T, o chain.Options) *world {
+	t.Helper()
 	w := &world{T: t, contents: map[reference.Ref]string{}, ring: ring(t, "1")}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		proxies: "KafkaProxyList", services: "KafkaServiceList", routes: "KafkaRouteList",
 	})
-	w.Chain = chain.New(chain.Options{
-		Client: client{w.client, w}, Config: w, Ring: w.currentRing, Namespaces: namespaces, Annotation: "example.org/checksum", Log: logr.Discard(),
-		Publishes: func(string) bool { return !w.outside.Load() },
-	})
+	o.Client, o.Config, o.Ring, o.Annotation, o.Log = client{w.client, w}, w, w.currentRing, "example.org/checksum", logr.Discard()
+	o.Publishes = func(string) bool { return !w.outside.Load() }
+	w.Chain = chain.New(o)
 	w.OnEvent(func(e configstate.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

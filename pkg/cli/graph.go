@@ -54,7 +54,7 @@ Without an object, all of them are shown. Of a workload it shows what that runs 
 	}
 	f.cluster.register(cmd, "objects")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "format of the output: `text|dot|mermaid`")
-	f.manager.Share(cmd.Flags(), "namespaces", "config", "annotation-prefix", "workload-kinds", "is-Argo-Rollouts", "is-openshift")
+	f.manager.Share(cmd.Flags(), "namespaces", "secrets", "config", "annotation-prefix", "workload-kinds", "is-Argo-Rollouts", "is-openshift")
 	return cmd
 }
 

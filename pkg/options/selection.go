@@ -140,6 +140,14 @@ type Referents struct {
 	Workloads annotation.Finder
 }
 
+// Unhandled are the kinds of config objects that are neither read nor watched, whatever refers to them.
+func (s Selection) Unhandled() []reference.Kind {
+	if s.WithoutSecrets {
+		return []reference.Kind{reference.Secret}
+	}
+	return nil
+}
+
 // Dialects are the annotations that are read.
 func (s Selection) Dialects(known Referents) []annotation.Dialect {
 	dialects := []annotation.Dialect{annotation.SAP{

@@ -48,6 +48,22 @@ func (s *Schema) ParseKey(namespace, text string) (Key, error) {
 	return resource.Key(namespace, object), nil
 }
 
+// Ignore removes the references to the config objects of some kinds, which an installation does not handle, and returns where the
+// configuration has them. Nothing below such a reference is read, or is in a digest. It is for a Schema that is not shared yet.
+func (s *Schema) Ignore(kinds ...reference.Kind) []string {
+	var ignored []string
+	for _, resource := range s.resources {
+		resource.refs = slices.DeleteFunc(resource.refs, func(e *edge) bool {
+			without := e.to.builtin && slices.ContainsFunc(kinds, func(kind reference.Kind) bool { return kind.Resource() == e.to.ID })
+			if without {
+				ignored = append(ignored, e.at+" (to: "+e.to.ID+")")
+			}
+			return without
+		})
+	}
+	return ignored
+}
+
 func (s *Schema) names() string {
 	if len(s.resources) == 0 {
 		return "none"

@@ -60,8 +60,9 @@ type ApplierOptions struct {
 	// configuration has it: that is the one that can be changed without a restart, and a kind can move from the command
 	// line to the configuration without being without either.
 	Flags workload.Kinds
-	// Referents is called with the custom resources of each valid configuration, also if they are the same as before.
-	Referents func([]referent.Definition)
+	// Referents is called with the custom resources of each valid configuration, also if they are the same as before. It returns where
+	// they have references to a kind that this installation does not handle.
+	Referents func([]referent.Definition) (ignored []string)
 	// Rejected is called for content that is missing or invalid; not where it may not be read, since it may be valid. Optional.
 	Rejected func()
 	// Recorder sends Events, once Lead has been called.
@@ -93,6 +94,7 @@ type Applier struct {
 type application struct {
 	at        time.Time
 	regarding *corev1.ObjectReference
+	eventType string
 	text      string
 }
 
@@ -161,7 +163,7 @@ func (a *Applier) Offer(c Content) {
 	}
 	started := time.Now()
 	came, went := a.options.Kinds.Set(a.options.Flags.Override(parsed.WorkloadKinds...))
-	a.options.Referents(parsed.Referents)
+	ignored := a.options.Referents(parsed.Referents)
 	a.valid.Store(true)
 	changes := difference(came, went, a.setReferents(parsed.Referents))
 	news := !a.applied || a.problem != nil || changes != nothingChanges
@@ -169,14 +171,25 @@ func (a *Applier) Offer(c Content) {
 	if !news {
 		return
 	}
-	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents), "duration", time.Since(started))
-	a.reportApplied(application{time.Now(), c.Regarding, "applied: " + changes})
+	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents),
+		"ignored", ignored, "duration", time.Since(started))
+	a.reportApplied(newApplication(c.Regarding, changes, ignored))
+}
+
+// newApplication says what was put in force now. References without effect are a warning.
+func newApplication(regarding *corev1.ObjectReference, changes string, ignored []string) application {
+	now := application{time.Now(), regarding, corev1.EventTypeNormal, "applied: " + changes}
+	if len(ignored) > 0 {
+		now.eventType = corev1.EventTypeWarning
+		now.text += "; no effect, because this installation does not handle the kind (--secrets=false): " + strings.Join(ignored, ", ")
+	}
+	return now
 }
 
 // reportApplied reports what was put in force, or keeps it for the case that this process leads soon.
 func (a *Applier) reportApplied(applied application) {
 	if a.leads {
-		a.sendEvent(applied.regarding, corev1.EventTypeNormal, reasonApplied, applied.text)
+		a.sendEvent(applied.regarding, applied.eventType, reasonApplied, applied.text)
 		return
 	}
 	a.unreported = append(a.unreported, applied)

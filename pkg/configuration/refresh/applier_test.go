@@ -67,7 +67,7 @@ type applied struct {
 func newApplier(t *testing.T, flags workload.Kinds) applied {
 	t.Helper()
 	a := applied{kinds: refresh.NewKinds(flags), events: &eventLog{}, registry: prometheus.NewRegistry()}
-	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Referents: func([]referent.Definition) {}, Metrics: a.registry, Log: logr.Discard()})
+	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Referents: func([]referent.Definition) []string { return nil }, Metrics: a.registry, Log: logr.Discard()})
 	return a
 }
 
@@ -162,7 +162,7 @@ func TestApplierSaysWhatIsRejected(t *testing.T) {
 			rejected := false
 			refresh.NewApplier(refresh.ApplierOptions{
 				Kinds: refresh.NewKinds(workload.NewKinds()), Flags: workload.NewKinds(), Log: logr.Discard(),
-				Referents: func([]referent.Definition) {}, Rejected: func() { rejected = true },
+				Referents: func([]referent.Definition) []string { return nil }, Rejected: func() { rejected = true },
 			}).Offer(tc.content)
 			assert.Equal(t, tc.rejected, rejected)
 		})
@@ -205,6 +205,21 @@ func TestOnlyTheLeaderSendsEvents(t *testing.T) {
 		lines := a.events.take()
 		require.Len(t, lines, 1)
 		assert.Less(t, len(lines[0]), 1100, "the API server refuses long texts")
+	})
+}
+
+func TestReferencesWithoutEffectAreAWarning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events := &eventLog{}
+		a := applied{events: events, Applier: refresh.NewApplier(refresh.ApplierOptions{
+			Kinds: refresh.NewKinds(workload.NewKinds()), Recorder: events, Log: logr.Discard(),
+			Referents: func([]referent.Definition) []string { return []string{"referents[0].refs[0] (to: secrets)"} },
+		})}
+		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("1")})
+		a.lead(t)
+		assert.Equal(t, []string{"Warning ConfigurationApplied ConfigMap/config: applied: nothing changes; " +
+			"no effect, because this installation does not handle the kind (--secrets=false): referents[0].refs[0] (to: secrets)"}, events.take())
 	})
 }
 
