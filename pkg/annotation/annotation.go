@@ -117,6 +117,22 @@ func (i Intent) Refs() []reference.Ref {
 	return slices.SortedFunc(maps.Keys(i.Tracked), reference.Ref.Compare)
 }
 
+// Listed returns the ConfigMaps, Secrets and SecretProviderClasses that an annotation names, tracked or not.
+func (i Intent) Listed() map[reference.Ref]bool {
+	listed := make(map[reference.Ref]bool, len(i.ConfigMaps)+len(i.Secrets))
+	add := func(kind reference.Kind, names []string) {
+		for _, name := range names {
+			listed[reference.Ref{Kind: kind, Name: name}] = true
+		}
+	}
+	add(reference.ConfigMap, i.ConfigMaps)
+	add(reference.Secret, i.Secrets)
+	for _, selection := range i.Selections {
+		add(selection.Kind, selection.Listed)
+	}
+	return listed
+}
+
 // AtOnce returns the Intent with what triggers at once only. A Job is reloaded for nothing else.
 func (i Intent) AtOnce() Intent {
 	tracked := maps.Clone(i.Tracked)
@@ -214,16 +230,8 @@ func (i *Intent) limit(references []reference.Reference) int {
 		return 0
 	}
 	rank := make(map[reference.Ref]int, len(i.Tracked))
-	for _, name := range i.ConfigMaps {
-		rank[reference.Ref{Kind: reference.ConfigMap, Name: name}] = -1
-	}
-	for _, name := range i.Secrets {
-		rank[reference.Ref{Kind: reference.Secret, Name: name}] = -1
-	}
-	for _, selection := range i.Selections {
-		for _, name := range selection.Listed {
-			rank[reference.Ref{Kind: selection.Kind, Name: name}] = -1
-		}
+	for ref := range i.Listed() {
+		rank[ref] = -1
 	}
 	for ref := range i.Tracked {
 		if ref.Kind.Custom() {

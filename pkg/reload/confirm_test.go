@@ -55,11 +55,12 @@ var reports = map[string]func(r *reporting, t *testing.T, absent []reference.Ref
 
 func (r *reporting) missing(t *testing.T, absent []reference.Ref) {
 	t.Helper()
-	in := policy.Input{Refs: absent, Current: map[reference.Ref]digest.State{}}
+	in, web := policy.Input{Refs: absent, Current: map[reference.Ref]digest.State{}}, reloadtest.Web(t)
 	for _, ref := range absent {
 		in.Current[ref] = digest.State{Absent: true}
+		web.View.Intent.ConfigMaps = append(web.View.Intent.ConfigMaps, ref.Name)
 	}
-	r.loop.problems.report(t.Context(), reloadtest.Web(t), in, nil)
+	r.loop.problems.report(t.Context(), web, in, nil)
 }
 
 func (r *reporting) held(t *testing.T, absent []reference.Ref) {

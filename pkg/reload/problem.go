@@ -37,7 +37,7 @@ type problems struct {
 	now     func() time.Time
 }
 
-// report reports what the user got wrong, and which tracked objects do not exist. Where nothing is known of one of these, and some
+// report reports what the user got wrong, and which objects are missing. Where nothing is known of one of these, and some
 // objects are to be read, that is reported afterwards: reportMissing.
 func (p problems) report(ctx context.Context, s gather.Subject, in policy.Input, reads []reference.Ref) {
 	var wrong []string
@@ -55,16 +55,9 @@ func (p problems) report(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 }
 
-// reportMissing reports which tracked objects do not exist.
+// reportMissing reports which objects do not exist and should.
 func (p problems) reportMissing(ctx context.Context, s gather.Subject, in policy.Input) {
-	var absent []reference.Ref
-	for _, ref := range in.Refs {
-		// A SecretProviderClass has no content as long as no pod has mounted it.
-		if in.Current[ref].Absent && ref.Kind != reference.SecretProviderClass {
-			absent = append(absent, ref)
-		}
-	}
-	named, others := divide(absent)
+	named, others := divide(s.View.Missing(in.Refs, in.Current))
 	if !p.state.Warnings.Check(s.Key, reasonMissing, missing(named, len(others)), p.now()) {
 		return
 	}

@@ -64,6 +64,33 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 	}
 }
 
+// What an expression has matched, and an optional reference, may be absent on purpose.
+func TestOnlyListedAndRequiredObjectsAreMissing(t *testing.T) {
+	t.Parallel()
+	listed := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	other := reference.Ref{Kind: reference.Secret, Name: "db"}
+	for name, c := range map[string]struct {
+		ref      reference.Ref
+		required bool
+		count    int
+	}{
+		"listed":   {listed, false, 1},
+		"required": {other, true, 1},
+		"neither":  {other, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			absent := map[reference.Ref]digest.State{c.ref: {Absent: true}}
+			out := &reloadtest.Outbox{}
+			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
+			s := reloadtest.Web(t)
+			s.View.Required = map[reference.Ref]bool{c.ref: c.required}
+			l.problems.report(t.Context(), s, policy.Input{Refs: []reference.Ref{c.ref}, Current: absent}, nil)
+			assert.Len(t, out.Messages, c.count)
+		})
+	}
+}
+
 // An Event has a limited length: it counts the custom resources that it does not name.
 func TestHeldCustomResourcesBeyondTheFirstAreCounted(t *testing.T) {
 	t.Parallel()

@@ -109,11 +109,12 @@ func TestMissingOfALongList(t *testing.T) {
 		names = append(names, fmt.Sprintf("x%04d", 900-i)) // not in the order of Refs
 	}
 	w.set(cm("x0001"), "there")
+	w.set(cm("b"), "there")
 	lists := w.lists(strings.Join(append(names, names[0]), ","), "typo")
 	lists[autoKey] = "true"
 	req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: w.manifest(lists)})
 	warnings := missing(req, w.live(req.New.Intent.Refs()))
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0], "configmap/x0002, configmap/x0003,", "in order, each once, and not what is there")
-	assert.Contains(t, warnings[0], fmt.Sprintf(" %d more;", 900-8), "the listed Secret too, but not the tracked object that is not listed")
+	assert.Contains(t, warnings[0], fmt.Sprintf(" %d more;", 900-8), "the listed Secret too, but not the tracked object that is optional")
 }

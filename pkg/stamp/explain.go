@@ -71,23 +71,30 @@ func missingFromLists(req Request, live Live) []string {
 	return missing(req, live)
 }
 
-// missing warns of listed objects that do not exist.
+// missing warns of objects that should exist and do not.
 func missing(req Request, live Live) []string {
-	intent := req.New.Intent
-	listed := make(map[reference.Ref]bool, len(intent.Tracked))
-	for _, name := range intent.ConfigMaps {
-		listed[reference.Ref{Kind: reference.ConfigMap, Name: name}] = true
-	}
-	for _, name := range intent.Secrets {
-		listed[reference.Ref{Kind: reference.Secret, Name: name}] = true
-	}
-	absent := slices.DeleteFunc(intent.Refs(), func(ref reference.Ref) bool {
-		return !listed[ref] || !live.States[ref].Absent
-	})
+	absent := req.New.Missing(req.tracked(), live.States)
 	if len(absent) == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("pod-reloader: not found in this namespace: %s; check the name, or create it", describe(absent))}
+}
+
+// Missing returns those of some tracked Refs whose object does not exist and should: an annotation names it, or the pods cannot start
+// without it. An optional reference, and what an expression has matched, may be absent on purpose.
+func (v View) Missing(refs []reference.Ref, states map[reference.Ref]digest.State) []reference.Ref {
+	var absent []reference.Ref
+	for _, ref := range refs {
+		// A SecretProviderClass has no content as long as no pod has mounted it.
+		if states[ref].Absent && ref.Kind != reference.SecretProviderClass {
+			absent = append(absent, ref)
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	listed := v.Intent.Listed()
+	return slices.DeleteFunc(absent, func(ref reference.Ref) bool { return !listed[ref] && !v.Required[ref] })
 }
 
 // describe names Refs, at most eight.

@@ -1,0 +1,65 @@
+package stamp
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// The manifest names configmap/b, which is required, and secret/a, which is optional. No config object exists.
+func TestMissingObjectsAreListedOrRequired(t *testing.T) {
+	t.Parallel()
+	keys := testKeys(t)
+	item := record.Item{Entry: "0123456789abcdef"}
+	recorded, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{cm("app-old"): item, cm("b"): item, secret("a"): item}).Text(1000)
+	require.True(t, ok)
+	const reload, automatic, search = "configmap.reloader.stakater.com/reload", "reloader.stakater.com/auto", "reloader.stakater.com/search"
+	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "v"}
+	list := func(refs ...reference.Ref) []reference.Ref { return refs }
+	named, referenced := list(cm("x"), secret("a")), list(cm("b"), secret("a"))
+	for name, c := range map[string]struct {
+		annotations   map[string]string
+		all           bool
+		tracked, want []reference.Ref
+	}{
+		"SAP's lists":                  {map[string]string{keys.ConfigMaps: "x", keys.Secrets: "a"}, false, named, named},
+		"a list of Reloader":           {map[string]string{reload: "x"}, false, list(cm("x")), list(cm("x"))},
+		"auto, an optional reference":  {map[string]string{automatic: "true"}, false, referenced, list(cm("b"))},
+		"all, an optional reference":   {nil, true, referenced, list(cm("b"))},
+		"auto, and listed":             {map[string]string{automatic: "true", keys.Secrets: "a"}, false, referenced, referenced},
+		"an expression, deleted":       {map[string]string{reload: "app-.*"}, false, list(cm("app-old")), nil},
+		"search, a required reference": {map[string]string{search: "true"}, false, referenced, list(cm("b"))},
+		"a class that no pod mounts":   {map[string]string{"secretproviderclass.reloader.stakater.com/reload": "v"}, false, list(class), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.reader.Dialects = []annotation.Dialect{annotation.SAP{Keys: keys}, annotation.Stakater{
+				Keys: annotation.NewStakaterKeys(), AutoReloadAll: c.all, SecretProviderClasses: true,
+			}}
+			w.reader.Objects = func(string) (annotation.Objects, error) { return annotation.Listed{}, nil }
+			raw := w.manifest(c.annotations)
+			annotated := maps.Clone(raw["metadata"].(map[string]any)["annotations"].(map[string]any))
+			annotated[keys.ConfigRecord] = recorded
+			raw["metadata"].(map[string]any)["annotations"] = annotated
+			req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: raw})
+			refs := req.New.Intent.Refs()
+			require.Equal(t, c.tracked, refs)
+			live := w.live(refs)
+			assert.Equal(t, reference.List(c.want, 8), reference.List(req.New.Missing(refs, live.States), 8))
+			warnings := strings.Join(missing(req, live), "")
+			for _, ref := range refs {
+				assert.Equal(t, slices.Contains(c.want, ref), strings.Contains(warnings, ref.String()), "the webhook warns of %s", ref)
+			}
+		})
+	}
+}
