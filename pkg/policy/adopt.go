@@ -2,14 +2,18 @@ package policy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Adopt returns the Record of a template with the given config-hash that takes the current state of the Refs to adopt as
-// the running one, and keeps what else is known of tracked Refs. A Change that is due thus stays due.
+// the running one, and keeps what else is known while the pods stay. A Change that is due thus stays due, and one of a Ref that is
+// hidden for a time is found when it is tracked again. Where the pods are replaced, take Only what is tracked of it.
 func (a Assessment) Adopt(in Input, hash string) (record.Record, error) {
 	in.Current, in.Ring = in.Known.Keep(in.Current, in.Ring)
 	return a.record(in, hash)
@@ -22,6 +26,7 @@ func (a Assessment) record(in Input, hash string) (record.Record, error) {
 		return record.Record{}, digest.ErrNoKey
 	}
 	items := in.Known.Record.Items(in.refs())
+	maps.Copy(items, in.hidden())
 	for _, ref := range a.Verdict.Adopt {
 		delete(items, ref)
 	}
@@ -48,6 +53,26 @@ func (a Assessment) record(in Input, hash string) (record.Record, error) {
 		items[ref] = item
 	}
 	return record.New(hash, key, items), nil
+}
+
+// hidden returns what is recorded of Refs that are not tracked now: an annotation ignore, an exclude list or a flag may hide them for a
+// time. Not known are those of a compact Record, which has no names. Custom resources are recorded while they are tracked only, since a
+// recorded one is tracked until the rules are read that find them.
+func (in Input) hidden() map[reference.Ref]record.Item {
+	items := in.Known.Record.Items(in.Known.Record.Refs())
+	maps.DeleteFunc(items, func(ref reference.Ref, item record.Item) bool {
+		_, tracked := in.Intent.Tracked[ref]
+		return tracked || ref.Kind.Custom() || item.Absent() && in.forgetsAbsence(ref.Kind)
+	})
+	return items
+}
+
+// forgetsAbsence reports whether expressions select objects of a kind whose creation does not trigger. Recorded absence then decides
+// nothing, and names that are used once must not fill the Record.
+func (in Input) forgetsAbsence(kind reference.Kind) bool {
+	return slices.ContainsFunc(in.Intent.Selections, func(s annotation.Selection) bool {
+		return s.Kind == kind && len(s.Patterns) > 0 && !s.Trigger.OnCreate
+	})
 }
 
 // Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. What is known

@@ -55,8 +55,20 @@ func TestAdopt(t *testing.T) {
 			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}),
 		},
 		"not tracked any more": {
-			reason: "The Record is of what is tracked.",
-			known:  known(newest(t), items{c: {Entry: "0000000000000000"}}),
+			reason: "The pods have it still. Where it is tracked again, it is compared with that, under the key of the Record.",
+			known:  known(oldest(t), items{c: {Entry: "0000000000000000"}}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
+			want:   record.New("abc", oldest(t), items{a: adopted(itemUnder(t, oldest(t), a, "A", "2")), b: {Adopted: true}, c: {Entry: "0000000000000000"}}),
+		},
+		"not tracked any more, under a lost key": {
+			reason: "It can never be compared.",
+			known:  known("00000000", items{c: {Entry: "0000000000000000"}}),
+			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
+			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {Adopted: true}}),
+		},
+		"a custom resource that is not tracked any more": {
+			reason: "While it is not known which are tracked, those that are recorded are.",
+			known:  known(newest(t), items{{Kind: "proxies.example.org", Name: "edge"}: {Entry: "0000000000000000"}}),
 			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
 			want:   record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: {Adopted: true}}),
 		},

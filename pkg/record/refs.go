@@ -33,3 +33,12 @@ func (r Record) Only(refs []reference.Ref) Record {
 	}
 	return r
 }
+
+// TextFor is Text in which the items of other Refs are left out first, where their names do not fit: they must not cost the others theirs.
+// Where no Refs are given, all items count.
+func (r Record) TextFor(refs []reference.Ref, limit int) (string, bool) {
+	if r.compact == nil && len(refs) > 0 && len(r.named()) > min(limit, MaxSize) {
+		r = r.Only(refs)
+	}
+	return r.Text(limit)
+}

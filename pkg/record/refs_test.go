@@ -62,3 +62,40 @@ func TestOnly(t *testing.T) {
 	}
 	assert.Equal(t, "v1:abc:0a0b0c0d:configmap/a~0123456789abcdef@7,secret/b=-", both.String(), "the argument stays as it is")
 }
+
+// Where all names do not fit, the items of other Refs go first, and the rest keeps its names.
+func TestTextForLeavesOutOtherRefsFirst(t *testing.T) {
+	t.Parallel()
+	a, b := reference.Ref{Kind: reference.ConfigMap, Name: "a"}, reference.Ref{Kind: reference.Secret, Name: "b"}
+	item, key := record.Item{Entry: "0123456789abcdef"}, digest.KeyID("0a0b0c0d")
+	both := record.New("abc", key, map[reference.Ref]record.Item{a: item, b: item})
+	one := record.New("abc", key, map[reference.Ref]record.Item{a: item})
+	compactOf := func(of record.Record) string {
+		text, _ := of.Text(0)
+		return text
+	}
+	compact, err := record.Parse(compactOf(both))
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		reason string
+		of     record.Record
+		refs   []reference.Ref
+		limit  int
+		want   string
+		fits   bool
+	}{
+		"all fit":          {reason: "None is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()), want: both.String(), fits: true},
+		"one byte too few": {reason: "The other one is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()) - 1, want: one.String(), fits: true},
+		"too few for one":  {reason: "It loses its name, too.", of: both, refs: []reference.Ref{a}, limit: len(one.String()) - 1, want: compactOf(one), fits: true},
+		"none is given":    {reason: "All count.", of: both, limit: len(both.String()) - 1, want: compactOf(both), fits: true},
+		"compact":          {reason: "It has no names.", of: compact, refs: []reference.Ref{a}, limit: len(compactOf(both)), want: compactOf(both), fits: true},
+		"nothing fits":     {reason: "There is no shorter form.", of: both, refs: []reference.Ref{a}, want: compactOf(one)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, fits := tc.of.TextFor(tc.refs, tc.limit)
+			assert.Equal(t, tc.want, text, tc.reason)
+			assert.Equal(t, tc.fits, fits, tc.reason)
+		})
+	}
+}

@@ -87,12 +87,18 @@ func (d *draft) adoptAll() {
 	d.record(known, d.assess(known))
 }
 
-// record writes what an assessment adopts into the Record.
+// record writes what an assessment adopts into the Record. Pods that are replaced start with the present content of what is not tracked,
+// which is not read.
 func (d *draft) record(known policy.Known, a policy.Assessment) {
 	if len(a.Verdict.Adopt) == 0 {
 		return
 	}
-	if rec, err := a.Adopt(d.input(known), d.Managed[Hash]); err == nil {
-		d.putRecord(d.Managed, rec)
+	rec, err := a.Adopt(d.input(known), d.Managed[Hash])
+	if err != nil {
+		return
 	}
+	if d.replacesPods() || d.Restarts {
+		rec = rec.Only(d.refs)
+	}
+	d.putRecord(d.Managed, rec)
 }

@@ -94,9 +94,9 @@ func (d *draft) putRecord(managed Managed, rec record.Record) {
 	d.putRecordIn(managed, rec, d.New.WorkloadBudget-len(d.Managed[LastReload]))
 }
 
-// putRecordIn is putRecord in at most size bytes.
+// putRecordIn is putRecord in at most size bytes. What is not tracked is left out first.
 func (d *draft) putRecordIn(managed Managed, rec record.Record, size int) {
-	text, fits := rec.Text(size)
+	text, fits := rec.TextFor(d.refs, size)
 	if d.overBudget = !fits; d.overBudget {
 		delete(managed, Record)
 		return

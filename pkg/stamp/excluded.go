@@ -93,7 +93,8 @@ func (d *draft) clean() {
 }
 
 // recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.
-// Without intent nothing is known: opting in later starts from what is there then.
+// Without intent nothing is known: opting in later starts from what is there then. Where annotations ask for reloads, but nothing is
+// tracked, a flag may hide the objects for a time.
 func (d *draft) recordExcluded() {
 	_, hashed := d.Managed[Hash]
 	_, recorded := d.Managed[Record]
@@ -101,6 +102,7 @@ func (d *draft) recordExcluded() {
 	switch {
 	case len(d.tracked()) == 0 && !hashed && !recorded:
 	case d.unresolved() && !d.replacesPods():
+	case d.hidesAll():
 	case len(d.tracked()) == 0:
 		d.putRecord(d.Managed, nothingKnown)
 	case !d.replacesPods():
@@ -111,4 +113,10 @@ func (d *draft) recordExcluded() {
 		}
 		d.putRecord(d.Managed, rec)
 	}
+}
+
+// hidesAll reports whether annotations ask for reloads although nothing is tracked, and the write keeps the pods that the Record is of.
+func (d *draft) hidesAll() bool {
+	_, belongs := d.Managed.recordOf(d.Managed[Hash])
+	return belongs && d.New.Intent.Asked && len(d.tracked()) == 0 && !d.replacesPods() && !d.Restarts
 }

@@ -34,7 +34,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	if err != nil {
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
-	text, fits := rec.Text(s.View.RecordBudget())
+	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeText(fits))
 	if !fits {
 		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
