@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -179,4 +180,24 @@ func TestNothingTrackedForATime(t *testing.T) {
 			h.at(t, tc.restarts+1, "the next change counts")
 		})
 	}
+}
+
+// A Change that is reported instead of a reload replaces no pod: what is hidden then stays known.
+func TestHiddenObjectStaysKnownWhereAnotherChangeIsReported(t *testing.T) {
+	t.Parallel()
+	h := newHiding(t)
+	h.set(secret("a"), "A")
+	h.at(t, 0, "adopted")
+	h.notifyOnly = true
+	h.ignored[cm("b")] = true
+	h.set(cm("b"), "B")
+	h.set(secret("a"), "B")
+	in := policy.Input{Intent: h.view().Intent, Known: h.view().Managed.Known(), Ring: h.ring, Current: h.states(h.view().Intent.Refs())}
+	rec, err := policy.Noted(in, h.managed()[Hash])
+	require.NoError(t, err)
+	require.Nil(t, h.write(func(raw map[string]any) { h.setManaged(raw, Record, rec.String()) }))
+	assert.Empty(t, h.result.Warnings)
+	assert.Equal(t, rec.String(), h.managed()[Record], "the webhook stores what the loop has written")
+	h.ignored = map[reference.Ref]bool{}
+	assert.Equal(t, []policy.Change{{Ref: cm("b"), Type: policy.Modified}}, h.verdict().Changes, "it is due, and the other one is not")
 }

@@ -67,11 +67,15 @@ func keepLive(d *draft) bool {
 			d.keepExplanation()
 			return true
 		}
-	case d.reloadedWithoutStamp(), verdict.Action == policy.Reload && d.notified():
-		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
-		if err == nil {
+	case d.reloadedWithoutStamp():
+		if rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true); err == nil {
 			d.putRecord(d.Managed, rec)
 			d.Managed.put(d.New.Managed, LastReload)
+			return true
+		}
+	case verdict.Action == policy.Reload && d.notified():
+		if rec, err := policy.Noted(d.input(d.Old.Managed.Known()), d.Managed[Hash]); err == nil {
+			d.putRecord(d.Managed, rec)
 			return true
 		}
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):

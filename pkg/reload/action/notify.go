@@ -23,11 +23,11 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 		return ended
 	}
 	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
-	rec, err := policy.Fresh(in, hash, true)
+	rec, err := policy.Noted(in, hash)
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	text, fits := rec.Text(s.View.RecordBudget())
+	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	if !fits {
 		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(false))}}
 	}
