@@ -42,3 +42,24 @@ func (r Record) TextFor(refs []reference.Ref, limit int) (string, bool) {
 	}
 	return r.Text(limit)
 }
+
+// SameContents reports whether both record the same contents of the same Refs for the same template. Their resourceVersions may differ, and
+// one may be adopted that the other has stamped.
+func (r Record) SameContents(other Record) bool { return r.bare().String() == other.bare().String() }
+
+// bare returns the Record with nothing but contents in its items.
+func (r Record) bare() Record {
+	if r.compact != nil {
+		r.compact = &compactItems{salt: r.compact.salt, byHash: contentsOf(r.compact.byHash)}
+	}
+	r.items = contentsOf(r.items)
+	return r
+}
+
+func contentsOf[K comparable](items map[K]Item) map[K]Item {
+	bare := make(map[K]Item, len(items))
+	for key, item := range items {
+		bare[key] = Item{Entry: item.Entry}
+	}
+	return bare
+}

@@ -99,3 +99,31 @@ func TestTextForLeavesOutOtherRefsFirst(t *testing.T) {
 		})
 	}
 }
+
+func TestSameContents(t *testing.T) {
+	t.Parallel()
+	a, key := reference.Ref{Kind: reference.ConfigMap, Name: "a"}, digest.KeyID("0a0b0c0d")
+	of := func(hash string, item record.Item) record.Record {
+		return record.New(hash, key, map[reference.Ref]record.Item{a: item})
+	}
+	have := of("abc", record.Item{Entry: "0123456789abcdef", Adopted: true, Hint: "7"})
+	for name, tc := range map[string]struct {
+		other record.Record
+		want  bool
+	}{
+		"another version": {other: of("abc", record.Item{Entry: "0123456789abcdef", Hint: "8"}), want: true},
+		"another content": {other: of("abc", record.Item{Entry: "0123456789abcdee", Adopted: true, Hint: "7"})},
+		"absent":          {other: of("abc", record.Item{Adopted: true})},
+		"of another hash": {other: of("abd", record.Item{Entry: "0123456789abcdef", Adopted: true, Hint: "7"})},
+		"nothing":         {other: record.New("abc", "", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, have.SameContents(tc.other))
+			assert.Equal(t, tc.want, tc.other.SameContents(have))
+		})
+	}
+	assert.True(t, many(t, 1000).SameContents(many(t, 1000)), "compact")
+	assert.False(t, many(t, 1000).SameContents(many(t, 999)), "compact")
+	assert.Equal(t, "7", have.Items([]reference.Ref{a})[a].Hint, "the Record stays as it is")
+}

@@ -146,11 +146,12 @@ func (d *draft) fromFirstPass(verdict policy.Verdict) bool {
 	return d.New.Managed.same(d.Old.Managed, LastReload) && (d.recordsLive(d.adoptable(verdict)) || d.recordsFewer())
 }
 
-// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more.
+// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more. A first
+// pass that finds the same contents has their present versions.
 func (f *facts) recordsFewer() bool {
 	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
 	old, err := record.Parse(f.Old.Managed[Record])
-	return belongs && err == nil && rec.String() == old.Only(f.refs).String()
+	return belongs && err == nil && rec.SameContents(old.Only(f.refs))
 }
 
 // warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them
