@@ -58,7 +58,9 @@ func TestAdopt(t *testing.T) {
 			reason: "The pods have it still. Where it is tracked again, it is compared with that, under the key of the Record.",
 			known:  known(oldest(t), items{c: {Entry: "0000000000000000"}}),
 			now:    map[reference.Ref]digest.State{a: state(t, a, "A", "2"), b: state(t, b, "-", "")},
-			want:   record.New("abc", oldest(t), items{a: adopted(itemUnder(t, oldest(t), a, "A", "2")), b: {Adopted: true}, c: {Entry: "0000000000000000"}}),
+			want: record.New("abc", oldest(t), items{
+				a: adopted(itemUnder(t, oldest(t), a, "A", "2")), b: {Adopted: true}, c: {Entry: "0000000000000000"},
+			}),
 		},
 		"not tracked any more, under a lost key": {
 			reason: "It can never be compared.",

@@ -84,12 +84,24 @@ func TestTextForLeavesOutOtherRefsFirst(t *testing.T) {
 		want   string
 		fits   bool
 	}{
-		"all fit":          {reason: "None is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()), want: both.String(), fits: true},
-		"one byte too few": {reason: "The other one is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()) - 1, want: one.String(), fits: true},
-		"too few for one":  {reason: "It loses its name, too.", of: both, refs: []reference.Ref{a}, limit: len(one.String()) - 1, want: compactOf(one), fits: true},
-		"none is given":    {reason: "All count.", of: both, limit: len(both.String()) - 1, want: compactOf(both), fits: true},
-		"compact":          {reason: "It has no names.", of: compact, refs: []reference.Ref{a}, limit: len(compactOf(both)), want: compactOf(both), fits: true},
-		"nothing fits":     {reason: "There is no shorter form.", of: both, refs: []reference.Ref{a}, want: compactOf(one)},
+		"all fit": {
+			reason: "None is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()), want: both.String(), fits: true,
+		},
+		"one byte too few": {
+			reason: "The other one is left out.", of: both, refs: []reference.Ref{a}, limit: len(both.String()) - 1, want: one.String(), fits: true,
+		},
+		"too few for one": {
+			reason: "It loses its name, too.", of: both, refs: []reference.Ref{a}, limit: len(one.String()) - 1, want: compactOf(one), fits: true,
+		},
+		"none is given": {
+			reason: "All count.", of: both, limit: len(both.String()) - 1, want: compactOf(both), fits: true,
+		},
+		"compact": {
+			reason: "It has no names.", of: compact, refs: []reference.Ref{a}, limit: len(compactOf(both)), want: compactOf(both), fits: true,
+		},
+		"nothing fits": {
+			reason: "There is no shorter form.", of: both, refs: []reference.Ref{a}, want: compactOf(one),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
