@@ -3,9 +3,7 @@ package chain_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,61 +34,6 @@ func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
 		assert.Equal(t, before+1, w.readCount(), "the one that belongs to it, once")
 		assert.Empty(t, w.take(), "an equal content is no change")
 	})
-}
-
-// What is not handled is not watched: as a part of the digest, a change of it would be noticed at the next start only.
-func TestKindsThatAreNotHandledAreNotRead(t *testing.T) {
-	t.Parallel()
-	cm := reference.Ref{Kind: reference.ConfigMap, Name: "c"}
-	ignored := []string{"referents[0].refs[0] (to: secrets)"}
-	for name, c := range map[string]struct {
-		without []reference.Kind
-		ignored []string
-		changed reference.Ref
-		counts  bool
-	}{
-		"all are handled, a Secret":    {nil, nil, tls, true},
-		"without Secrets, a Secret":    {[]reference.Kind{reference.Secret}, ignored, tls, false},
-		"without Secrets, a ConfigMap": {[]reference.Kind{reference.Secret}, ignored, cm, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorldWith(t, chain.Options{Without: c.without})
-				w.contents[tls], w.contents[cm] = "1", "1"
-				w.put(services, "s", map[string]any{"secret": "tls", "config": "c"})
-				w.put(proxies, "p", map[string]any{"service": "s"})
-				definitions := proxyToSecret()
-				definitions[0].Refs = append(definitions[0].Refs, referent.EdgeDefinition{Resource: "configmaps", Name: "spec.config"})
-				assert.Equal(t, c.ignored, w.Configure(definitions))
-				w.pass(time.Second)
-				before := w.entry()
-				assert.Equal(t, c.without == nil, slices.Contains(w.Referred()["ns"], tls))
-				fresh := func() map[digest.KeyID]digest.Entry {
-					states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
-					require.NoError(t, err)
-					assert.Nil(t, states[proxy].Hold)
-					return states[proxy].Entries
-				}
-				asked := fresh()
-				assert.Equal(t, w.State("ns", proxy).Entries, asked, "the webhook computes the same digest")
-
-				w.set(c.changed, "2")
-				w.pass(time.Second)
-				assert.Equal(t, c.counts, before != w.entry())
-				assert.Equal(t, c.counts, !maps.Equal(asked, fresh()))
-
-				w.fail(apierrors.NewForbidden(services.GroupResource(), "tls", nil))
-				reads := w.readCount()
-				w.set(tls, "3")
-				w.pass(time.Minute)
-				if c.without != nil {
-					assert.Equal(t, reads, w.readCount())
-					assert.Empty(t, w.hold(), "a right that is not needed")
-				}
-			})
-		})
-	}
 }
 
 func TestAResourceThatMayNotBeRead(t *testing.T) {

@@ -47,8 +47,8 @@ func readChain(ctx context.Context, config *rest.Config, s options.Selection, ri
 		return chained{}, nil, err
 	}
 	c = chained{s.Kinds.Override(found.WorkloadKinds...), chain.New(chain.Options{
-		Client: client, Config: liveConfig{store}, Ring: func() digest.Ring { return ring }, Namespaces: s.Scope.Namespaces, Without: s.Unhandled(),
-		Annotation: s.Keys.Checksum, Log: logr.Discard(),
+		Client: client, Config: liveConfig{store}, Ring: func() digest.Ring { return ring },
+		Namespaces: s.Scope.Namespaces, Without: s.Unhandled(), Annotation: s.Keys.Checksum, Log: logr.Discard(),
 	})}
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -67,7 +67,10 @@ type applied struct {
 func newApplier(t *testing.T, flags workload.Kinds) applied {
 	t.Helper()
 	a := applied{kinds: refresh.NewKinds(flags), events: &eventLog{}, registry: prometheus.NewRegistry()}
-	a.Applier = refresh.NewApplier(refresh.ApplierOptions{Kinds: a.kinds, Flags: flags, Recorder: a.events, Referents: func([]referent.Definition) []string { return nil }, Metrics: a.registry, Log: logr.Discard()})
+	a.Applier = refresh.NewApplier(refresh.ApplierOptions{
+		Kinds: a.kinds, Flags: flags, Recorder: a.events, Metrics: a.registry, Log: logr.Discard(),
+		Referents: func([]referent.Definition) []string { return nil },
+	})
 	return a
 }
 
