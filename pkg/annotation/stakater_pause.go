@@ -19,10 +19,18 @@ func (r *stakaterReading) pausePeriod() time.Duration {
 		}
 		return 0
 	}
-	period, err := time.ParseDuration(value)
-	if err != nil || period <= 0 || period > longestPause {
+	period := PausePeriod(value)
+	if period == 0 {
 		r.report("annotation %q: %s is not a duration above 0 and up to 168h, such as 30s or 5m, and reloads do not pause the Deployment",
 			key, reference.Quote(value))
+	}
+	return period
+}
+
+// PausePeriod returns the pause period that an annotation asks for; 0 if it cannot be read.
+func PausePeriod(value string) time.Duration {
+	period, err := time.ParseDuration(value)
+	if err != nil || period <= 0 || period > longestPause {
 		return 0
 	}
 	return period

@@ -39,14 +39,16 @@ func prune(object any) (any, error) {
 }
 
 // keep says what is kept of workloads: our annotations and those of the second dialect, and the labels that matter. With a
-// structured configuration any label and any owner of a custom resource's group can matter, at once.
+// structured configuration any label and any owner of a custom resource's group can matter, at once. The begin of a pause and its period
+// are kept where that dialect is not read, too: a pause that began while it was read has to end.
 func keep(selection options.Selection) workload.Keep {
 	prefix, _, _ := strings.Cut(selection.Keys.ConfigHash, "/")
+	keys := selection.Stakater.Keys
 	structured := !selection.Configuration.IsZero()
 	return workload.Keep{
 		Owner: func(group string) bool { return structured && strings.Contains(group, ".") },
 		Annotation: func(key string) bool {
-			return strings.HasPrefix(key, prefix+"/") || selection.HasStakater(key)
+			return strings.HasPrefix(key, prefix+"/") || selection.HasStakater(key) || key == keys.PausedAt || key == keys.PausePeriod
 		},
 		Label: func(key string) bool {
 			return structured || key == selection.Keys.IgnoredLabel || key == selection.Keys.DisabledLabel || selection.Scope.LooksAt(key)

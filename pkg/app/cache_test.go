@@ -74,6 +74,27 @@ func TestPrune(t *testing.T) {
 	assert.Equal(t, "a tombstone", other, "what it does not know it passes on")
 }
 
+// What a pause of ours needs to end is kept where Reloader's annotations are not read any more, also under another name.
+func TestKeepOfPauses(t *testing.T) {
+	t.Parallel()
+	for name, pausedAt := range map[string]string{
+		"DefaultName": "deployment.reloader.stakater.com/paused-at",
+		"OtherName":   "example.org/since",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := selection(t)
+			s.WithoutStakater, s.Stakater.Keys = true, annotation.NewStakaterKeys()
+			s.Stakater.Keys.PausedAt = pausedAt
+			k := keep(s)
+			assert.True(t, k.Annotation(pausedAt), "without it the Deployment stays paused")
+			assert.True(t, k.Annotation("deployment.reloader.stakater.com/pause-period"), "else the pause ends too early")
+			assert.False(t, k.Annotation("reloader.stakater.com/auto"))
+			assert.Equal(t, s.Stakater.Keys.PausePeriod, unreadPausePeriod(s), "no dialect reads the period")
+		})
+	}
+}
+
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	s := selection(t)
@@ -94,4 +115,5 @@ func TestKeep(t *testing.T) {
 		assert.Equal(t, kept, k.Label(key), key)
 	}
 	assert.False(t, keep(selection(t)).Label("tier"), "no selector looks at it")
+	assert.Empty(t, unreadPausePeriod(s), "a dialect reads the period of pauses")
 }

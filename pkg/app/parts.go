@@ -148,12 +148,21 @@ func (b *builder) buildLoop(mgr manager.Manager) error {
 		Revision:              o.Reload.Revision,
 		NotifyOnly:            o.Reload.NotifyOnly,
 		PausedAt:              o.Selection.Stakater.Keys.PausedAt,
+		UnreadPausePeriod:     unreadPausePeriod(o.Selection),
 		Webhook:               o.Webhook.Enabled,
 		Workers:               o.Reload.Workers,
 		CountByNamespace:      o.Reload.CountByNamespace,
 		Jobs:                  b.jobs(),
 		Now:                   b.host.Now,
 	})
+}
+
+// unreadPausePeriod is the annotation with the period of a pause where no dialect reads it; empty if one does.
+func unreadPausePeriod(selection options.Selection) string {
+	if selection.WithoutStakater {
+		return selection.Stakater.Keys.PausePeriod
+	}
+	return ""
 }
 
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.

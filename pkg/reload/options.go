@@ -43,6 +43,8 @@ type Options struct {
 	NotifyOnly bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
+	// UnreadPausePeriod is the annotation with the period of a pause where no dialect reads it; empty if one does. Pauses are only ended then.
+	UnreadPausePeriod string
 	// Webhook means that an admission webhook of ours is meant to answer; without it the loop stamps by itself.
 	Webhook bool
 	// Now is the clock; nil is time.Now.

@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,27 +28,66 @@ func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
 	assert.Equal(t, time.Minute, notLater(queue.After(time.Hour, queue.Retry), time.Minute).RequeueAfter)
 }
 
+const (
+	pausedAtKey    = "deployment.reloader.stakater.com/paused-at"
+	pausePeriodKey = "deployment.reloader.stakater.com/pause-period"
+	lastReloadKey  = annotation.DefaultPrefix + "last-reload"
+)
+
 // A label that excludes a Deployment ends no pause by itself: without its end, nothing would roll out any more.
 func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 	t.Parallel()
+	body, _ := reconcilePaused(t, "", map[string]any{annotation.DefaultPrefix + "ignored": "true"}, map[string]any{
+		annotation.DefaultPrefix + "configmaps": "app",
+	})
+	assert.Contains(t, body, `"paused":null`)
+}
+
+// An installation that does not read the annotations of Reloader any more ends the pauses that began when it did, and none of Reloader.
+func TestPauseEndsWhereItsPeriodIsNotReadAnyMore(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		annotations map[string]any
+		resumed     bool
+		wait        time.Duration
+	}{
+		"the period is over":       {annotations: map[string]any{lastReloadKey: "x", pausePeriodKey: "5m"}, resumed: true},
+		"the period is not over":   {annotations: map[string]any{lastReloadKey: "x", pausePeriodKey: "3h"}, wait: 2 * time.Hour},
+		"the period is removed":    {annotations: map[string]any{lastReloadKey: "x"}, resumed: true},
+		"the pause is of Reloader": {annotations: map[string]any{pausePeriodKey: "5m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body, wait := reconcilePaused(t, pausePeriodKey, nil, tc.annotations)
+			assert.Equal(t, tc.resumed, strings.Contains(body, `"paused":null`), body)
+			assert.Equal(t, tc.wait, wait)
+		})
+	}
+}
+
+// reconcilePaused returns what a leader that does not read the annotations of Reloader writes to a Deployment that was paused an hour ago,
+// and when it looks at that again.
+func reconcilePaused(t *testing.T, unread string, labels, annotations map[string]any) (body string, again time.Duration) {
+	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	const pausedAt = "deployment.reloader.stakater.com/paused-at"
+	stored := map[string]any{pausedAtKey: now.Add(-time.Hour).Format(time.RFC3339)}
+	maps.Copy(stored, annotations)
 	kinds := workload.NewKinds(workload.Builtin()...)
 	kind := kinds.Find("deployment")[0]
 	c := &refusing{}
 	with := cluster{client: c, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")}}}
 	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) tracking.Workloads {
 		return single{reloadtest.Summary(kind, map[string]any{
-			"metadata": map[string]any{
-				"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": map[string]any{annotation.DefaultPrefix + "ignored": "true"},
-				"annotations": map[string]any{pausedAt: now.Add(-time.Hour).Format(time.RFC3339), annotation.DefaultPrefix + "configmaps": "app"},
-			},
-			"spec": map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{}}},
+			"metadata": map[string]any{"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": labels, "annotations": stored},
+			"spec":     map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{}}},
 		})}
 	}
-	l, _ := leading(t, with, Options{PausedAt: pausedAt, Now: func() time.Time { return now }})
+	l, _ := leading(t, with, Options{PausedAt: pausedAtKey, UnreadPausePeriod: unread, Now: func() time.Time { return now }})
 	l.tracking.Follow(t.Context(), refresh.NewKinds(kinds))
-	_, err := l.Reconcile(t.Context(), workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
+	result, err := l.Reconcile(t.Context(), workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"})
 	require.NoError(t, err)
-	assert.Contains(t, c.body, `"paused":null`)
+	if c.body != "" {
+		return c.body, 0 // the write is refused, and tried again
+	}
+	return "", result.RequeueAfter
 }

@@ -37,8 +37,10 @@ type Options struct {
 	InScope func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
-	Jobs     Jobs
-	Log      logr.Logger
+	// UnreadPausePeriod is the annotation with the period of a pause where no dialect reads it; empty if one does. Pauses are only ended then.
+	UnreadPausePeriod string
+	Jobs              Jobs
+	Log               logr.Logger
 }
 
 // Jobs says how Jobs are created again. The zero value leaves all of them alone.
@@ -73,7 +75,7 @@ func New(o Options) *Actions {
 	b := newBase(o)
 	return &Actions{
 		base: b, queue: o.Queue, webhook: o.Webhook,
-		pauses: pauses{b, o.PausedAt}, runs: runs{b}, recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
+		pauses: pauses{b, o.PausedAt, o.UnreadPausePeriod}, runs: runs{b}, recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
 	}
 }
 

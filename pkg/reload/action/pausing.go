@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
@@ -32,6 +33,8 @@ type pauses struct {
 
 	// at is the annotation with the begin of a pause of ours; empty if there are none.
 	at string
+	// unread is the annotation with the period where no dialect reads it; empty if one does.
+	unread string
 }
 
 // of returns what is known of the pause of a workload.
@@ -43,9 +46,21 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 	return pause.State{Period: s.View.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
+// toEnd returns what is known of the pause of a workload that may have to end. Where no dialect reads the period, Reloader may run as
+// well, and its pauses have the same annotations: a workload that pod-reloader has not reloaded has no pause of ours, and that of
+// another one ends in time.
+func (p pauses) toEnd(s gather.Subject) pause.State {
+	known := p.of(s, s.Object)
+	if p.unread != "" && known.Ours {
+		known.Ours = s.View.Managed[stamp.LastReload] != ""
+		known.Period = annotation.PausePeriod(s.Object.Annotations()[p.unread])
+	}
+	return known
+}
+
 // end is Actions.EndPause.
 func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, ended Outcome) {
-	present := p.of(s, s.Object)
+	present := p.toEnd(s)
 	action, wait := present.Decide(p.now())
 	if action == pause.None {
 		p.hasEnded(s)
