@@ -52,6 +52,12 @@ func (s Store) Label() (key, value string) {
 	return s.Keys.RecreationLabel, value
 }
 
+// Selector returns the label as kubectl takes it.
+func (s Store) Selector() string {
+	key, value := s.Label()
+	return key + "=" + value
+}
+
 // Name returns the name of the Secret for the Job with a UID. Another attempt at the same Job has the same name.
 func (s Store) Name(uid string) string {
 	_, installation := s.Label()

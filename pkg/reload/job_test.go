@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -147,7 +148,51 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	_, followed := l.tracking.Get(t.Context(), reloadtest.JobKey)
 	assert.False(t, followed)
 	l.actions.ResumeRecreations(t.Context())
-	assert.Empty(t, j.API.Calls, "no right is needed")
+	assert.Empty(t, j.API.Calls, "there is no place for manifests")
+}
+
+// A leader that followed Jobs has deleted one, and the creation was refused. Jobs are switched off, and another leader begins.
+func TestRecreationIsCompletedWhereJobsAreNotFollowedAnyMore(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(reloadtest.Resource("Job"), "import", nil)
+	refused.ErrStatus.Message = `jobs.batch "import" is forbidden: User "x" cannot get resource "jobs"`
+	for name, tc := range map[string]struct {
+		refuse  string
+		created bool
+		note    string
+	}{
+		"with the rights": {created: true, note: "Reloaded: created again: configmap/app modified"},
+		"without a right to Jobs": {refuse: "get Job", note: "RecreationForbidden: the re-creation of the Job, which may be deleted, cannot be completed: " +
+			"unless it exists, create it from job.json in the Secret pod-reloader/pod-reloader-job-uid-1, and delete the Secret; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = failing("create Job", apierrors.NewForbidden(reloadtest.Resource("Job"), "import", errors.New("exceeded quota")))
+			j.reconcile(t, j.leader(t))
+			require.Nil(t, j.Stored(), "it is deleted")
+			j.API.Before = failing(tc.refuse, refused)
+			j.Out.Messages = nil
+			j.opts.Jobs.Follow = false
+			j.Reader.Dialects = j.Reader.Dialects[:1]
+			next := j.leader(t)
+			open(t, next)
+			next.actions.ResumeRecreations(t.Context())
+			j.reconcile(t, next)
+			assert.Equal(t, tc.created, j.Stored() != nil)
+			require.Len(t, j.Notes(), 1)
+			assert.Contains(t, j.Notes()[0], tc.note)
+		})
+	}
+}
+
+func failing(step string, err error) func(call string) error {
+	return func(call string) error {
+		if call == step {
+			return err
+		}
+		return nil
+	}
 }
 
 // How long a change settles, or a write is refused, does not decide whether the Job runs again.

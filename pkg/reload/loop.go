@@ -86,8 +86,8 @@ func newLoop(with cluster, opts Options) *loop {
 	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
 	l.actions = action.New(action.Options{
 		Gather: l.gather, Client: with.client, State: l.state, Backoff: l.backoff, Queue: l.queue, Events: l.events, Metrics: with.Metrics,
-		Gates: l.pacing.gates, Webhook: opts.Webhook, InScope: l.tracking.InScope, PausedAt: opts.PausedAt, UnreadPausePeriod: opts.UnreadPausePeriod, Jobs: opts.Jobs,
-		Log: with.log,
+		Gates: l.pacing.gates, Webhook: opts.Webhook, InScope: l.tracking.InScope,
+		PausedAt: opts.PausedAt, UnreadPausePeriod: opts.UnreadPausePeriod, Jobs: opts.Jobs, Log: with.log,
 	})
 	return l
 }

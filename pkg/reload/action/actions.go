@@ -45,7 +45,7 @@ type Options struct {
 
 // Jobs says how Jobs are created again. The zero value leaves all of them alone.
 type Jobs struct {
-	// Follow watches Jobs.
+	// Follow watches Jobs. Without it, the re-creations that were begun before are completed.
 	Follow bool
 	// RerunFinished creates also those again that are complete or have failed.
 	RerunFinished bool

@@ -219,9 +219,12 @@ func ofJob(s gather.Subject, f failure) failure {
 	return f
 }
 
+// grantRecreation is how a user gives the rights.
+const grantRecreation = "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart"
+
 func refusedRecreation(f failure) failure {
 	f.reason = reasonRecreationRefused
 	f.err = fmt.Errorf("the Job keeps the configuration that it was started with, because pod-reloader may not create it again; "+
-		"add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: %w", f.err)
+		grantRecreation+": %w", f.err)
 	return f
 }

@@ -60,7 +60,7 @@ func (c recreations) completeOne(ctx context.Context, s gather.Subject, name str
 		c.state.Recreations.Done(s.Key, name)
 		return nil
 	case err != nil:
-		return failed{s, failedRecreation(err)}
+		return failed{s, c.failedCompletion(name, err)}
 	}
 	m, err := c.jobs.Store.Decode(secret)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case apianswer.NotFound(err):
 		return c.createJob(ctx, s, r)
 	case err != nil:
-		return failed{s, failedRecreation(err)}
+		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
 		return failed{c.withObject(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
@@ -114,7 +114,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 func (c recreations) cancelRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	_, err := c.patchAnnotations(ctx, s, map[string]any{c.annotations.RecreationCanceled: string(r.secret.GetUID())})
 	if err != nil {
-		return failed{s, failedRecreation(err)}
+		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 	}
 	return c.endRecreation(ctx, s, r)
 }
@@ -132,7 +132,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
 	default:
-		return failed{s, failedRecreation(fmt.Errorf(
+		return failed{s, c.failedCompletion(r.secret.GetName(), fmt.Errorf(
 			"create the deleted job again from secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
 }
@@ -149,8 +149,8 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
 		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
 		err = c.explainRecreation(ctx, s, last)
-		if err != nil && (failedRecreation(err).soon || apierrors.IsUnauthorized(err)) {
-			return failed{s, failedRecreation(err)}
+		if err != nil && (failedWrite(reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
+			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 		}
 		s.Unwritten = err != nil
 	}
@@ -194,10 +194,21 @@ func (c recreations) explainRecreation(ctx context.Context, s gather.Subject, la
 // endRecreation deletes a Secret with its manifest.
 func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	if err := c.dropManifest(ctx, s, r.secret); err != nil {
-		return failed{s, failedRecreation(fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
+		return failed{s, c.failedCompletion(r.secret.GetName(), fmt.Errorf("delete secret %s/%s: %w", r.secret.GetNamespace(), r.secret.GetName(), err))}
 	}
 	c.state.Recreations.Done(s.Key, r.secret.GetName())
 	return nil
+}
+
+// failedCompletion is failedWrite for a Job whose manifest is in a Secret.
+func (c recreations) failedCompletion(secret string, err error) failure {
+	f := failedWrite(reasonRecreationFailed, err)
+	if f.refused {
+		f.reason = reasonRecreationRefused
+		f.err = fmt.Errorf("the re-creation of the Job, which may be deleted, cannot be completed: unless it exists, create it from job.json "+
+			"in the Secret %s/%s, and delete the Secret; or %s: %w", c.jobs.Store.Namespace, secret, grantRecreation, f.err)
+	}
+	return f
 }
 
 // mayHaveEnded reports whether the Secret of an endRecreation may be deleted: where the API server has not answered, too.

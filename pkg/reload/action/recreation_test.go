@@ -98,6 +98,36 @@ func TestManifestsAreListedWithinAHalfMinuteAfterTheRightIsBack(t *testing.T) {
 	})
 }
 
+// Where Jobs are not followed, the right to list the manifests may be left out.
+func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err   error
+		lists int
+	}{
+		"no right":  {forbidden("Secret"), 1},
+		"no answer": {errors.New("the connection is lost"), 2},
+		"listed":    {nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				j, lists := newJobFixture(t, nil, nil), 0
+				j.API.Before = func(string) error {
+					if lists++; lists > 1 {
+						return nil
+					}
+					return tc.err
+				}
+				actions := j.unlistedLeader()
+				actions.recreations.jobs.Follow = false
+				actions.ResumeRecreations(t.Context())
+				assert.Equal(t, tc.lists, lists)
+			})
+		})
+	}
+}
+
 // A policy may refuse each update of a Job. It finishes and is removed after its ttlSecondsAfterFinished, and the leader changes.
 func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
 	t.Parallel()

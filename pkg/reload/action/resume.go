@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +14,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// resume is Actions.ResumeRecreations.
+// resume is Actions.ResumeRecreations. What was begun is completed where Jobs are not followed any more, too: the Job is deleted.
 func (c recreations) resume(ctx context.Context) {
-	if !c.jobs.Follow {
+	if c.jobs.Store.Namespace == "" {
 		return
 	}
 	// As short as the pauses of attempts that lack a right: until the manifests are listed, no Job is created again.
@@ -26,6 +27,12 @@ func (c recreations) resume(ctx context.Context) {
 		if err == nil {
 			c.state.Recreations.Listed()
 			c.queue.Add(queue.Workload, keys...)
+			return
+		}
+		if !c.jobs.Follow && apierrors.IsForbidden(err) { // the right may be left out then, and mostly no Job is to be created again
+			c.log.Info("Cannot list the Jobs that are to be created again", "namespace", c.jobs.Store.Namespace, "error", err.Error(),
+				"remedy", "create each Job from job.json of its Secret, and delete the Secret: kubectl get secrets --namespace "+
+					c.jobs.Store.Namespace+" --selector "+c.jobs.Store.Selector())
 			return
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {
