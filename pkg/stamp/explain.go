@@ -71,9 +71,10 @@ func missingFromLists(req Request, live Live) []string {
 	return missing(req, live)
 }
 
-// missing warns of objects that should exist and do not.
+// missing warns of listed objects that do not exist. What else pods require comes after the workload in many manifests.
 func missing(req Request, live Live) []string {
-	absent := req.New.Missing(req.tracked(), live.States)
+	listed := req.New.Intent.Listed()
+	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), live.States), func(ref reference.Ref) bool { return !listed[ref] })
 	if len(absent) == 0 {
 		return nil
 	}

@@ -73,11 +73,8 @@ func keepLive(d *draft) bool {
 			d.Managed.put(d.New.Managed, LastReload)
 			return true
 		}
-	case verdict.Action == policy.Reload && d.notified():
-		if rec, err := policy.Noted(d.input(d.Old.Managed.Known()), d.Managed[Hash]); err == nil {
-			d.putRecord(d.Managed, rec)
-			return true
-		}
+	case keepNotified(d, verdict):
+		return true
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
@@ -86,6 +83,19 @@ func keepLive(d *draft) bool {
 	}
 	d.warnRestored()
 	return restore(d)
+}
+
+// keepNotified keeps what the loop has recorded of changes that are reported and not acted on.
+func keepNotified(d *draft, verdict policy.Verdict) bool {
+	if verdict.Action != policy.Reload || !d.notified() {
+		return false
+	}
+	rec, err := policy.Noted(d.input(d.Old.Managed.Known()), d.Managed[Hash])
+	if err != nil {
+		return false
+	}
+	d.putRecord(d.Managed, rec)
+	return true
 }
 
 // keepReloaders keeps what Stakater's Reloader has written, where that is a reload of what is due, or of what nothing is known yet.
