@@ -72,7 +72,7 @@ func newLoop(with cluster, opts Options) *loop {
 	})
 	l.gather = gather.Gatherer{
 		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past,
-		Creations: &l.state.Creations, Versions: &l.state.Versions, Now: l.now,
+		Creations: &l.state.Creations, Versions: &l.state.Versions, Records: &l.state.Records, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
 	l.pacing = pacing{

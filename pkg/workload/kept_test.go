@@ -182,3 +182,29 @@ func TestEmptySummary(t *testing.T) {
 	assert.Empty(t, s.Annotations())
 	assert.False(t, s.HasTemplate())
 }
+
+func TestWithAnnotation(t *testing.T) {
+	t.Parallel()
+	o := Object{Kind: Builtin()[0], Raw: map[string]any{"metadata": map[string]any{
+		"name": "web", "annotations": map[string]any{"a": "1", "b": "22"},
+	}}}
+	before := o.Summary()
+	for name, tc := range map[string]struct {
+		key, value string
+		want       map[string]string
+		size       int
+	}{
+		"added":    {"c", "333", map[string]string{"a": "1", "b": "22", "c": "333"}, 9},
+		"replaced": {"b", "4444", map[string]string{"a": "1", "b": "4444"}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after := before.WithAnnotation(tc.key, tc.value)
+			assert.Equal(t, tc.want, after.Annotations())
+			size, _ := after.AnnotationSizes()
+			assert.Equal(t, tc.size, size)
+			assert.Equal(t, "web", after.Name())
+			assert.Equal(t, map[string]string{"a": "1", "b": "22"}, before.Annotations(), "a version in the cache does not change")
+		})
+	}
+}

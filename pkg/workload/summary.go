@@ -46,6 +46,19 @@ func (s Summary) Labels() map[string]string { return s.kept().labels.asMap() }
 // Annotations that were kept. The map is a copy.
 func (s Summary) Annotations() map[string]string { return s.kept().annotations.asMap() }
 
+// WithAnnotation returns the same workload with another value of an annotation.
+func (s Summary) WithAnnotation(key, value string) Summary {
+	changed := *s.kept()
+	all := changed.annotations.asMap()
+	if old, ok := all[key]; ok {
+		changed.sizes[0] -= len(key) + len(old)
+	}
+	all[key] = value
+	changed.sizes[0] += len(key) + len(value)
+	changed.annotations = pairsOf(all, func(string) bool { return true })
+	return Summary{Kind: s.Kind, Kept: &changed}
+}
+
 // TemplateAnnotations returns those annotations of the pod template that were kept. The map is a copy.
 func (s Summary) TemplateAnnotations() map[string]string { return s.kept().template.asMap() }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -41,7 +42,10 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
+		if a.keepRecord(ctx, s, text, err) {
+			return adopted(s, outdated)
+		}
+		return failed{s, failedWrite(reasonAdoptionFailed, err)}
 	}
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
@@ -56,10 +60,26 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.metrics.adopted(s.Object.Kind)
 	a.reportLostKey(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
+	return adopted(s, outdated)
+}
+
+// adopted is the outcome of an adoption. outdated means that the configuration has changed since the pods started.
+func adopted(s gather.Subject, outdated bool) Outcome {
 	if outdated {
-		return Waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of this write
+		return Waiting(queue.After(time.Second, queue.Config)) // or earlier, by the event of the write
 	}
 	return InOrder{s}
+}
+
+// keepRecord keeps the Record of a Job in memory where the right to write it is missing, which is that to create Jobs again: nothing is
+// due, and a change is found all the same. It reports false where the failure is another one.
+func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
+	if !s.Object.Kind.CreateOnly || !unauthorized(err) || apierrors.IsUnauthorized(err) {
+		return false
+	}
+	b.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[b.annotations.ConfigRecord], text)
+	log.FromContext(ctx).V(1).Info("Kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(err))
+	return true
 }
 
 // checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once: nil.

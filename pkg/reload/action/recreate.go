@@ -82,6 +82,9 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 }
 
 func (c recreations) replaceAndComplete(ctx context.Context, s gather.Subject, m jobrun.Manifest) Outcome {
+	if s.Unrecorded {
+		return c.record(ctx, s)
+	}
 	switch err := c.replace(ctx, s, m); {
 	case errors.Is(err, errDeleted):
 		return InOrder{s}
@@ -196,24 +199,34 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 		return InOrder{s}
 	}
 	if _, err := c.patchAnnotations(ctx, s, map[string]any{c.annotations.ConfigRecord: text}); err != nil {
-		return failed{s, ofJob(s, failedWrite(reasonAdoptionFailed, err))}
+		if c.keepRecord(ctx, s, text, err) {
+			return InOrder{s}
+		}
+		return failed{s, failedWrite(reasonAdoptionFailed, err)}
 	}
 	c.metrics.adopted(s.Object.Kind)
 	return InOrder{s}
+}
+
+// record writes the Record that is kept in memory only. The guard lets only Jobs be deleted whose configuration is recorded.
+func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
+	key, text := c.annotations.ConfigRecord, s.View.Managed[stamp.Record]
+	answer, err := c.patchAnnotations(ctx, s, map[string]any{key: text})
+	switch {
+	case err != nil:
+		return failed{s, failedRecreation(err)}
+	case answer.Annotations[key] != text:
+		f := passing(reasonRecreationFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f.soon = !c.backoff.Persists(s.Key)
+		return failed{s, f}
+	}
+	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write
 }
 
 // failedRecreation is failedWrite for a Job.
 func failedRecreation(err error) failure {
 	f := failedWrite(reasonRecreationFailed, err)
 	if f.refused {
-		return refusedRecreation(f)
-	}
-	return f
-}
-
-// ofJob is a failed write of an annotation, which needs the rights to create Jobs again where the workload is one.
-func ofJob(s gather.Subject, f failure) failure {
-	if s.Object.Kind.CreateOnly && f.refused {
 		return refusedRecreation(f)
 	}
 	return f

@@ -40,6 +40,8 @@ type Subject struct {
 	OwesRun bool
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
+	// Unrecorded says that the Record of the View is kept in memory only.
+	Unrecorded bool
 	// Unwritten says that the last-reload of the reload does not fit into the annotations.
 	Unwritten bool
 }
@@ -82,6 +84,8 @@ type Gatherer struct {
 	Creations *state.Creations
 	// Versions has the versions since which workloads are as they are.
 	Versions *state.Versions
+	// Records has the Records that could not be written; nil keeps none.
+	Records *state.Records
 	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.
 	ReloadMissingRequired, Revision, NotifyOnly bool
 
@@ -90,11 +94,16 @@ type Gatherer struct {
 
 // Subject reads the annotations of a workload.
 func (g Gatherer) Subject(key workload.Key, o workload.Summary, events state.Arrivals) Subject {
-	view, problems := g.Reader.ReadSummary(o)
+	read, recordKey := o, g.Reader.Keys.ConfigRecord
+	record, unrecorded := g.Records.InPlaceOf(key, o.UID(), o.Annotations()[recordKey])
+	if unrecorded {
+		read = o.WithAnnotation(recordKey, record)
+	}
+	view, problems := g.Reader.ReadSummary(read)
 	if o.Kind.CreateOnly {
 		view.Intent = view.Intent.AtOnce()
 	}
-	return Subject{Key: key, Object: o, View: view, Problems: problems, Events: events}
+	return Subject{Key: key, Object: o, View: view, Problems: problems, Events: events, Unrecorded: unrecorded}
 }
 
 // Input returns what is known without a read.

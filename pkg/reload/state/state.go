@@ -25,6 +25,7 @@ type State struct {
 	Resumes   resumes
 	Creations Creations
 	Versions  Versions
+	Records   Records
 	// Recreations outlive the workload.
 	Recreations recreations
 }
@@ -47,7 +48,7 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
 		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Notices, &s.Resumes,
-		&s.Creations, &s.Versions,
+		&s.Creations, &s.Versions, &s.Records,
 	} {
 		part.Forget(key)
 	}

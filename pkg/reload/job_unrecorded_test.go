@@ -1,0 +1,81 @@
+package reload
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+)
+
+// unrecordedJob is a Job that no webhook has stamped, and whose namespace grants the rights to list and watch Jobs only.
+func unrecordedJob(t *testing.T) *jobFixture {
+	t.Helper()
+	j := newJobFixture(t, nil, nil)
+	j.opts.Webhook = false
+	unstructured.RemoveNestedField(j.Stored().Object, "metadata", "annotations", j.Manifests.Keys.ConfigRecord)
+	unstructured.RemoveNestedField(j.Stored().Object, "spec", "template", "metadata")
+	j.API.Before = func(call string) error {
+		if !strings.HasSuffix(call, "Job") {
+			return nil
+		}
+		refused := apierrors.NewForbidden(reloadtest.Resource("Job"), "import", nil)
+		refused.ErrStatus.Message = `jobs.batch "import" is forbidden: User "x" cannot do that`
+		return refused
+	}
+	return j
+}
+
+// Without the rights to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.
+func TestChangeOfAJobThatCannotBeRecordedIsReported(t *testing.T) {
+	t.Parallel()
+	j := unrecordedJob(t)
+	l := j.leader(t)
+	assert.Zero(t, j.reconcile(t, l), "nothing is due")
+	j.API.Calls = nil
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Empty(t, j.API.Calls, "it is not tried again")
+	assert.Empty(t, j.Notes(), "nothing has changed")
+
+	j.Set("newer")
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	require.Len(t, j.Notes(), 1)
+	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
+
+	j.API.Before = nil
+	j.API.Calls = nil
+	j.Now = j.Now.Add(time.Minute)
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	assert.Equal(t, []string{"patch Job"}, j.Writes(), "the guard lets only Jobs be deleted whose configuration is recorded")
+	j.Now = j.Now.Add(time.Second)
+	j.reconcile(t, l)
+	assert.Equal(t, append([]string{"patch Job"}, reloadtest.RecreationSteps...), j.Writes())
+}
+
+func TestChangeBackOfAJobThatCannotBeRecordedIsNotReported(t *testing.T) {
+	t.Parallel()
+	j := unrecordedJob(t)
+	l := j.leader(t)
+	j.reconcile(t, l)
+	j.Set("newer")
+	j.Set("new")
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Empty(t, j.Notes())
+}
+
+// A Job of the same name that comes later starts with what is there by then.
+func TestRecordInMemoryIsOfOneJob(t *testing.T) {
+	t.Parallel()
+	j := unrecordedJob(t)
+	l := j.leader(t)
+	j.reconcile(t, l)
+	j.Set("newer")
+	j.API.Store(j.Job(nil, nil))
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Empty(t, j.Notes())
+}
