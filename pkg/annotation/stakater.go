@@ -117,6 +117,7 @@ func (r *stakaterReading) read(kind reference.Kind) {
 	}
 	typed, search := r.boolean(from, keys.Auto), r.search(from)
 	if slices.Contains(r.Without, kind) {
+		r.intent.Asked = r.intent.Asked || asks(typed) // the flag may hide the objects for a time
 		r.without(kind, keys.Reload, from[keys.Reload])
 		return
 	}

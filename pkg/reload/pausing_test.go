@@ -54,6 +54,7 @@ func TestPauseEndsWhereItsPeriodIsNotReadAnyMore(t *testing.T) {
 		"the period is over":       {annotations: map[string]any{lastReloadKey: "x", pausePeriodKey: "5m"}, resumed: true},
 		"the period is not over":   {annotations: map[string]any{lastReloadKey: "x", pausePeriodKey: "3h"}, wait: 2 * time.Hour},
 		"the period is removed":    {annotations: map[string]any{lastReloadKey: "x"}, resumed: true},
+		"the period is not valid":  {annotations: map[string]any{lastReloadKey: "x", pausePeriodKey: "200h"}},
 		"the pause is of Reloader": {annotations: map[string]any{pausePeriodKey: "5m"}},
 	} {
 		t.Run(name, func(t *testing.T) {

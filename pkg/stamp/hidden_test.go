@@ -160,25 +160,36 @@ func TestNothingTrackedForATime(t *testing.T) {
 		"a PUT":     {reason: "They have it still.", write: func(h *hiding) { require.Nil(h.t, h.put()) }, restarts: 1},
 		"a release": {reason: "The pods of the release have the content.", write: release, restarts: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHiding(t)
-			h.set(secret("db"), "A")
-			require.Nil(t, h.create(h.manifest(h.lists("", "db"))))
-			h.at(t, 0, "created")
-			secrets := func(handled bool) {
-				h.reader.Dialects = []annotation.Dialect{annotation.SAP{Keys: h.keys, WithoutSecrets: !handled}, h.dialect}
-			}
-			secrets(false)
-			h.set(secret("db"), "B")
-			tc.write(h)
-			assert.Equal(t, RuleExcluded, h.result.Rule)
-			h.quiesce()
-			secrets(true)
-			h.at(t, tc.restarts, tc.reason)
-			h.set(secret("db"), "C")
-			h.at(t, tc.restarts+1, "the next change counts")
-		})
+		for asks, annotations := range map[string]map[string]string{
+			"a list of SAP":    {testKeys(t).Secrets: "db"},
+			"auto of the kind": {"secret.reloader.stakater.com/auto": "true"},
+		} {
+			t.Run(asks+": "+name, func(t *testing.T) {
+				t.Parallel()
+				h := newHiding(t)
+				h.set(secret("db"), "A")
+				h.set(secret("a"), "A")
+				require.Nil(t, h.create(h.manifest(annotations)))
+				h.at(t, 0, "created")
+				secrets := func(without ...reference.Kind) {
+					h.configure(func(d *annotation.Stakater) { d.Without = without })
+					h.reader.Dialects[0] = annotation.SAP{Keys: h.keys, WithoutSecrets: len(without) > 0}
+				}
+				change := func(content string) {
+					h.set(secret("db"), content)
+					h.set(secret("a"), content)
+				}
+				secrets(reference.Secret)
+				change("B")
+				tc.write(h)
+				assert.Equal(t, RuleExcluded, h.result.Rule)
+				h.quiesce()
+				secrets()
+				h.at(t, tc.restarts, tc.reason)
+				change("C")
+				h.at(t, tc.restarts+1, "the next change counts")
+			})
+		}
 	}
 }
 

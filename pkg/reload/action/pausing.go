@@ -47,13 +47,14 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 }
 
 // toEnd returns what is known of the pause of a workload that may have to end. Where no dialect reads the period, Reloader may run as
-// well, and its pauses have the same annotations: a workload that pod-reloader has not reloaded has no pause of ours, and that of
-// another one ends in time.
+// well, and its pauses have the same annotations: a workload that pod-reloader has not reloaded has no pause of ours, that of
+// another one ends in time, and one whose period cannot be read is not ended.
 func (p pauses) toEnd(s gather.Subject) pause.State {
 	known := p.of(s, s.Object)
 	if p.unread != "" && known.Ours {
-		known.Ours = s.View.Managed[stamp.LastReload] != ""
-		known.Period = annotation.PausePeriod(s.Object.Annotations()[p.unread])
+		text, limited := s.Object.Annotations()[p.unread]
+		known.Period = annotation.PausePeriod(text)
+		known.Ours = s.View.Managed[stamp.LastReload] != "" && (known.Period > 0 || !limited)
 	}
 	return known
 }
