@@ -117,8 +117,7 @@ func (r *stakaterReading) read(kind reference.Kind) {
 	}
 	typed, search := r.boolean(from, keys.Auto), r.search(from)
 	if slices.Contains(r.Without, kind) {
-		r.intent.Asked = r.intent.Asked || asks(typed) // the flag may hide the objects for a time
-		r.without(kind, keys.Reload, from[keys.Reload])
+		r.without(kind, typed, keys.Reload, from[keys.Reload])
 		return
 	}
 	s := Selection{Kind: kind, Trigger: r.trigger(kind), Excluded: excluded}
@@ -150,8 +149,9 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
 }
 
-// without reports a list of a kind that the flags exclude.
-func (r *stakaterReading) without(kind reference.Kind, key, value string) {
+// without reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for a time.
+func (r *stakaterReading) without(kind reference.Kind, typed setting, key, value string) {
+	r.intent.Asked = r.intent.Asked || asks(typed)
 	if longerThan(value, 0) {
 		r.intent.Asked = true
 		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore or --secrets=false)", key, kind)
