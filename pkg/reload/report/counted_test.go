@@ -107,9 +107,10 @@ func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 // A later leader, whose clock is right, counts the reload.
 func TestReloadIsNotCountedEarlyWhereTheClockIsWrong(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ ahead, then, waits time.Duration }{
-		"it is set forward":                      {then: 2 * countedAfter, waits: time.Minute},
-		"it is ahead at the reload and set back": {ahead: 2 * countedAfter, waits: countedAfter},
+	for name, tc := range map[string]struct{ ahead, stamped, then, waits time.Duration }{
+		"it is set forward":                         {then: 2 * countedAfter, waits: time.Minute},
+		"it is ahead at the reload and set back":    {ahead: 2 * countedAfter, stamped: 2 * countedAfter, waits: countedAfter},
+		"it is ahead of the replica that stamps it": {ahead: 2 * countedAfter, then: 2 * countedAfter, waits: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestReloadIsNotCountedEarlyWhereTheClockIsWrong(t *testing.T) {
 				l, out, _ := emitter()
 				offset := tc.ahead
 				l.with.Now = func() time.Time { return time.Now().Add(offset) }
-				l.emit(webOf(), reloadAt(l.with.Now(), "1"), emission{fresh: true})
+				l.emit(webOf(), reloadAt(time.Now().Add(tc.stamped), "1"), emission{fresh: true})
 				offset = tc.then
 				<-time.After(tc.waits)
 				out.messages[0].Failed(eventsForbidden())

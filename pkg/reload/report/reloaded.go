@@ -112,7 +112,7 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	}
 	// Many messages may wait for long: they keep no more of the workload than they need.
 	reloaded, about := labelsOf(s, reload), alertAbout(s, reload, pending)
-	age := r.ageOf(reload.Time)
+	age := r.ageOf(reload, e.fresh)
 	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
 		r.metrics.reloaded(reloaded)
 		r.with.Alerts.Offer(about)
@@ -126,11 +126,14 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	})
 }
 
-// ageOf returns a function for the age of a reload. The clock may be set forward meanwhile, which makes no reload older: a later leader
-// does not see that.
-func (r *Reporter) ageOf(made time.Time) func() time.Duration {
-	taken, before := time.Now(), r.with.Now().Sub(made)
-	return func() time.Duration { return min(r.with.Now().Sub(made), before+time.Since(taken)) }
+// ageOf returns a function for the age of a reload. The clock may be set forward meanwhile, and for a fresh reload it may be ahead of the
+// clock of the replica that stamped it. Neither makes a reload older: a later leader does not see that.
+func (r *Reporter) ageOf(reload record.LastReload, fresh bool) func() time.Duration {
+	taken, before := time.Now(), r.with.Now().Sub(reload.Time)
+	if fresh {
+		before = min(before, 0)
+	}
+	return func() time.Duration { return min(r.with.Now().Sub(reload.Time), before+time.Since(taken)) }
 }
 
 // countedAfter is how long after a reload it is counted although its Event could not be created: the right to do so may be missing
