@@ -119,7 +119,7 @@ type LastReload struct {
 
 // Explain returns the Report.
 func Explain(in Input) Report {
-	in.States = in.View.Managed.Known().Carry(in.States)
+	in.States = in.View.Known().Carry(in.States)
 	r := Report{
 		Kind:          in.Object.Kind.Kind,
 		Namespace:     in.Object.Namespace(),
@@ -140,7 +140,7 @@ func Explain(in Input) Report {
 		r.Blind = &blind
 	}
 	decision := policy.Input{
-		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Managed.Known(), Current: in.States, Ring: in.Ring,
+		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
 	}
 	verdict := policy.Assess(decision).Verdict
@@ -195,7 +195,7 @@ const unknown = "unknown"
 
 // withoutKey compares one Ref by what can be seen without a digest key: whether the object is there, and in which version.
 func withoutKey(in Input, ref reference.Ref) string {
-	known, state := in.View.Managed.Known(), in.States[ref]
+	known, state := in.View.Known(), in.States[ref]
 	item, ok := known.Record.Items(in.View.Intent.Refs())[ref]
 	switch {
 	case known.Hash != "", known.Newer:

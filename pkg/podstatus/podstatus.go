@@ -26,6 +26,9 @@
 //
 //   - A status that was written before the recorded one has nothing new. So when the first pod that was rotated goes, and the
 //     others still have the versions from before, nothing changes.
+//   - A recorded version that is later than the workload which has the Record comes from another cluster, by a restore, and counts for
+//     nothing (policy.Known.AsOf). Where an API server stores workloads and statuses in separate databases, whose versions have no common
+//     order, that can forget the order of statuses.
 //   - A later status that was mounted and not rotated is at most adopted. So the pods that a rollout starts, whose versions may
 //     even differ from pod to pod, cause none.
 //   - A later status that was rotated is a Change if its content differs from the recorded one: once per version, since the

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -41,6 +42,15 @@ func KnownOf(hash string, records ...string) Known {
 		}
 	}
 	return known
+}
+
+// AsOf returns the same without the hints that no Record on a workload of the given resourceVersion can have: the objects were read before
+// the Record was written. Such a Record comes from another cluster, where versions grow on their own: its hints would make what is
+// older there look newer than all that is written here.
+func (k Known) AsOf(version string) Known {
+	elsewhere := func(hint string) bool { return podstatus.Later(hint, version) }
+	k.Record, k.Last = k.Record.WithoutHints(elsewhere), k.Last.WithoutHints(elsewhere)
+	return k
 }
 
 // Key returns the id of the digest key under which the configuration is known; empty where nothing is known.

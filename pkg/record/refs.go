@@ -34,6 +34,33 @@ func (r Record) Only(refs []reference.Ref) Record {
 	return r
 }
 
+// WithoutHints returns the Record without some of its hints. It is the same where none is left out.
+func (r Record) WithoutHints(drop func(hint string) bool) Record {
+	if r.compact != nil {
+		r.compact = &compactItems{salt: r.compact.salt, byHash: withoutHints(r.compact.byHash, drop)}
+	}
+	r.items = withoutHints(r.items, drop)
+	return r
+}
+
+func withoutHints[K comparable](items map[K]Item, drop func(hint string) bool) map[K]Item {
+	var without map[K]Item
+	for key, item := range items {
+		if !drop(item.Hint) {
+			continue
+		}
+		if without == nil {
+			without = maps.Clone(items)
+		}
+		item.Hint = ""
+		without[key] = item
+	}
+	if without == nil {
+		return items
+	}
+	return without
+}
+
 // TextFor is Text in which the items of other Refs are left out first, where their names do not fit: they must not cost the others theirs.
 // Where no Refs are given, all items count.
 func (r Record) TextFor(refs []reference.Ref, limit int) (string, bool) {

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -138,4 +139,25 @@ func TestSameContents(t *testing.T) {
 	assert.True(t, many(t, 1000).SameContents(many(t, 1000)), "compact")
 	assert.False(t, many(t, 1000).SameContents(many(t, 999)), "compact")
 	assert.Equal(t, "7", have.Items([]reference.Ref{a})[a].Hint, "the Record stays as it is")
+}
+
+func TestWithoutHints(t *testing.T) {
+	t.Parallel()
+	a, b := reference.Ref{Kind: reference.ConfigMap, Name: "a-name-of-some-length-1"}, reference.Ref{Kind: reference.ConfigMap, Name: "a-name-of-some-length-2"}
+	rec := record.New("abc", "0011aabb", map[reference.Ref]record.Item{
+		a: {Entry: strings.Repeat("a", 16), Hint: "7"}, b: {Entry: strings.Repeat("b", 16), Hint: "9"},
+	})
+	named, _ := rec.Text(record.MaxSize)
+	compact, fits := rec.Text(len(named) - 1)
+	require.True(t, fits)
+	for name, text := range map[string]string{"named": named, "compact": compact} {
+		before, err := record.Parse(text)
+		require.NoError(t, err, name)
+		after := before.WithoutHints(func(hint string) bool { return hint == "9" })
+		assert.Equal(t, map[reference.Ref]record.Item{
+			a: {Entry: strings.Repeat("a", 16), Hint: "7"}, b: {Entry: strings.Repeat("b", 16)},
+		}, after.Items([]reference.Ref{a, b}), name)
+		assert.Equal(t, text, before.String(), "%s: the Record itself stays", name)
+		assert.Equal(t, text, before.WithoutHints(func(string) bool { return false }).String(), "%s: nothing to drop", name)
+	}
 }

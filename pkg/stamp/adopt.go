@@ -13,12 +13,12 @@ import (
 // somethingUnknown (rule 7) applies to a workload with a tracked object that has no Entry in the Record. A workload that is handled
 // for the first time has no Record.
 func somethingUnknown(req Request) bool {
-	return len(req.Old.Managed.Known().Unknown(req.tracked())) > 0
+	return len(req.Old.Known().Unknown(req.tracked())) > 0
 }
 
 // adopt takes the current state of what is unknown as known: nothing restarts.
 func adopt(d *draft) bool {
-	d.adoptCurrent(d.Managed.Known())
+	d.adoptCurrent(d.known())
 	return true
 }
 
@@ -68,7 +68,7 @@ func (d *draft) recordsAppeared(refs []reference.Ref) bool {
 	}
 	read := d.live.States
 	d.live.States = maps.Clone(read)
-	items := rec.Items(d.Old.Managed.Known().Unknown(refs))
+	items := rec.Items(d.Old.Known().Unknown(refs))
 	for ref, item := range items {
 		if item.Absent() && d.New.Intent.Tracked[ref].OnAppear {
 			d.live.States[ref] = digest.State{Absent: true}
@@ -83,7 +83,7 @@ func (d *draft) recordsAppeared(refs []reference.Ref) bool {
 
 // adoptAll is adoptCurrent under a lost key, too.
 func (d *draft) adoptAll() {
-	known := d.Managed.Known()
+	known := d.known()
 	d.record(known, d.assess(known))
 }
 

@@ -40,7 +40,7 @@ func (w *world) speak(dialect annotation.Dialect) {
 func (w *world) recordedAs(ref reference.Ref, present bool) string {
 	w.t.Helper()
 	view := w.view()
-	in := policy.Input{Intent: view.Intent, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())}
+	in := policy.Input{Intent: view.Intent, Known: view.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())}
 	a := policy.Assess(in)
 	if !present {
 		in.Current[ref] = digest.State{Absent: true}
@@ -58,7 +58,7 @@ func TestObjectThatAppears(t *testing.T) {
 	t.Parallel()
 	appeared := cm("app-2")
 	record2 := func(w *world) (item record.Item, recorded bool) {
-		item, recorded = w.view().Managed.Known().Record.Items([]reference.Ref{appeared})[appeared]
+		item, recorded = w.view().Known().Record.Items([]reference.Ref{appeared})[appeared]
 		return item, recorded
 	}
 	for name, tc := range map[string]struct {
@@ -106,7 +106,7 @@ func TestObjectThatAppears(t *testing.T) {
 			assert.Equal(t, tc.known, known, "recorded: %s", w.managed()[Record])
 			assert.Equal(t, tc.absent, known && item.Absent(), "recorded: %s", w.managed()[Record])
 			view := w.view()
-			a := policy.Assess(policy.Input{Intent: view.Intent, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())})
+			a := policy.Assess(policy.Input{Intent: view.Intent, Known: view.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs())})
 			assert.Equal(t, tc.reloads, a.Verdict.Action == policy.Reload, "%v", a.Verdict)
 			w.quiesce()
 			if tc.reloads {
@@ -125,7 +125,7 @@ func TestHandwrittenAbsenceOfAKnownObject(t *testing.T) {
 	t.Parallel()
 	w := patternWorld(t, true)
 	known := w.managed()[Record]
-	text, _ := record.New(w.managed()[Hash], w.view().Managed.Known().Record.Key, map[reference.Ref]record.Item{cm("app-1"): {}}).Text(record.MaxSize)
+	text, _ := record.New(w.managed()[Hash], w.view().Known().Record.Key, map[reference.Ref]record.Item{cm("app-1"): {}}).Text(record.MaxSize)
 	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, text) }))
 	assert.Equal(t, known, w.managed()[Record])
 	w.quiesce()
@@ -221,7 +221,7 @@ func TestObjectsThatMoveWhileAWriteIsRead(t *testing.T) {
 				}
 			}))
 			assert.Equal(t, hash, w.managed()[Hash])
-			item, known := w.view().Managed.Known().Record.Items([]reference.Ref{appeared})[appeared]
+			item, known := w.view().Known().Record.Items([]reference.Ref{appeared})[appeared]
 			assert.Equal(t, tc.known, known, "recorded: %s", w.managed()[Record])
 			assert.Equal(t, tc.absent, known && item.Absent())
 		})
@@ -241,7 +241,7 @@ func TestSecondCallLeavesAnObjectThatAppearedToTheLoop(t *testing.T) {
 	}))
 	assert.Equal(t, RuleAnnotationsEdited, w.result.Rule, "of the second call")
 	assert.Empty(t, w.result.Warnings, "the user has edited nothing of ours")
-	items := w.view().Managed.Known().Record.Items([]reference.Ref{appeared, listed})
+	items := w.view().Known().Record.Items([]reference.Ref{appeared, listed})
 	assert.Contains(t, items, listed)
 	assert.NotContains(t, items, appeared)
 	w.write(func(raw map[string]any) { w.setManaged(raw, Record, w.recordedAs(appeared, false)) })

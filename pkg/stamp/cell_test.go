@@ -294,7 +294,7 @@ func (c *cell) settle() {
 		if view.Excluded || !view.Intent.Asked {
 			return
 		}
-		known := view.Managed.Known()
+		known := view.Known()
 		in := policy.Input{
 			Namespace: "test", Intent: view.Intent, Required: view.Required, Known: known, Current: c.live().States, Ring: rings[c.ring],
 		}

@@ -34,6 +34,7 @@ func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	text, _ := rec.Text(record.MaxSize)
 	view := View{Intent: intent, Managed: Managed{Hash: hash, Record: text}, TemplateBudget: 1 << 10, WorkloadBudget: 1 << 10}
 	request := Request{Old: view, New: view, TemplateChanged: true}
+	request.Old.version = "12"
 	apply := func(app string, left digest.State) Result {
 		live := Live{Namespace: "ns", Ring: ring, States: map[reference.Ref]digest.State{cm("app"): state(cm("app"), app, "9"), class: left}}
 		return Choose(request).Apply(request, live)
@@ -48,4 +49,10 @@ func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, rec.Items([]reference.Ref{class}), stamped.Items([]reference.Ref{class}), "it is the version that the next pods mount")
 	assert.Equal(t, []policy.Change{{Ref: class, Type: policy.Modified}}, apply("1", state(class, "3", "11")).Changes, "a later rotation counts")
+
+	request.Old.version = "7"
+	result = apply("1", state(class, "3", "6"))
+	assert.Equal(t, []policy.Change{{Ref: class, Type: policy.Modified}}, result.Changes,
+		"a rotation counts where the Record comes from another cluster, with later versions")
+	assert.Contains(t, result.Managed[Record], "@6", "the next one is compared with it")
 }

@@ -20,7 +20,7 @@ type draft struct {
 }
 
 func newDraft(p Plan, req Request, live Live) *draft {
-	live.States, live.Ring = req.Old.Managed.Known().Keep(live.States, live.Ring)
+	live.States, live.Ring = req.Old.Known().Keep(live.States, live.Ring)
 	given := facts{Request: req, live: live, refs: req.tracked()}
 	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	d.fields.facts = &d.facts
@@ -39,6 +39,9 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	}
 	return d
 }
+
+// known returns what is known of the pods, by the managed annotations as they are decided so far.
+func (d *draft) known() policy.Known { return d.Managed.known().AsOf(d.Old.version) }
 
 // freshManaged returns the managed annotations of pods that start with the live state, as far as it can be trusted.
 func (d *draft) freshManaged() (Managed, error) {

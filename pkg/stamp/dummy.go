@@ -64,7 +64,7 @@ func verify(d *draft) bool {
 	if d.TemplateChanged {
 		return false
 	}
-	verdict := d.assess(d.Old.Managed.Known()).Verdict
+	verdict := d.assess(d.Old.Known()).Verdict
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)

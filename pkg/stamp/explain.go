@@ -48,7 +48,7 @@ func (f *facts) because(ref reference.Ref) string {
 	if !ref.Kind.Custom() {
 		return ""
 	}
-	known := f.Old.Managed.Known().Record.Items([]reference.Ref{ref})
+	known := f.Old.Known().Record.Items([]reference.Ref{ref})
 	return f.live.States[ref].Because(known[ref].Entry)
 }
 

@@ -43,7 +43,7 @@ func (c *cell) doubt() {
 	then := *c
 	then.contents = r.started
 	in := policy.Input{
-		Namespace: "test", Intent: view.Intent, Required: map[reference.Ref]bool{}, Known: view.Managed.Known(),
+		Namespace: "test", Intent: view.Intent, Required: map[reference.Ref]bool{}, Known: view.Known(),
 		Current: then.live().States, Ring: rings[c.ring],
 	}
 	verdict := policy.Assess(in).Verdict

@@ -94,8 +94,11 @@ func (m Managed) same(other Managed, keys ...Key) bool {
 // sameStamp reports whether both have the same on the template.
 func (m Managed) sameStamp(other Managed) bool { return m.same(other, stampKeys()...) }
 
-// Known returns the configuration that the pods of a workload with these managed annotations are known to have.
-func (m Managed) Known() policy.Known { return policy.KnownOf(m[Hash], m[Record]) }
+// known returns the configuration that the pods of a workload with these managed annotations are known to have.
+func (m Managed) known() policy.Known { return policy.KnownOf(m[Hash], m[Record]) }
+
+// Known returns the configuration that the pods of a workload are known to have.
+func (v View) Known() policy.Known { return v.Managed.known().AsOf(v.version) }
 
 // recordOf returns the Record, if it belongs to a template with the given config-hash.
 func (m Managed) recordOf(hash string) (record.Record, bool) {

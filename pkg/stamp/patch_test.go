@@ -190,7 +190,7 @@ func FuzzReadView(f *testing.F) {
 		}
 		old := workload.Object{Kind: w.kind, Raw: raw}
 		view, _ := w.reader.Read(old)
-		view.Managed.Known()
+		view.Known()
 		view.Managed.LastReload(w.live(nil).Now)
 		touched := clone(t, raw)
 		setImage("image:2")(touched)

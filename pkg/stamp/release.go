@@ -73,7 +73,7 @@ func (r Request) borne() Managed {
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
 // which rollout undo of a Deployment brings, else by the old object's, else by the hash alone.
 func (r Request) knownOf(borne Managed) policy.Known {
-	return policy.KnownOf(borne[Hash], r.New.Managed[Record], r.Old.Managed[Record])
+	return policy.KnownOf(borne[Hash], r.New.Managed[Record], r.Old.Managed[Record]).AsOf(r.Old.version)
 }
 
 // keep lets the managed annotations that a template bears stand, with the Record that belongs to them.

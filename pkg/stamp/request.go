@@ -32,6 +32,8 @@ type View struct {
 	Generation int64
 	// Controlled is set if another object made this one and controls it.
 	Controlled bool
+	// version is the resourceVersion of the object, empty where it is not stored.
+	version string
 	// created is when the API server created the object, by its clock and in whole seconds; zero before that.
 	created time.Time
 	// TemplateBudget and WorkloadBudget are the bytes that the values of our annotations may take in each place, their
@@ -97,6 +99,7 @@ type source interface {
 	TemplateAnnotations() map[string]string
 	AnnotationSizes() (onWorkload, onTemplate int)
 	Generation() int64
+	ResourceVersion() string
 	Created() time.Time
 	HasTemplate() bool
 	Controlled() bool
@@ -149,6 +152,7 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 		Managed:    managed,
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
+		version:    o.ResourceVersion(),
 		created:    o.Created(),
 	}
 	r.readFields(o, &view)

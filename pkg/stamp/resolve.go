@@ -20,9 +20,9 @@ func (r Reader) resolve(
 	if err != nil {
 		objects = annotation.Unlisted{}
 	}
-	known := records{managed.Known().Record}
+	known := records{managed.known().Record}
 	for _, earlier := range stored {
-		known = append(known, earlier.Known().Record)
+		known = append(known, earlier.known().Record)
 	}
 	resolved, problems := annotation.Resolve(intent, objects, known, references)
 	if unmatched := objects.Err(); unmatched != nil {

@@ -39,7 +39,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 		d.putWrittenRecord()
 		return
 	}
-	if verdict := d.assess(d.Old.Managed.Known()).Verdict; verdict.Action == policy.Reload && !d.recordsLive(d.refs) {
+	if verdict := d.assess(d.Old.Known()).Verdict; verdict.Action == policy.Reload && !d.recordsLive(d.refs) {
 		now := policy.NewLastReload(verdict.Changes, last.Time, d.Old.Managed[LastReload])
 		now.Hash, now.Cause, now.Generation = last.Hash, last.Cause, last.Generation
 		d.Changes, d.Managed[LastReload] = verdict.Changes, now.String()

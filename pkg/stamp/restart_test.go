@@ -42,7 +42,7 @@ func (w *world) restarted(raw map[string]any) {
 func (w *world) verdict() policy.Verdict {
 	view := w.view()
 	return policy.Assess(policy.Input{
-		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs()),
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Known(), Ring: w.ring, Current: w.states(view.Intent.Refs()),
 	}).Verdict
 }
 

@@ -43,7 +43,7 @@ func readsOfAdoption(req Request) []reference.Ref {
 
 // restore puts the managed annotations back that were there before, and goes on to rule 7.
 func restore(d *draft) bool {
-	d.adoptCurrent(d.Managed.Known())
+	d.adoptCurrent(d.known())
 	return true
 }
 
@@ -56,7 +56,7 @@ func keepOrRestore(d *draft) bool {
 
 // keepLive is keepOrRestore where the live state is known.
 func keepLive(d *draft) bool {
-	verdict := d.assess(d.Old.Managed.Known()).Verdict
+	verdict := d.assess(d.Old.Known()).Verdict
 	if keepReloaders(d, verdict) {
 		return true
 	}
@@ -90,7 +90,7 @@ func keepNotified(d *draft, verdict policy.Verdict) bool {
 	if verdict.Action != policy.Reload || !d.notified() {
 		return false
 	}
-	rec, err := policy.Noted(d.input(d.Old.Managed.Known()), d.Managed[Hash])
+	rec, err := policy.Noted(d.input(d.Old.Known()), d.Managed[Hash])
 	if err != nil {
 		return false
 	}

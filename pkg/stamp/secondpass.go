@@ -75,7 +75,7 @@ func decideAgain(d *draft) bool {
 	if d.Unread != nil || !d.recent(first) || !d.ofThisWrite(first) {
 		return false
 	}
-	known := d.Old.Managed.Known()
+	known := d.Old.Known()
 	verdict := d.assess(known).Verdict
 	asked := d.live.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Managed[Hash]
 	if verdict.Action != policy.Reload && !d.moved(known) && !asked {

@@ -227,7 +227,7 @@ func TestSequence14Keys(t *testing.T) {
 	w.set(cm("a"), "C")
 	w.at(t, 2, "adopted again, so a change is seen")
 	w.lose("4")
-	w.foreign[w.managed().Known().Record.Key] = true
+	w.foreign[w.managed().known().Record.Key] = true
 	w.at(t, 2, "a foreign key that was adopted once is left alone")
 }
 

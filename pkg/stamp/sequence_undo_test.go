@@ -215,7 +215,7 @@ func TestSequence29UndoWhileACustomResourceIsHeld(t *testing.T) {
 			require.Equal(t, 2, w.restarts, "the template of before the release is back")
 			assert.Equal(t, templateOf(v1), templateOf(w.stored))
 
-			known := w.managed().Known()
+			known := w.managed().known()
 			assert.Empty(t, known.Unknown([]reference.Ref{cm("a"), cm("b")}), "the Record is rebuilt, with what is held")
 			w.set(cm("a"), "C")
 			changed := policy.Assess(policy.Input{
@@ -248,7 +248,7 @@ func TestSequence29UndoAcrossAKeyRotationWhileACustomResourceIsHeld(t *testing.T
 			require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
 			require.Equal(t, 2, w.restarts, "the undo restarts once")
 
-			known := w.managed().Known()
+			known := w.managed().known()
 			assert.Empty(t, known.Unknown(refs), "the Record has what is held")
 			assess := func() policy.Verdict {
 				return policy.Assess(policy.Input{Intent: w.view().Intent, Known: known, Current: w.states(refs), Ring: w.ring}).Verdict

@@ -16,7 +16,7 @@ func (w *world) step() bool {
 		return false
 	}
 	in := policy.Input{
-		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Ring: w.ring,
+		Namespace: "test", Intent: view.Intent, Required: view.Required, Known: view.Known(), Ring: w.ring,
 		Current: w.states(view.Intent.Refs()), ReloadMissingRequired: w.reloadMissing,
 	}
 	for ref, state := range in.Current {

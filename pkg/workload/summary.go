@@ -46,7 +46,7 @@ func (s Summary) Labels() map[string]string { return s.kept().labels.asMap() }
 // Annotations that were kept. The map is a copy.
 func (s Summary) Annotations() map[string]string { return s.kept().annotations.asMap() }
 
-// WithAnnotation returns the same workload with another value of an annotation.
+// WithAnnotation returns the same workload with another value of an annotation. It has no resourceVersion, as none was stored with it.
 func (s Summary) WithAnnotation(key, value string) Summary {
 	changed := *s.kept()
 	all := changed.annotations.asMap()
@@ -56,6 +56,7 @@ func (s Summary) WithAnnotation(key, value string) Summary {
 	all[key] = value
 	changed.sizes[0] += len(key) + len(value)
 	changed.annotations = pairsOf(all, func(string) bool { return true })
+	changed.resourceVersion = ""
 	return Summary{Kind: s.Kind, Kept: &changed}
 }
 

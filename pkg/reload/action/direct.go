@@ -44,7 +44,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 		return InOrder{s}
 	}
 	if result.Stamped {
-		states, ring := s.View.Managed.Known().Keep(states, a.gather.Keys.Ring())
+		states, ring := s.View.Known().Keep(states, a.gather.Keys.Ring())
 		live := policy.Verdict{Action: policy.Reload, Changes: result.Changes} // the cache may not have shown them all
 		if ended := a.runs.runIfDue(ctx, &s, live, ring, states); ended != nil {
 			return ended

@@ -68,7 +68,7 @@ func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.St
 		return state.Run{}, err
 	}
 	content, named := digest.Subset(states, view.Intent.AtOnce().Refs()), newest.ID
-	if known, ok := ring.Key(view.Managed.Known().Key()); ok {
+	if known, ok := ring.Key(view.Known().Key()); ok {
 		named = known.ID
 	}
 	if due.Content, err = digest.Hash(named, content); err != nil {
@@ -85,7 +85,7 @@ func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.St
 // recordedRun returns the run with the content that was stamped last. Without a Record, any change runs the CronJob.
 func recordedRun(view stamp.View) state.Run {
 	due := state.Run{Hash: view.Managed[stamp.Hash], Content: view.Managed[stamp.Hash]}
-	known := view.Managed.Known().Record
+	known := view.Known().Record
 	if known.Empty() {
 		return due
 	}

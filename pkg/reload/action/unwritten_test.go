@@ -81,7 +81,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}}, out)
 			in := policy.Input{
-				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
+				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 			}
 			result := actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 			assert.Equal(t, tc.reads, c.reads)
@@ -129,7 +129,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReportedOnce(t *testing.T) {
 	gathered.Now = func() time.Time { return now }
 	actions := newActions(Options{Gather: gathered, Client: c, Webhook: true}, out)
 	in := policy.Input{
-		Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Managed.Known(), Current: states, Ring: ring,
+		Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 	}
 	for range 2 {
 		actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)

@@ -109,7 +109,7 @@ func (g Gatherer) Subject(key workload.Key, o workload.Summary, events state.Arr
 // Input returns what is known without a read.
 func (g Gatherer) Input(s Subject) policy.Input {
 	refs := s.View.Intent.Refs()
-	known := s.View.Managed.Known()
+	known := s.View.Known()
 	current, ring := known.Keep(g.Store.Observe(s.Key.Namespace, refs), g.Keys.Ring())
 	return policy.Input{
 		Namespace:             s.Key.Namespace,

@@ -275,7 +275,7 @@ func (j *JobFixture) Due(t testing.TB) policy.Verdict {
 	t.Helper()
 	view, _ := j.Reader.Read(workload.Object{Kind: JobKind, Raw: j.Stored().Object})
 	return policy.Assess(policy.Input{
-		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Managed.Known(), Current: j.Live, Ring: j.Ring,
+		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Known(), Current: j.Live, Ring: j.Ring,
 	}).Verdict
 }
 
