@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -39,12 +40,12 @@ func (c CronJob) Exclusive() bool {
 	return !c.suspended() && (c.policy() == "Forbid" || c.policy() == "Replace")
 }
 
-// Decide returns what becomes of a run, with the names of the active Jobs.
-func (c CronJob) Decide(active []string) Action {
+// Decide returns what becomes of a run while so many Jobs are active.
+func (c CronJob) Decide(active int) Action {
 	switch {
 	case c.suspended():
 		return Skip
-	case len(active) == 0:
+	case active == 0:
 		return Run
 	case c.policy() == "Forbid":
 		return Wait
@@ -72,13 +73,19 @@ func (c CronJob) Has(jobs []unstructured.Unstructured, name string) bool {
 	})
 }
 
-// Active returns the names of those of some Jobs that belong to the CronJob and have not finished.
-func (c CronJob) Active(jobs []unstructured.Unstructured) []string {
-	var active []string
+// ActiveJob is a Job that has not finished.
+type ActiveJob struct {
+	Name string
+	UID  types.UID
+}
+
+// Active returns those of some Jobs that belong to the CronJob and have not finished.
+func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
+	var active []ActiveJob
 	for _, job := range jobs {
 		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
 		if owned && !finished(job) && job.GetDeletionTimestamp() == nil {
-			active = append(active, job.GetName())
+			active = append(active, ActiveJob{job.GetName(), job.GetUID()})
 		}
 	}
 	return active

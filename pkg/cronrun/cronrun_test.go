@@ -33,18 +33,18 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		spec      map[string]any
-		active    []string
+		active    int
 		want      cronrun.Action
 		exclusive bool
 	}{
-		"nothing is said":             {active: []string{"a"}, want: cronrun.Run},
-		"Allow":                       {spec: map[string]any{"concurrencyPolicy": "Allow"}, active: []string{"a"}, want: cronrun.Run},
+		"nothing is said":             {active: 1, want: cronrun.Run},
+		"Allow":                       {spec: map[string]any{"concurrencyPolicy": "Allow"}, active: 1, want: cronrun.Run},
 		"Forbid, none active":         {spec: map[string]any{"concurrencyPolicy": "Forbid"}, want: cronrun.Run, exclusive: true},
-		"Forbid, one active":          {spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: []string{"a"}, want: cronrun.Wait, exclusive: true},
+		"Forbid, one active":          {spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: 1, want: cronrun.Wait, exclusive: true},
 		"Replace, none active":        {spec: map[string]any{"concurrencyPolicy": "Replace"}, want: cronrun.Run, exclusive: true},
-		"Replace, one active":         {spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []string{"a"}, want: cronrun.Replace, exclusive: true},
+		"Replace, one active":         {spec: map[string]any{"concurrencyPolicy": "Replace"}, active: 1, want: cronrun.Replace, exclusive: true},
 		"suspended":                   {spec: map[string]any{"suspend": true}, want: cronrun.Skip},
-		"suspended, Forbid, active":   {spec: map[string]any{"suspend": true, "concurrencyPolicy": "Forbid"}, active: []string{"a"}, want: cronrun.Skip},
+		"suspended, Forbid, active":   {spec: map[string]any{"suspend": true, "concurrencyPolicy": "Forbid"}, active: 1, want: cronrun.Skip},
 		"suspended is not a boolean":  {spec: map[string]any{"suspend": "yes"}, want: cronrun.Run},
 		"not suspended, said in full": {spec: map[string]any{"suspend": false}, want: cronrun.Run},
 	} {
@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 func TestActive(t *testing.T) {
 	t.Parallel()
 	job := func(name, owner string, status map[string]any, deleted bool) unstructured.Unstructured {
-		metadata := map[string]any{"name": name, "ownerReferences": []any{map[string]any{"uid": owner}}}
+		metadata := map[string]any{"name": name, "uid": name + "-uid", "ownerReferences": []any{map[string]any{"uid": owner}}}
 		if deleted {
 			metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 		}
@@ -65,7 +65,8 @@ func TestActive(t *testing.T) {
 	condition := func(kind, status string) map[string]any {
 		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status}}}
 	}
-	assert.Equal(t, []string{"running", "suspended", "failing"}, cronJob("backup", nil).Active([]unstructured.Unstructured{
+	want := []cronrun.ActiveJob{{Name: "running", UID: "running-uid"}, {Name: "suspended", UID: "suspended-uid"}, {Name: "failing", UID: "failing-uid"}}
+	assert.Equal(t, want, cronJob("backup", nil).Active([]unstructured.Unstructured{
 		job("running", "u1", nil, false), job("of another", "u2", nil, false), job("complete", "u1", condition("Complete", "True"), false),
 		job("failed", "u1", condition("Failed", "True"), false), job("suspended", "u1", condition("Suspended", "True"), false),
 		job("failing", "u1", condition("Failed", "False"), false), job("going", "u1", nil, true),

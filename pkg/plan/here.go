@@ -40,7 +40,7 @@ func acting(s subject, atOnce, rerunFinished bool) Action {
 	switch {
 	case kind.CreateOnly:
 		return creatingAgain(s, atOnce, rerunFinished)
-	case kind.Schedules() && (!atOnce || cron.Decide(nil) == cronrun.Skip):
+	case kind.Schedules() && (!atOnce || cron.Decide(0) == cronrun.Skip):
 		return NextRun
 	case kind.Schedules() && cron.Exclusive():
 		return RunAlone

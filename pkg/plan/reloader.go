@@ -250,7 +250,7 @@ func (m model) act(s subject, selected bool) Action {
 // run returns what becomes of a CronJob, which Reloader runs whatever its spec says.
 func (m model) run(cron cronrun.CronJob, selected bool) Action {
 	switch {
-	case !selected || m.here(bySuspended) && cron.Decide(nil) == cronrun.Skip:
+	case !selected || m.here(bySuspended) && cron.Decide(0) == cronrun.Skip:
 		return NextRun
 	case m.here(byConcurrency) && cron.Exclusive():
 		return RunAlone

@@ -39,6 +39,8 @@ type batch struct {
 	// largest is how many Jobs the largest page of a list has had.
 	largest int
 	deleted []string
+	// undeleted is the error of a deletion.
+	undeleted error
 }
 
 func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -79,9 +81,11 @@ func (b *batch) Create(_ context.Context, object client.Object, _ ...client.Crea
 	return nil
 }
 
-func (b *batch) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
-	b.deleted = append(b.deleted, object.GetName())
-	return apierrors.NewNotFound(schema.GroupResource{Group: "batch", Resource: "jobs"}, object.GetName())
+func (b *batch) Delete(_ context.Context, object client.Object, opts ...client.DeleteOption) error {
+	var o client.DeleteOptions
+	o.ApplyOptions(opts)
+	b.deleted = append(b.deleted, object.GetName()+" "+string(*o.Preconditions.UID))
+	return b.undeleted
 }
 
 func (b *batch) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {

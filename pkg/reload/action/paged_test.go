@@ -44,7 +44,7 @@ func TestJobsOfANamespaceAreListedInPages(t *testing.T) {
 			assert.LessOrEqual(t, b.largest, 100)
 			if policy == "Replace" {
 				assert.Nil(t, ended)
-				assert.Equal(t, []string{"job-1049"}, b.deleted)
+				assert.Equal(t, []string{"job-1049 "}, b.deleted)
 				return
 			}
 			require.NotNil(t, ended)

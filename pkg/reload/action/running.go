@@ -231,11 +231,11 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
 		return nil
 	}
-	switch cron.Decide(active) {
+	switch cron.Decide(len(active)) {
 	case cronrun.Skip:
 		return nil
 	case cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, strings.Join(active[:min(len(active), mostActive)], ", "))
+		return fmt.Errorf("%w: %s", errActive, namesOf(active))
 	case cronrun.Replace:
 		if err := r.deleteJobs(ctx, s, active); err != nil {
 			return err
@@ -251,6 +251,15 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	return nil
 }
 
+// namesOf names the first of some active Jobs.
+func namesOf(active []cronrun.ActiveJob) string {
+	var names []string
+	for _, job := range active[:min(len(active), mostActive)] {
+		names = append(names, job.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // ran records that a Job is made, by this attempt or by an earlier one.
 func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
 	s.Ran = due
@@ -262,7 +271,9 @@ func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed
 const jobsAtOnce = 100
 
 // otherJobs reports whether a CronJob has the Job of a run, and returns which of its Jobs are active, where its runs depend on others.
-func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (made bool, active []string, err error) {
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (
+	made bool, active []cronrun.ActiveJob, err error,
+) {
 	if !cron.Exclusive() {
 		return false, nil, nil
 	}
@@ -277,11 +288,12 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 	return made, active, nil
 }
 
-// deleteJobs deletes some Jobs with their pods.
-func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, names []string) error {
-	for _, name := range names {
-		if err := r.deleteJob(ctx, *s, name); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete job %s: %w", name, err)
+// deleteJobs deletes some Jobs with their pods. Another Job of the same name, which may be made meanwhile, is a conflict: the listed one is gone.
+func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob) error {
+	for _, job := range active {
+		err := r.deleteJob(ctx, *s, job.Name, client.Preconditions{UID: &job.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete job %s: %w", job.Name, err)
 		}
 	}
 	return nil

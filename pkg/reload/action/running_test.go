@@ -134,20 +134,6 @@ func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
 	}
 }
 
-func TestRunReplacesActiveJobs(t *testing.T) {
-	t.Parallel()
-	owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
-	}}}
-	b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
-	s, verdict := dueCronJob(true)
-	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
-	assert.Nil(t, ended)
-	assert.Equal(t, []string{"other"}, b.deleted)
-	assert.Len(t, b.jobs, 1)
-}
-
 // A Job starts with what is stored, whatever the watch has seen: with the older content of a watch that is behind, the request would be
 // rejected, and the CronJob run once more.
 func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {

@@ -1,0 +1,39 @@
+package action
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+)
+
+func TestRunReplacesActiveJobs(t *testing.T) {
+	t.Parallel()
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for name, answer := range map[string]error{
+		"deleted":        nil,
+		"gone meanwhile": apierrors.NewNotFound(jobs, "other"),
+		"gone, and a user has made another Job of its name": apierrors.NewConflict(jobs, "other", errors.New("the UID in the precondition is another")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+				"name": "other", "uid": "u2", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+			}}}
+			b := &batch{
+				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}, undeleted: answer,
+			}
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+			s, verdict := dueCronJob(true)
+			assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")))
+			assert.Equal(t, []string{"other u2"}, b.deleted, "no other Job")
+			assert.Len(t, b.jobs, 1)
+		})
+	}
+}
