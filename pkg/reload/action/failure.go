@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -75,14 +76,15 @@ func (f failure) pace() state.Pace {
 	}
 }
 
-// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
+// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not. Nor may it pass that
+// the path is not found: the cluster does not serve the kind in that version any more, of which the watch shows no deletion.
 func failedWrite(reason string, err error) failure {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return failure{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
 	}
 	code := status.Status().Code
-	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+	lost := apierrors.IsConflict(err) || apianswer.NotFound(err)
 	soon := lost || code == 429 || code >= 500
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
 }

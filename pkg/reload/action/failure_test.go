@@ -39,6 +39,9 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"a webhook with Fail does not answer": {status(http.StatusInternalServerError), true, false},
 		"another writer was faster":           {apierrors.NewConflict(resource, "web", cause), true, true},
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},
+		"the kind is not served any more": {
+			apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", resource, "web", "404 page not found", 0, true), false, false,
+		},
 		"no right to write":                   {apierrors.NewForbidden(resource, "web", cause), false, false},
 		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},
 		"wrapped":                             {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
