@@ -16,15 +16,19 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
@@ -63,6 +67,9 @@ type Loop[Object runtime.Object] struct {
 	// have, since a right can be missing for one of them. Only Run's goroutine has them.
 	failure        string
 	listed, opened bool
+	// heard says that the API server has listed the objects, or has sent something, since the last watch was opened. Only Run's goroutine
+	// has it.
+	heard bool
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -96,7 +103,7 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	open := l.Watch
+	open := l.goOn
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		open = l.streamList
 	}
@@ -107,9 +114,38 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		}
 		return nil, err
 	}
-	l.opened = true
+	l.opened, l.heard = true, false
 	l.recovered()
 	return w, nil
+}
+
+// errWentBack says that the API server is behind the version at which a watch is to go on: its storage was restored from a backup. It
+// would accept the watch, deliver nothing until it has reached that version again, and never deliver what was written before.
+var errWentBack = errors.New("the API server has an older state than was watched, as after the restore of a backup: listing again")
+
+// goOn opens a watch at a version. Where nothing was heard since the last one was opened, or connections were refused, it first looks
+// whether the API server has that version. That costs a list of one object.
+func (l *Loop[Object]) goOn(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if !l.heard {
+		list, err := l.List(watchhealth.Unwatched(ctx), metav1.ListOptions{Limit: 1})
+		if utilnet.IsConnectionRefused(err) {
+			return nil, err
+		}
+		if err == nil && isBehind(list, options.ResourceVersion) {
+			return nil, errWentBack // the reflector lists again
+		}
+	}
+	return l.Watch(ctx, options)
+}
+
+// isBehind reports whether a list is of an earlier state than a version. Where the two have no order, nothing is known.
+func isBehind(list runtime.Object, version string) bool {
+	of, err := meta.ListAccessor(list)
+	if err != nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(of.GetResourceVersion(), version)
+	return err == nil && order < 0
 }
 
 // streamList opens a streaming list. The reflector would retry a 429 and a refused connection by itself, without an end: it would not
@@ -143,6 +179,7 @@ func (l *Loop[Object]) failed(err error) {
 // and lists nothing.
 func (l *Loop[Object]) interrupted(err error) {
 	l.opened = false
+	l.heard = l.heard && apierrors.IsTooManyRequests(err)
 	l.report(err)
 }
 
@@ -208,10 +245,13 @@ func (s *store[Object]) Replace(listed []any, _ string) error {
 		}
 	}
 	s.Sink.Replace(objects)
-	s.listed = true
+	s.listed, s.heard = true, true
 	s.recovered()
 	return nil
 }
+
+// UpdateResourceVersion is called for each event, bookmarks included.
+func (s *store[Object]) UpdateResourceVersion(string) { s.heard = true }
 
 // Resync does nothing: there is nothing to repeat.
 func (s *store[Object]) Resync() error { return nil }

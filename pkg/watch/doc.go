@@ -91,6 +91,11 @@
 // server has sent bookmarks before, which it does about every minute, or if
 // the initial list is not complete; then the list is read without a stream.
 //
+// A server that was restored from a backup accepts a watch at a version that it
+// does not have yet, and sends nothing until then. So after a refused
+// connection or a silence, a list of one object shows first whether the server
+// is behind: then everything is listed again.
+//
 // A Single without a namespace whose kind has namespaces ends: Start and
 // WaitForSync return a ConfigError. Where no object of the name exists, that
 // takes the right to get it in every namespace, and an API server that serves

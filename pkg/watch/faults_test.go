@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // faults are what new requests to the apiServer run into.
@@ -90,6 +91,16 @@ func (s *apiServer) Compact() {
 	defer s.mu.Unlock()
 	s.version++
 	s.oldest, s.history = s.version, nil
+}
+
+// Restore goes back to a state at which there were these objects.
+func (s *apiServer) Restore(version int, objects ...*unstructured.Unstructured) {
+	s.mu.Lock()
+	s.version, s.history, s.objects = version, nil, map[string]*unstructured.Unstructured{}
+	s.mu.Unlock()
+	for _, object := range objects {
+		s.Create(object)
+	}
 }
 
 // Drop ends all streams, with an error event if a status is given.

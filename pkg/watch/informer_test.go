@@ -104,6 +104,42 @@ func TestDeletedAndCreatedAnewBetweenTwoLooks(t *testing.T) {
 	})
 }
 
+// The server would accept a watch at the later version, and send nothing of what was written since the restore.
+func TestRestoredServerIsListedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		away faults
+		last string
+	}{
+		"it refuses connections": {faults{refuse: true}, "an older state than was watched"},
+		"it is silent":           {faults{mute: true}, "sent nothing of the initial list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var many, one journal
+				s := newServer(t, object("a"), object("b"))
+				bulk := startBulk(t, s, watch.Config{OnObject: many.onObject})
+				startSingle(t, s, one.single("a"))
+				s.Create(object("c"))
+				pass(time.Minute)
+				many.read()
+				one.read()
+				s.Fault(tc.away)
+				s.Drop(nil)
+				s.Restore(500, object("a", class("x")), object("d"))
+				pass(10 * time.Minute)
+				s.Fault(faults{})
+				pass(2 * time.Minute)
+				assert.ElementsMatch(t, []string{"a@1001 → a@501", "none → d@502", "b@1002 → none", "c@1003 → none"}, many.read())
+				assert.Equal(t, []string{"change a@501"}, one.read())
+				_, err := bulk.LastWatchError()
+				assert.ErrorContains(t, err, tc.last)
+			})
+		})
+	}
+}
+
 func TestFieldSelectorAndTombstones(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -58,6 +59,9 @@ type source struct {
 	// bookmarks says that the server has sent one after the initial list. Then
 	// it sends them all the time.
 	bookmarks atomic.Bool
+	// doubtful says that the server may have gone back behind what was watched:
+	// it was away, or has sent nothing for long.
+	doubtful atomic.Bool
 }
 
 // informer makes one of the objects.
@@ -125,6 +129,10 @@ func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unst
 }
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if err := s.wentBack(ctx, options); err != nil {
+		s.failures.record(ctx, err)
+		return nil, err
+	}
 	stream, err := s.tryWatch(ctx, options)
 	if s.narrowed(ctx, err) {
 		stream, err = s.tryWatch(ctx, options)
@@ -138,10 +146,39 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	default:
 		s.failures.record(ctx, err)
 	}
+	if utilnet.IsConnectionRefused(err) {
+		s.doubtful.Store(true)
+	}
 	if streamed && pauses(err) {
 		err = s.fallBack(err)
 	}
 	return nil, err
+}
+
+// errWentBack is for the LastWatchError; client-go lists again after it.
+var errWentBack = errors.New("the server has an older state than was watched, as after the restore of a backup")
+
+// wentBack returns an error where the server is behind the version at which a
+// watch is to go on. The server would accept the watch, send nothing until it
+// has reached that version again, and never send what was written before. To
+// look costs a list of one object, and is done in doubt only.
+func (s *source) wentBack(ctx context.Context, options metav1.ListOptions) error {
+	if options.SendInitialEvents != nil || !s.doubtful.Load() {
+		return nil
+	}
+	list, err := s.tryList(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case utilnet.IsConnectionRefused(err):
+		return err
+	case err != nil: // the watch may be possible all the same
+		return nil
+	}
+	s.doubtful.Store(false)
+	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), options.ResourceVersion)
+	if err == nil && order < 0 {
+		return errWentBack
+	}
+	return nil
 }
 
 // pauses reports whether client-go pauses after this error of a streamed list,

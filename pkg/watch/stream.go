@@ -129,8 +129,9 @@ func (o *observed) closed(ctx context.Context) {
 }
 
 // silent ends a stream, so that the informer opens another where this one was:
-// if the server is there, that costs one request.
+// if the server is there, that costs two requests.
 func (o *observed) silent(ctx context.Context) {
+	o.source.doubtful.Store(true)
 	switch {
 	case o.listing:
 		o.listInstead(ctx, fmt.Sprintf("the server has sent nothing of the initial list for %s", silence), nil)

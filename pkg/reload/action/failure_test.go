@@ -42,9 +42,9 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"the kind is not served any more": {
 			apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", resource, "web", "404 page not found", 0, true), false, false,
 		},
-		"no right to write":                   {apierrors.NewForbidden(resource, "web", cause), false, false},
-		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},
-		"wrapped":                             {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
+		"no right to write":  {apierrors.NewForbidden(resource, "web", cause), false, false},
+		"a policy denies it": {status(http.StatusUnprocessableEntity), false, false},
+		"wrapped":            {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
