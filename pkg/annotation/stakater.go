@@ -116,22 +116,27 @@ func (r *stakaterReading) read(kind reference.Kind) {
 		return
 	}
 	typed, search := r.boolean(from, keys.Auto), r.search(from)
+	all := r.AutoReloadAll && auto == absent && typed == absent
+	r.intent.Asked = r.intent.Asked || asks(auto) || asks(typed) || asks(search) || all && r.references(kind)
 	if slices.Contains(r.Without, kind) {
-		r.without(kind, typed, keys.Reload, from[keys.Reload])
+		r.without(kind, keys.Reload, from[keys.Reload])
 		return
 	}
 	s := Selection{Kind: kind, Trigger: r.trigger(kind), Excluded: excluded}
-	unset := auto == absent && typed == absent
 	switch {
-	case auto == enabled, typed == enabled, r.AutoReloadAll && unset:
+	case auto == enabled, typed == enabled, all:
 		s.Referenced = r.referenced(s)
 	case search == enabled:
 		s.Marked = r.referenced(s)
 	}
 	named := r.named(&s, keys.Reload, from[keys.Reload])
-	asked := named || asks(auto) || asks(typed) || asks(search) || len(s.Referenced) > 0
-	r.intent.Asked = r.intent.Asked || asked
+	r.intent.Asked = r.intent.Asked || named
 	r.add(s)
+}
+
+// references reports whether the pod spec names an object of a kind, excluded or not: an exclude list may hide it for a time.
+func (r *stakaterReading) references(kind reference.Kind) bool {
+	return slices.ContainsFunc(r.source.References, func(ref reference.Reference) bool { return ref.Kind == kind })
 }
 
 // add keeps a Selection that selects something.
@@ -150,8 +155,7 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 }
 
 // without reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for a time.
-func (r *stakaterReading) without(kind reference.Kind, typed setting, key, value string) {
-	r.intent.Asked = r.intent.Asked || asks(typed)
+func (r *stakaterReading) without(kind reference.Kind, key, value string) {
 	if longerThan(value, 0) {
 		r.intent.Asked = true
 		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore or --secrets=false)", key, kind)

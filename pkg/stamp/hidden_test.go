@@ -160,36 +160,63 @@ func TestNothingTrackedForATime(t *testing.T) {
 		"a PUT":     {reason: "They have it still.", write: func(h *hiding) { require.Nil(h.t, h.put()) }, restarts: 1},
 		"a release": {reason: "The pods of the release have the content.", write: release, restarts: 1},
 	} {
-		for asks, annotations := range map[string]map[string]string{
-			"a list of SAP":    {testKeys(t).Secrets: "db"},
-			"auto of the kind": {"secret.reloader.stakater.com/auto": "true"},
-		} {
+		for asks, way := range hidesOfAll(testKeys(t).Secrets) {
 			t.Run(asks+": "+name, func(t *testing.T) {
 				t.Parallel()
 				h := newHiding(t)
+				h.configure(func(d *annotation.Stakater) { d.AutoReloadAll = way.all })
 				h.set(secret("db"), "A")
 				h.set(secret("a"), "A")
-				require.Nil(t, h.create(h.manifest(annotations)))
+				require.Nil(t, h.create(h.manifest(way.annotations)))
 				h.at(t, 0, "created")
-				secrets := func(without ...reference.Kind) {
-					h.configure(func(d *annotation.Stakater) { d.Without = without })
-					h.reader.Dialects[0] = annotation.SAP{Keys: h.keys, WithoutSecrets: len(without) > 0}
-				}
 				change := func(content string) {
 					h.set(secret("db"), content)
 					h.set(secret("a"), content)
 				}
-				secrets(reference.Secret)
+				way.hide(h)
 				change("B")
 				tc.write(h)
 				assert.Equal(t, RuleExcluded, h.result.Rule)
 				h.quiesce()
-				secrets()
+				way.show(h)
 				h.at(t, tc.restarts, tc.reason)
 				change("C")
 				h.at(t, tc.restarts+1, "the next change counts")
 			})
 		}
+	}
+}
+
+// hideOfAll hides all that a workload tracks for a time.
+type hideOfAll struct {
+	annotations map[string]string
+	// all is --auto-reload-all.
+	all        bool
+	hide, show func(*hiding)
+}
+
+// hidesOfAll are those of workloads that ask for reloads in various ways, the given list of SAP among them.
+func hidesOfAll(list string) map[string]hideOfAll {
+	const excludeConfigMaps, excludeSecrets = "configmaps.exclude.reloader.stakater.com/reload", "secrets.exclude.reloader.stakater.com/reload"
+	without := func(kinds ...reference.Kind) func(*hiding) {
+		return func(h *hiding) {
+			h.configure(func(d *annotation.Stakater) { d.Without = kinds })
+			h.reader.Dialects[0] = annotation.SAP{Keys: h.keys, WithoutSecrets: len(kinds) > 0}
+		}
+	}
+	exclude := func(configMaps, secrets string) func(*hiding) {
+		return func(h *hiding) {
+			h.annotate(excludeConfigMaps, configMaps)
+			h.annotate(excludeSecrets, secrets)
+		}
+	}
+	both := without(reference.ConfigMap, reference.Secret)
+	return map[string]hideOfAll{
+		"a list of SAP":                 {map[string]string{list: "db"}, false, without(reference.Secret), without()},
+		"auto of the kind":              {map[string]string{"secret.reloader.stakater.com/auto": "true"}, false, without(reference.Secret), without()},
+		"auto of all kinds":             {map[string]string{"reloader.stakater.com/auto": "true"}, false, both, without()},
+		"every workload, kinds":         {nil, true, both, without()},
+		"every workload, exclude lists": {nil, true, exclude("b", "a"), exclude("", "")},
 	}
 }
 
