@@ -87,6 +87,20 @@ func (l commandLine) ignoredKinds() []string {
 	return kinds
 }
 
+// hidden returns the config objects that are not looked at.
+func (l commandLine) hidden() (oracle.Hidden, error) {
+	labelled, labelsErr := l.selector(labelledFlag)
+	secrets, secretsErr := l.is(secretsFlag, true)
+	hidden := oracle.Hidden{Others: l.list(untrackedFlag)}
+	if !secrets {
+		hidden.Kinds = []string{world.Secrets.Plural}
+	}
+	if len(l[labelledFlag]) > 0 {
+		hidden.Labels = func(of map[string]string) bool { return labelled.Matches(labels.Set(of)) }
+	}
+	return hidden, cmp.Or(labelsErr, secretsErr)
+}
+
 func (l commandLine) selector(name string) (labels.Selector, error) {
 	s, err := labels.Parse(strings.Join(l[name], ","))
 	if err != nil {
@@ -119,6 +133,7 @@ func scopeOf(flags []string) (oracle.Scope, error) {
 	of, namespaceErr := line.selector("--namespace-selector")
 	object, objectErr := line.selector("--object-selector")
 	rollouts := slices.Contains(line.list("--workload-kinds"), "argoproj.io/v1alpha1/Rollout=spec.template")
+	hidden, hiddenErr := line.hidden()
 	only, ignored := line.list("--namespaces"), line.list("--namespaces-to-ignore")
 	named := func(namespace string) bool {
 		if slices.Contains(ignored, namespace) {
@@ -132,8 +147,9 @@ func scopeOf(flags []string) (oracle.Scope, error) {
 		},
 		CustomKind: rollouts || line.switchedOn(argoFlag),
 		Ignored:    line.ignoredKinds(),
+		Hidden:     hidden,
 		Clear:      true,
-	}, cmp.Or(namespaceErr, objectErr)
+	}, cmp.Or(namespaceErr, objectErr, hiddenErr)
 }
 
 // rulesOf returns what the oracle judges an installation by.
@@ -152,8 +168,9 @@ func rulesOf(flags []string) (oracle.Options, error) {
 	return oracle.Options{
 		Settle: g.settle, SettleMax: g.settleMax, Refractory: g.refractory, Lease: lease, Retry: retry,
 		Prefix:  prefixOf(flags),
-		InScope: scope.InScope, CustomKind: scope.CustomKind, Ignored: scope.Ignored, Configuration: configurationOf(line),
+		InScope: scope.InScope, CustomKind: scope.CustomKind, Ignored: scope.Ignored, Hidden: scope.Hidden, Configuration: configurationOf(line),
 		Webhook: webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line), ReloadOnCreate: line.switchedOn(createFlag),
+		ReloadOnDelete:        line.switchedOn(deleteFlag),
 		ReloadMissingRequired: line.last("--missing-required", "hold") == "reload", Revision: line.last("--hash", "content") == "revision",
 	}, cmp.Or(gatesErr, scopeErr, webhookErr, rerunErr, autoErr, leaseErr, retryErr)
 }

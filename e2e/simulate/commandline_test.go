@@ -82,6 +82,41 @@ func TestKindsAreReadFromTheFlags(t *testing.T) {
 	}
 }
 
+func TestHiddenObjectsAreReadFromTheFlags(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		flags         []string
+		kinds, others []string
+		a, b          bool
+		fail          string
+	}{
+		"none":               {a: true, b: true},
+		"no Secrets":         {flags: []string{"--secrets=false"}, kinds: []string{"secrets"}, a: true, b: true},
+		"off, then on":       {flags: []string{"--secrets=false", "--secrets"}, a: true, b: true},
+		"both kinds":         {flags: []string{untrackedFlag + "=configmaps,secrets"}, others: []string{"configmaps", "secrets"}, a: true, b: true},
+		"repeated":           {flags: []string{untrackedFlag + "=secrets", untrackedFlag + "=configmaps"}, others: []string{"secrets", "configmaps"}, a: true, b: true},
+		"labels":             {flags: []string{labelledFlag + "=note!=b"}, a: true},
+		"cannot be parsed":   {flags: []string{labelledFlag + "=="}, fail: labelledFlag},
+		"neither on nor off": {flags: []string{"--secrets=some"}, fail: "--secrets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules, err := rulesOf(tt.flags)
+			if tt.fail != "" {
+				require.ErrorContains(t, err, tt.fail)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.kinds, rules.Hidden.Kinds)
+			assert.Equal(t, tt.others, rules.Hidden.Others)
+			selects := func(note string) bool {
+				return rules.Hidden.Labels == nil || rules.Hidden.Labels(map[string]string{"note": note})
+			}
+			assert.Equal(t, [2]bool{tt.a, tt.b}, [2]bool{selects("a"), selects("b")})
+		})
+	}
+}
+
 func TestPrefixIsReadFromTheFlags(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
@@ -106,13 +141,13 @@ func TestRulesAreReadFromTheFlags(t *testing.T) {
 	assert.Empty(t, plain.Configuration.Name)
 
 	all, err := rulesOf([]string{
-		"--settle=3s", "--settle=2s", "--settle-max=8s", "--refractory=20s", directFlag, rerunFlag, autoFlag, createFlag, strategyFlag + "env-vars", customKind,
+		"--settle=3s", "--settle=2s", "--settle-max=8s", "--refractory=20s", directFlag, rerunFlag, autoFlag, createFlag, deleteFlag, strategyFlag + "env-vars", customKind,
 		configMapFlag, "--missing-required=reload", "--hash=revision", "--leader-election-retry-period=4s",
 	})
 	require.NoError(t, err)
 	assert.Equal(t, [3]time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second}, [3]time.Duration{all.Settle, all.SettleMax, all.Refractory})
 	assert.False(t, all.Webhook)
-	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.ReloadOnCreate && all.CustomKind && all.ReloadMissingRequired && all.Revision)
+	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.ReloadOnCreate && all.ReloadOnDelete && all.CustomKind && all.ReloadMissingRequired && all.Revision)
 	assert.Equal(t, "env-vars", all.Strategy)
 	assert.Equal(t, 4*time.Second, all.Retry)
 	assert.Equal(t, configurationObject, all.Configuration.String())

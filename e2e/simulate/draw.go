@@ -30,7 +30,7 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
-	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed))
+	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed), furtherFlags(seed))
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
@@ -118,6 +118,33 @@ func createFlags(seed uint64) []string {
 		return nil
 	}
 	return []string{createFlag}
+}
+
+// furtherFlags draws flags about what is looked at and what triggers; in most histories none. It shifts no other choice of the seed.
+func furtherFlags(seed uint64) []string {
+	sets := [][]string{
+		{directFlag},
+		{directFlag},
+		{directFlag, deleteFlag},
+		{autoFlag},
+		{autoFlag},
+		{autoFlag, deleteFlag},
+		{deleteFlag},
+		{deleteFlag, untrackedFlag + "=secrets"},
+		{secretsFlag + "=false"},
+		{secretsFlag + "=false", autoFlag},
+		{untrackedFlag + "=configmaps"},
+		{untrackedFlag + "=configmaps,secrets", autoFlag},
+		{labelledFlag + "=note!=b"},
+		{labelledFlag + "=note!=b", autoFlag},
+		{"--namespaces-to-ignore=bank", deleteFlag},
+		{"--object-selector=note!=b", autoFlag},
+	}
+	r := rand.New(rand.NewPCG(seed, 13))
+	if r.IntN(3) > 0 {
+		return nil
+	}
+	return sets[r.IntN(len(sets))]
 }
 
 // unstaged is how many of the first steps of a history are still those that were drawn at random, or take the places of faults: neither a

@@ -78,6 +78,27 @@ func TestDryRunsAreInSomeHistories(t *testing.T) {
 	assert.Less(t, with, seeds/2)
 }
 
+func TestFurtherFlagsAreInSomeHistories(t *testing.T) {
+	t.Parallel()
+	const seeds = 400
+	counts := map[string]int{}
+	for seed := range uint64(seeds) {
+		for _, flag := range furtherFlags(seed) {
+			counts[flag]++
+			_, err := rulesOf([]string{flag})
+			require.NoError(t, err)
+		}
+		if len(furtherFlags(seed)) > 0 {
+			counts["any"]++
+		}
+	}
+	assert.Greater(t, counts["any"], seeds/4)
+	assert.Less(t, counts["any"], seeds/2)
+	for _, flag := range []string{directFlag, autoFlag, deleteFlag, secretsFlag + "=false", labelledFlag + "=note!=b"} {
+		assert.Positive(t, counts[flag], flag)
+	}
+}
+
 func TestEditsOfPodReferencesReplaceNoFault(t *testing.T) {
 	t.Parallel()
 	const seeds = 60

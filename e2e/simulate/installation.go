@@ -29,6 +29,11 @@ const (
 	autoFlag = "--auto-reload-all"
 	// createFlag has creations restart workloads with annotations of Reloader, too.
 	createFlag = "--reload-on-create"
+	// deleteFlag has deletions restart them, too, and those of objects that pods require.
+	deleteFlag = "--reload-on-delete"
+	// secretsFlag is off where no Secrets are looked at; untrackedFlag takes a kind of config objects away from the annotations of
+	// Reloader, labelledFlag those without some labels.
+	secretsFlag, untrackedFlag, labelledFlag = "--secrets", "--resources-to-ignore", "--resource-label-selector"
 	// directFlag takes the webhook away.
 	directFlag = "--webhook=false"
 	// rerunFlag has finished Jobs created again, too.
@@ -39,10 +44,13 @@ const (
 	configMapFlag = "--config=configmap:" + act.System + "/" + act.Configuration
 )
 
-// isScope reports whether a flag says which workloads are looked after.
+// isScope reports whether a flag says which workloads and which kinds of config objects are looked after.
 func isScope(flag string) bool {
 	name, _, _ := strings.Cut(flag, "=")
-	return slices.Contains([]string{"--namespaces", "--namespace-selector", "--object-selector", "--workload-kinds", argoFlag, ignoredFlag}, name)
+	return slices.Contains([]string{
+		"--namespaces", "--namespaces-to-ignore", "--namespace-selector", "--object-selector", "--workload-kinds", argoFlag, ignoredFlag,
+		secretsFlag, untrackedFlag,
+	}, name)
 }
 
 // selection returns the flags that all replicas must have in common.
@@ -53,7 +61,8 @@ func selection(flags []string) []string {
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
 	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
-		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag || flag == createFlag
+		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag || flag == createFlag || flag == deleteFlag ||
+		strings.HasPrefix(flag, labelledFlag+"=") || flag == directFlag
 }
 
 // render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if
@@ -110,6 +119,7 @@ func scopeSets() []string {
 		"", "", customKind, "--namespaces=shop", "--namespaces=shop,bank", "--namespace-selector=team=shop",
 		"--namespace-selector=team", "--object-selector=note!=b", "--object-selector=version!=3",
 		argoFlag, argoFlag + "=no", ignoredFlag + "=cronjobs",
+		secretsFlag + "=false", untrackedFlag + "=configmaps", untrackedFlag + "=configmaps,secrets", "--namespaces-to-ignore=bank",
 	}
 }
 

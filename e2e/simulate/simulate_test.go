@@ -136,12 +136,12 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
-	// The program does not look after Secrets then, which the oracle does not know.
+	// The program does not read the annotations of Reloader then, which the oracle does not know.
 	h := Draw(3, DrawOptions{Steps: 1})
-	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--secrets=false"}}
-	h.Steps = []history.Step{{
-		Wait: history.Duration(time.Minute), Do: "edit-config", On: "secrets/shop/db", With: map[string]string{"key": "password", "value": "v2"},
-	}}
+	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--stakater-annotations=false"}}
+	h.Steps = []history.Step{
+		recreated("deployments/shop/cart", "named"), tracked{"deployments/shop/cart", "secrets/shop/db"}.edit("v2", time.Minute),
+	}
 	needed := len(h.Steps)
 	h.Steps = append(h.Steps, Draw(3, DrawOptions{Steps: 5}).Steps...)
 	o, err := p.do(job{History: h, Shrink: 40, Want: h.Law})

@@ -36,7 +36,7 @@ const (
 
 // wishes are what a workload can ask for in the second dialect.
 func wishes() []string {
-	return []string{"auto", "configmap-auto", "secret-auto", "named", "patterns", "search", "auto-but", "auto-false", "on-template", "none"}
+	return []string{"auto", "configmap-auto", "secret-auto", "named", "patterns", "search", "auto-but", "but-all", "auto-false", "on-template", "none"}
 }
 
 func dialectActs() []act {
@@ -135,6 +135,8 @@ func wish(key world.Key, asked string) (world.Object, error) {
 		return world.Object{otherSearch: "true"}, nil
 	case "auto-but":
 		return world.Object{otherAuto: "true", otherWithoutConfigMap: "extra", otherWithoutSecret: " db "}, nil
+	case "but-all":
+		return world.Object{otherWithoutConfigMap: "app,extra,late", otherWithoutSecret: "db,tls"}, nil
 	case "auto-false":
 		return world.Object{otherAuto: "false", otherConfigMaps: "app"}, nil
 	case "none":

@@ -19,6 +19,8 @@ const otherDomain = "reloader.stakater.com/"
 // triggers says which changes of an object restart a workload, besides modifications.
 type triggers struct {
 	created, deleted bool
+	// missing means that its deletion does although the pods cannot start without it.
+	missing bool
 	// appears means that no name is in the annotations: the object is tracked from the moment it exists.
 	appears bool
 }
@@ -28,12 +30,6 @@ func (t triggers) named() bool { return t.created && !t.appears }
 
 // traits are what a config object says about its use.
 type traits struct{ ignored, marked bool }
-
-// traitsOf reads them: only "true" counts.
-func traitsOf(object world.Object) traits {
-	annotations := world.Annotations(object)
-	return traits{world.Text(annotations, otherDomain+"ignore") == "true", world.Text(annotations, otherDomain+"match") == "true"}
-}
 
 // hasOtherDialect reports whether there are annotations of the second dialect that are about what is tracked.
 func hasOtherDialect(annotations world.Object) bool {
@@ -85,18 +81,26 @@ func (l *configLog) other(w *workload, object world.Object) (tracked map[ref]tri
 	}
 	tracked = map[ref]triggers{}
 	for _, plural := range []string{configMapList, secretList} {
-		keys := otherKeysOf(plural)
-		from := template
-		for _, key := range []string{keys.reload, otherAuto, keys.auto, otherSearch} {
-			if _, ok := own[key]; ok {
-				from = own
-			}
+		if l.options.Hidden.fromOther(plural) {
+			continue
 		}
-		for name, by := range l.otherNames(w, plural, from, names(world.Text(own, keys.exclude))) {
+		excluded := names(world.Text(own, otherKeysOf(plural).exclude))
+		for name, by := range l.otherNames(w, plural, l.otherSource(w, plural, object), excluded) {
 			tracked[ref{plural, name}] = by
 		}
 	}
 	return tracked, true
+}
+
+// otherSource returns the annotations that say what is wanted of one kind: the workload's, or the pod template's where it has none.
+func (l *configLog) otherSource(w *workload, plural string, object world.Object) world.Object {
+	own, keys := world.Annotations(object), otherKeysOf(plural)
+	for _, key := range []string{keys.reload, otherAuto, keys.auto, otherSearch} {
+		if _, ok := own[key]; ok {
+			return own
+		}
+	}
+	return world.Annotations(world.Section(object, world.PodPath(w.id.plural)...))
 }
 
 // otherNames returns the names of one kind that are tracked, with what restarts the workload besides modifications.
@@ -106,20 +110,20 @@ func (l *configLog) otherNames(w *workload, plural string, from world.Object, ex
 		return nil
 	}
 	found := map[string]triggers{}
-	created := l.options.ReloadOnCreate
+	by := triggers{created: l.options.ReloadOnCreate, deleted: l.options.ReloadOnDelete, missing: l.options.ReloadOnDelete}
 	for _, name := range l.selected(w, plural, from) {
-		found[name] = triggers{created: created, appears: created}
+		found[name] = triggers{created: by.created, deleted: by.deleted, missing: by.missing, appears: by.created}
 	}
 	if l.isAuto(from, keys) {
 		for r := range w.needs {
 			if r.plural == plural {
-				found[r.name] = triggers{created: created}
+				found[r.name] = by
 			}
 		}
 	}
 	for _, item := range names(world.Text(from, keys.reload)) {
 		if isName(item) {
-			found[item] = triggers{created: created}
+			found[item] = by
 		}
 	}
 	maps.DeleteFunc(found, func(name string, _ triggers) bool {
@@ -156,10 +160,18 @@ func (l *rules) isAuto(from world.Object, keys otherKeys) bool {
 // isMarked reports whether an object has the mark. One that is absent keeps what it had.
 func (l *configLog) isMarked(w *workload, r ref) bool {
 	is, exists := l.traits[id{r.plural, w.id.namespace, r.name}]
-	if _, before := w.triggers[r]; !exists {
-		return before
+	if !exists {
+		return l.trackedBefore(w, r)
 	}
 	return is.marked
+}
+
+// trackedBefore reports whether a workload has tracked an absent object. Where deletions count, so does what its pods were started with,
+// although the object was hidden when it was deleted: an absent one has no annotations.
+func (l *configLog) trackedBefore(w *workload, r ref) bool {
+	_, tracked := w.triggers[r]
+	was, dropped := w.dropped[r]
+	return tracked || l.options.ReloadOnDelete && dropped && w.last() != nil && w.last().version < was.version
 }
 
 // matching returns the names that an expression matches as a whole: of objects that exist, and of absent ones that were tracked.
@@ -172,8 +184,8 @@ func (l *configLog) matching(w *workload, plural, expression string) []string {
 	for key := range l.traits {
 		candidates[key.name] = candidates[key.name] || key.plural == plural && key.namespace == w.id.namespace
 	}
-	for r := range w.triggers {
-		if _, exists := l.traits[id{plural, w.id.namespace, r.name}]; r.plural == plural && !exists {
+	for _, r := range slices.Concat(w.refs, slices.Collect(maps.Keys(w.dropped))) {
+		if _, exists := l.traits[id{plural, w.id.namespace, r.name}]; r.plural == plural && !exists && l.trackedBefore(w, r) {
 			candidates[r.name] = true
 		}
 	}
@@ -206,7 +218,9 @@ func (l *configLog) asks(w *workload, object world.Object) (refs []ref, by map[r
 		by = map[ref]triggers{}
 	}
 	for _, r := range listed(world.Annotations(object), l.options.Prefix) {
-		by[r] = triggers{created: true, deleted: true}
+		if !l.options.Hidden.fromAll(r.plural) {
+			by[r] = triggers{created: true, deleted: true, missing: by[r].missing}
+		}
 	}
 	for _, r := range referents(world.Annotations(object), l.options.Prefix) {
 		by[r] = triggers{}
@@ -218,7 +232,7 @@ func (l *configLog) asks(w *workload, object world.Object) (refs []ref, by map[r
 func (l *ledger) commitTraits(c world.Commit) {
 	key := idOf(c.Key)
 	before, existed := l.traits[key]
-	now := traitsOf(c.New)
+	now := l.traitsOf(c.New)
 	if c.New == nil {
 		delete(l.traits, key)
 	} else {

@@ -79,7 +79,7 @@ func (l *configLog) held(w *workload) bool {
 		return true
 	}
 	for _, r := range w.refs {
-		if w.needs[r] == optional || w.needs[r] == required && l.options.ReloadMissingRequired {
+		if w.needs[r] == optional || w.needs[r] == required && (l.options.ReloadMissingRequired || w.triggers[r].missing) {
 			continue
 		}
 		if l.contents.of(w.id.namespace, r).now() == absent {

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -142,16 +143,16 @@ func (l *ledger) regraph(c world.Commit) {
 	if len(l.graph.nodes) == 0 {
 		return
 	}
-	keys := make([]id, 0, len(l.graph.nodes))
-	for key := range l.graph.nodes {
+	for _, key := range l.graph.keys() {
 		if key.namespace == c.Key.Namespace {
-			keys = append(keys, key)
+			l.revalue(key, c)
 		}
 	}
-	slices.SortFunc(keys, func(a, b id) int { return strings.Compare(a.String(), b.String()) })
-	for _, key := range keys {
-		l.revalue(key, c)
-	}
+}
+
+// keys returns those of all custom resources, sorted.
+func (g *graph) keys() []id {
+	return slices.SortedFunc(maps.Keys(g.nodes), func(a, b id) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // revalue finds out what a custom resource is now.
@@ -278,7 +279,7 @@ func (l *configLog) value(key id, v *valuation) {
 		l.value(id{filters, key.namespace, name}, v)
 	}
 	secret, config := world.Text(world.Section(spec, "secretRef"), "name"), world.Text(world.Section(spec, "configRef"), "name")
-	if secret != "" {
+	if secret != "" && !l.options.Hidden.fromAll(secretList) {
 		leaf := id{secretList, key.namespace, secret}
 		l.graph.leaves[leaf] = true
 		content := l.contents.histories[leaf].now()

@@ -43,12 +43,16 @@ func (l *ledger) recordAppearance(w *workload, r ref, c world.Commit) {
 
 // knows reports whether the program surely has recorded what the pods of a workload run with, and which write has made them.
 func (l *ledger) knows(w *workload, at time.Time) bool {
+	return l.mustHaveRecorded(w, at) && at.Sub(w.respecified) > notice
+}
+
+// mustHaveRecorded reports whether the program surely has recorded what the pods of a workload run with.
+func (l *ledger) mustHaveRecorded(w *workload, at time.Time) bool {
 	s := w.last()
 	if s == nil || !w.eligible || len(w.open) > 0 || w.uncertain(s) || l.recordOf(w.object) == "" {
 		return false
 	}
-	return at.Sub(w.eligibleSince) > chance && at.Sub(w.respecified) > notice && at.Sub(l.keysChanged) > readoption &&
-		l.watched(w, at.Add(-chance), at)
+	return at.Sub(w.eligibleSince) > chance && at.Sub(l.keysChanged) > readoption && l.watched(w, at.Add(-chance), at)
 }
 
 // watch is the law "prompt" for what has appeared.

@@ -106,7 +106,7 @@ func (l *jobsLaw) wronglyDeleted(j *job, c world.Commit) string {
 		return "finished"
 	case suspended(w.object) && !finishedJob(w.object):
 		return "suspended"
-	case len(l.tracks(j)) == 0 && c.At.Sub(j.acted) > notice:
+	case len(l.tracks(j)) == 0 && c.At.Sub(j.acted) > notice && l.scope.flags.Clear:
 		return "not-asked"
 	case l.keyVersion <= j.created.version && l.editsOf(j, j.since, c.Version) == 0:
 		return "no-cause"

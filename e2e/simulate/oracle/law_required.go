@@ -28,7 +28,7 @@ func (l *requiredLaw) stamped(r restamp) {
 		how += "/" + l.by(s)
 	}
 	for _, r := range w.refs {
-		if w.needs[r] != required || w.tracked[r] > before.version || l.beliefs(w, before, r)[absent] {
+		if w.needs[r] != required || w.triggers[r].missing || w.tracked[r] > before.version || l.beliefs(w, before, r)[absent] {
 			continue
 		}
 		l.count("required objects judged")

@@ -113,7 +113,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		return
 	}
 	l.judgeConcurrency(w, j, c)
-	if w.lostKeySince(s) {
+	if w.lostKeySince(s) || !l.scope.flags.Clear { // another replica may look at other objects
 		return
 	}
 	edits, runs, from := 0, l.runsSince(w, s.arrived), l.ranBefore(w, s)

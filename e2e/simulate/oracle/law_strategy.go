@@ -174,7 +174,7 @@ func (l *strategyLaw) judgeSource(w *workload, s *stamp, old, now string) {
 	kept, _, _ := l.changed(w, before, s, r)
 	switch {
 	case now == "" || now == old && !l.keepsSum(w, before, s, r),
-		!w.lists(id{r.plural, w.id.namespace, r.name}) || named.Namespace != w.id.namespace:
+		!l.mayTrack(w, r) || named.Namespace != w.id.namespace:
 		l.violate(s.at, broken{"explained", w.id.String(), "source-stale"},
 			"the restart of %s leaves %s at %q", l.when(s.at), sourceAnnotation, now)
 	case late:

@@ -29,6 +29,8 @@ type Options struct {
 	CustomKind bool
 	// Ignored are the resources of workloads that the flags take away.
 	Ignored []string
+	// Hidden are the config objects that the flags hide.
+	Hidden Hidden
 	// Configuration is the ConfigMap with the structured configuration that the flags name; none by default.
 	Configuration world.Key
 	// Program reports whether a client is a replica of the program; default are names that begin with "replica-".
@@ -39,8 +41,8 @@ type Options struct {
 	ReloadMissingRequired, Revision bool
 	// AutoReloadAll is true for --auto-reload-all.
 	AutoReloadAll bool
-	// ReloadOnCreate is true for --reload-on-create.
-	ReloadOnCreate bool
+	// ReloadOnCreate is true for --reload-on-create, ReloadOnDelete for --reload-on-delete.
+	ReloadOnCreate, ReloadOnDelete bool
 	// RerunFinished is true for --rerun-finished-jobs.
 	RerunFinished bool
 	// Strategy is what --reload-strategy adds to a restart: annotations or env-vars; empty for nothing.

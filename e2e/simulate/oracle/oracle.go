@@ -217,6 +217,7 @@ func (o *Oracle) tick(now time.Time) {
 			l.watch(w, now)
 		}
 		o.closePeriods(w, now)
+		o.makeSure(w, now)
 		o.readDue(w, now)
 	}
 	for _, l := range o.laws {

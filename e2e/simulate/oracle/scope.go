@@ -21,6 +21,8 @@ type Scope struct {
 	CustomKind bool
 	// Ignored are the resources of workloads that are not looked after.
 	Ignored []string
+	// Hidden are the config objects that are not looked at.
+	Hidden Hidden
 	// Clear is false while the replicas, or the webhook's configuration, do not agree.
 	Clear bool
 }
@@ -63,6 +65,9 @@ func (s *scope) unclear(plural string) bool {
 func (l *ledger) rescope(at time.Time, s Scope) {
 	l.scope.flags, l.scope.changed = s, at
 	l.count("scope changes")
+	if s.Clear {
+		l.hide(s.Hidden, moment{at, l.version})
+	}
 	l.rereadScopes(at, l.version)
 }
 

@@ -57,6 +57,11 @@ type workload struct {
 	lastHandEdit int64
 	// recorded has the first version of each value of the program's record.
 	recorded map[string]int64
+	// retracked is the last version at which it began or ceased to track an object, sure the one at which the program surely had recorded
+	// all that the pods ran with.
+	retracked, sure int64
+	// unasked is the last version at which the workload may have asked for no reloads.
+	unasked int64
 	// unread is the last version at which a record came back that was made before a digest key was lost.
 	unread int64
 	// respecified is when its spec or its annotations of the second dialect changed last.
@@ -196,7 +201,7 @@ func (l *ledger) readScope(w *workload, at time.Time, version int64) {
 	was := *w
 	w.inScope = l.scopeOf(w.object, w)
 	w.unclear = w.beyond || l.scope.unclear(w.id.plural)
-	w.eligible = (len(w.refs) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
+	w.eligible = (len(w.refs) > 0 || len(w.listed) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
 		l.excuseUnreported(w)
@@ -232,6 +237,9 @@ func (w *workload) readNeeds() {
 func (l *ledger) track(w *workload, object world.Object, c world.Commit, created bool) {
 	refs, by := l.asks(w, object)
 	lists := listed(world.Annotations(object), l.options.Prefix)
+	if !l.asksForReloads(w, object) {
+		w.unasked = c.Version
+	}
 	if !slices.Equal(lists, w.listed) && !created {
 		w.relisted = c.Version
 	}
@@ -251,10 +259,11 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.refs = refs
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
-			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r]}
+			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.namesRecorded(w, r)}
 			delete(w.tracked, r)
 		}
 	}
+	w.retracked = c.Version
 	for _, r := range refs {
 		if _, already := w.tracked[r]; already {
 			continue
@@ -262,6 +271,10 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 		w.tracked[r] = w.trackedSince(r, c.Version)
 		if !created && len(refs) <= mostRefs {
 			l.recordAppearance(w, r, c)
+			if l.remembers(w, r, c) {
+				l.count("objects remembered")
+				continue
+			}
 			l.adoptListed(w, r, c)
 		}
 	}
@@ -275,6 +288,8 @@ type lapse struct {
 	moment
 
 	since int64
+	// recorded means that the program had recorded what the pods ran with of it.
+	recorded bool
 }
 
 // trackedSince returns since when an object counts as tracked that is tracked anew from a version on: while no other template was made,

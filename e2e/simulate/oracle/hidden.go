@@ -1,0 +1,118 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// Hidden says which config objects an installation does not look at, whatever asks for them.
+type Hidden struct {
+	// Kinds are the resources that nothing looks at, Others those that the second dialect does not look at.
+	Kinds, Others []string
+	// Labels reports whether the second dialect looks at config objects with some labels; nil means that it looks at all.
+	Labels func(map[string]string) bool
+}
+
+// fromAll reports whether nothing looks at a resource.
+func (h Hidden) fromAll(plural string) bool { return slices.Contains(h.Kinds, plural) }
+
+// fromOther reports whether the second dialect does not look at a resource.
+func (h Hidden) fromOther(plural string) bool {
+	return h.fromAll(plural) || slices.Contains(h.Others, plural)
+}
+
+// traitsOf reads what a config object says about its use: only "true" counts.
+func (l *rules) traitsOf(object world.Object) traits {
+	annotations, selects := world.Annotations(object), l.options.Hidden.Labels
+	ignored := world.Text(annotations, otherDomain+"ignore") == "true"
+	return traits{
+		ignored: ignored || selects != nil && !selects(texts(world.Labels(object))),
+		marked:  world.Text(annotations, otherDomain+"match") == "true",
+	}
+}
+
+// hide records what is hidden from now on, and what workloads track then.
+func (l *ledger) hide(hidden Hidden, at moment) {
+	l.options.Hidden = hidden
+	c := world.Commit{At: at.at, Version: at.version}
+	for _, w := range l.all {
+		if !w.gone {
+			l.track(w, w.object, c, false)
+		}
+	}
+	for _, key := range l.graph.keys() {
+		l.revalue(key, c)
+	}
+}
+
+// remembers reports whether the program must still know what the pods run with of an object that is tracked again: it has recorded that
+// under its name, no other template was made since, and the workload has asked for reloads all the time. Recorded absence may be forgotten.
+func (l *ledger) remembers(w *workload, r ref, c world.Commit) bool {
+	was, before := w.dropped[r]
+	s := w.last()
+	switch {
+	case !before || !was.recorded || s == nil || !s.eligible || s.version > was.version:
+		return false
+	case w.unasked > was.version, w.relisted == c.Version, w.story.unrecorded > s.version, isReferent(r.plural), c.New == nil && c.Old != nil:
+		return false
+	}
+	return !l.beliefs(w, s, r)[absent]
+}
+
+// mayTrack reports whether a workload tracks an object, or did so before and may again, by a replica that was started with other flags.
+func (l *ledger) mayTrack(w *workload, r ref) bool {
+	_, dropped := w.dropped[r]
+	return w.lists(id{r.plural, w.id.namespace, r.name}) || dropped && !l.scope.flags.Clear
+}
+
+// makeSure finds out whether the program surely has recorded what the pods of the present template run with.
+func (l *ledger) makeSure(w *workload, now time.Time) {
+	if !w.isSure() && l.mustHaveRecorded(w, now) {
+		w.sure = l.version
+	}
+}
+
+// isSure reports whether the program surely has recorded all that the pods of the present template run with.
+func (w *workload) isSure() bool {
+	s := w.last()
+	return s != nil && w.sure >= max(s.version, w.retracked)
+}
+
+// namesRecorded reports whether the program surely has recorded an object, under its name.
+func (l *ledger) namesRecorded(w *workload, r ref) bool {
+	record := l.recordOf(w.object)
+	return w.isSure() && (strings.Contains(record, r.String()+"=") || strings.Contains(record, r.String()+"~"))
+}
+
+// asksForReloads reports whether the annotations of a workload surely ask for reloads, of hidden objects, too.
+func (l *configLog) asksForReloads(w *workload, object world.Object) bool {
+	own := world.Annotations(object)
+	if len(listed(own, l.options.Prefix)) > 0 {
+		return true
+	}
+	for _, plural := range []string{configMapList, secretList} {
+		from, keys := l.otherSource(w, plural, object), otherKeysOf(plural)
+		if isBool(from, otherAuto, false) {
+			continue
+		}
+		asks := world.Text(from, keys.reload) != "" || world.Text(from, otherSearch) == "true" || isBool(from, otherAuto, true) ||
+			isBool(from, keys.auto, true)
+		if asks || l.isAuto(from, keys) && w.mentions(plural) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether the pod spec references an object of a resource.
+func (w *workload) mentions(plural string) bool {
+	for r := range w.needs {
+		if r.plural == plural {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+// hiddenForATime is an object that changes while it is hidden from its workload, mostly with a write of the workload meanwhile. The pods
+// have the earlier content: the workload restarts when the object is no longer hidden.
+func hiddenForATime(r *rand.Rand) situation {
+	p := tracked{pick(r, "deployments/shop/cart", "statefulsets/shop/store"), "secrets/shop/db"}
+	if r.IntN(2) > 0 {
+		p = tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/extra"}
+	}
+	s := []func(*rand.Rand, tracked) situation{hiddenByFlags, hiddenByFlags, hiddenByExcludeLists, hiddenByAnnotation}[r.IntN(4)](r, p)
+	meanwhile := []history.Step{p.edit("hidden", adopted)}
+	if r.IntN(4) > 0 {
+		meanwhile = append(meanwhile, history.Step{
+			Do: pick(r, "label-workload", "annotate-workload"), On: p.workload, Wait: history.Duration(time.Second), With: map[string]string{"value": "a"},
+		})
+	}
+	s.workload, s.rest = p.workload, untilPrompt
+	s.steps = slices.Concat(s.steps[:1], meanwhile, s.steps[1:], []history.Step{p.edit("shown", untilPrompt)})
+	return s
+}
+
+// hiddenByFlags are two upgrades of the installation.
+func hiddenByFlags(r *rand.Rand, p tracked) situation {
+	upgrade := func(flags string) history.Step {
+		return history.Step{Do: "reconfigure", Wait: history.Duration(untilPrompt), With: map[string]string{"for": "30s", "flags": flags}}
+	}
+	asks := pick(r, "auto", "named", "patterns", "none")
+	hide := untrackedFlag + "=configmaps,secrets"
+	if p.config == "secrets/shop/db" && r.IntN(2) > 0 {
+		asks, hide = pick(r, "", "", "secret-auto", "none"), secretsFlag+"=false"
+	}
+	return situation{asks: asks, setup: automatic(asks), steps: []history.Step{upgrade(hide), upgrade("")}}
+}
+
+// hiddenByExcludeLists are two edits of the annotations of the workload.
+func hiddenByExcludeLists(r *rand.Rand, p tracked) situation {
+	ask := func(what string) history.Step {
+		return history.Step{
+			Do: act.AskReloader, On: p.workload, Wait: history.Duration(untilPrompt), With: map[string]string{"for": what, "lists": "removed"},
+		}
+	}
+	if r.IntN(2) > 0 {
+		return situation{asks: "auto", steps: []history.Step{ask("auto-but"), ask("auto")}}
+	}
+	return situation{asks: "none", setup: automatic("none"), steps: []history.Step{ask("but-all"), ask("none")}}
+}
+
+// hiddenByAnnotation are two edits of an annotation of the object.
+func hiddenByAnnotation(r *rand.Rand, p tracked) situation {
+	hide, show := p.mark("ignore", "true"), p.mark("ignore", pick(r, "absent", "false"))
+	hide.Wait = history.Duration(untilPrompt)
+	asks := pick(r, "auto", "named", "patterns", "none")
+	return situation{asks: asks, setup: automatic(asks), steps: []history.Step{hide, show}}
+}
+
+// automatic returns what has the installation track what a workload references that asks for nothing.
+func automatic(asks string) func(*history.Setup) {
+	return func(setup *history.Setup) {
+		setup.Flags = slices.DeleteFunc(slices.Clone(setup.Flags), func(flag string) bool { return flag == autoFlag })
+		if asks == "none" {
+			setup.Flags = append(setup.Flags, autoFlag)
+		}
+	}
+}
