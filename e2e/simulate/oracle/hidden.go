@@ -49,14 +49,17 @@ func (l *ledger) hide(hidden Hidden, at moment) {
 }
 
 // remembers reports whether the program must still know what the pods run with of an object that is tracked again: it has recorded that
-// under its name, no other template was made since, and the workload has asked for reloads all the time. Recorded absence may be forgotten.
+// under its name, no other template was made since, the workload has asked for reloads all the time, and nothing else is taken for it.
+// Recorded absence may be forgotten, and what has no space.
 func (l *ledger) remembers(w *workload, r ref, c world.Commit) bool {
 	was, before := w.dropped[r]
 	s := w.last()
 	switch {
-	case !before || !was.recorded || s == nil || !s.eligible || s.version > was.version:
+	case !before || was.recorded == 0 || isReferent(r.plural), s == nil || !s.eligible || s.version > was.version:
 		return false
-	case w.unasked > was.version, w.relisted == c.Version, w.story.unrecorded > s.version, isReferent(r.plural), c.New == nil && c.Old != nil:
+	case w.unasked > was.version, w.relisted == c.Version, w.cramped >= s.version, c.New == nil && c.Old != nil:
+		return false
+	case slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.covers(r) && a.version > was.recorded }):
 		return false
 	}
 	return !l.beliefs(w, s, r)[absent]
@@ -81,10 +84,13 @@ func (w *workload) isSure() bool {
 	return s != nil && w.sure >= max(s.version, w.retracked)
 }
 
-// namesRecorded reports whether the program surely has recorded an object, under its name.
-func (l *ledger) namesRecorded(w *workload, r ref) bool {
+// recordedAt returns a version at which the program surely had recorded an object, under its name; 0 if there is none.
+func (l *ledger) recordedAt(w *workload, r ref) int64 {
 	record := l.recordOf(w.object)
-	return w.isSure() && (strings.Contains(record, r.String()+"=") || strings.Contains(record, r.String()+"~"))
+	if named := strings.Contains(record, r.String()+"=") || strings.Contains(record, r.String()+"~"); !named || !w.isSure() {
+		return 0
+	}
+	return w.sure
 }
 
 // asksForReloads reports whether the annotations of a workload surely ask for reloads, of hidden objects, too.

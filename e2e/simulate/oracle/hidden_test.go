@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,20 @@ func TestWhatIsHiddenForATimeIsRemembered(t *testing.T) {
 			changes(s)
 			s.edit(cart, func(o world.Object) { setAnnotation(o, otherAuto, "true") })
 		})},
+		"no space meanwhile": {options: hooked, because: "what is hidden is left out first", happens: hidden(named, func(s *harness) {
+			s.edit(cart, func(o world.Object) { setAnnotation(o, "note", strings.Repeat("x", annotationLimit-1000)) })
+			changes(s)
+			s.edit(cart, func(o world.Object) { setAnnotation(o, "note", "") })
+		})},
+		"key lost meanwhile": {options: hooked, because: "what is hidden is not adopted anew", happens: func(s *harness) {
+			s.keys("a")
+			hidden(named, func(s *harness) {
+				s.keys("b")
+				s.wait(10 * time.Minute)
+				s.tick()
+				changes(s)
+			})(s)
+		}},
 		"excluded": {options: hooked, want: "prompt/modified", because: "as ignored", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			withRecord(named)(s)

@@ -60,6 +60,8 @@ type workload struct {
 	// retracked is the last version at which it began or ceased to track an object, sure the one at which the program surely had recorded
 	// all that the pods ran with.
 	retracked, sure int64
+	// cramped is the last version at which its annotations had no space for all that the program keeps.
+	cramped int64
 	// unasked is the last version at which the workload may have asked for no reloads.
 	unasked int64
 	// unread is the last version at which a record came back that was made before a digest key was lost.
@@ -163,6 +165,9 @@ func (l *ledger) recordProgramRecord(w *workload, c world.Commit) {
 	if _, known := w.recorded[value]; !known {
 		w.recorded[value] = c.Version
 	}
+	if l.bytesLeftOn(c.New) < recordNeeds {
+		w.cramped = c.Version
+	}
 	if w.dynamic && value == "" && l.recordOf(c.Old) != "" && l.bytesLeftOn(c.New) < recordNeeds {
 		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
 	}
@@ -259,7 +264,7 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.refs = refs
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
-			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.namesRecorded(w, r)}
+			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.recordedAt(w, r)}
 			delete(w.tracked, r)
 		}
 	}
@@ -288,8 +293,8 @@ type lapse struct {
 	moment
 
 	since int64
-	// recorded means that the program had recorded what the pods ran with of it.
-	recorded bool
+	// recorded is a version at which the program surely had recorded what the pods ran with of it; 0 if there is none.
+	recorded int64
 }
 
 // trackedSince returns since when an object counts as tracked that is tracked anew from a version on: while no other template was made,
