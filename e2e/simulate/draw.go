@@ -30,7 +30,8 @@ type DrawOptions struct {
 func Draw(seed uint64, o DrawOptions) history.History {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
-	h.Setup.Flags = slices.Concat(h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed), furtherFlags(seed))
+	h.Setup.Flags = slices.Concat(
+		h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed), furtherFlags(seed))
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}

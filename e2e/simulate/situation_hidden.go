@@ -20,7 +20,8 @@ func hiddenForATime(r *rand.Rand) situation {
 	meanwhile := []history.Step{p.edit("hidden", adopted)}
 	if r.IntN(4) > 0 {
 		meanwhile = append(meanwhile, history.Step{
-			Do: pick(r, "label-workload", "annotate-workload"), On: p.workload, Wait: history.Duration(time.Second), With: map[string]string{"value": "a"},
+			Do: pick(r, "label-workload", "annotate-workload"), On: p.workload, Wait: history.Duration(time.Second),
+			With: map[string]string{"value": "a"},
 		})
 	}
 	s.workload, s.rest = p.workload, untilPrompt

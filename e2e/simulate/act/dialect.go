@@ -36,7 +36,9 @@ const (
 
 // wishes are what a workload can ask for in the second dialect.
 func wishes() []string {
-	return []string{"auto", "configmap-auto", "secret-auto", "named", "patterns", "search", "auto-but", "but-all", "auto-false", "on-template", "none"}
+	return []string{
+		"auto", "configmap-auto", "secret-auto", "named", "patterns", "search", "auto-but", "but-all", "auto-false", "on-template", "none",
+	}
 }
 
 func dialectActs() []act {
