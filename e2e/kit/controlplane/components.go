@@ -71,7 +71,7 @@ func (l *layout) apiserverProgram(ready func(context.Context) error) Program {
 			"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 			"--etcd-servers=http://" + l.etcdAddress,
 			"--tls-cert-file=" + l.file("apiserver.crt"), "--tls-private-key-file=" + l.file("apiserver.key"),
-			"--client-ca-file=" + l.file("ca.crt"),
+			"--client-ca-file=" + l.file("ca.crt"), "--token-auth-file=" + l.file("tokens.csv"),
 			"--authorization-mode=RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + l.file("service-accounts.key"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,8 @@ type ControlPlane struct {
 	admin     *rest.Config
 	client    client.Client
 	audit     *AuditLog
+	// tokens are those of identities, by [Identity.key].
+	tokens map[string]string
 	// proxies are those of components, by name.
 	proxies map[string]*Proxy
 	janitor *janitor
@@ -224,12 +227,14 @@ func (cp *ControlPlane) writeKeys() error {
 		serving.write(dir, "apiserver"),
 		os.WriteFile(cp.layout.file("service-accounts.key"), accounts, 0o600),
 	}
-	for name, id := range map[string]Identity{
+	components := map[string]Identity{
 		"admin":           Admin(),
 		ControllerManager: {User: "system:" + ControllerManager},
 		Scheduler:         {User: "system:" + Scheduler},
 		KWOK:              kwokIdentity(),
-	} {
+	}
+	errs = append(errs, cp.writeTokens(slices.Collect(maps.Values(components))...))
+	for name, id := range components {
 		errs = append(errs, cp.writeComponentConfig(name, id))
 	}
 	if cp.admin, err = cp.Config(Admin()); err != nil {

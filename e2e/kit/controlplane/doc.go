@@ -6,7 +6,7 @@
 //
 // Beyond running the components it offers what tests of a controller with a webhook need:
 //
-//   - a client certificate for any [Identity], so that a program under test has exactly the RBAC
+//   - a token or a client certificate for any [Identity], so that a program under test has exactly the RBAC
 //     of its manifests ([ControlPlane.Config], [ControlPlane.WriteKubeconfig]);
 //   - the API requests that were made, from the API server's own audit log ([AuditLog]);
 //   - components and further programs that can be stopped, killed, frozen and started anew

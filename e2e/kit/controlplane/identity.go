@@ -1,6 +1,9 @@
 package controlplane
 
 import (
+	"crypto/rand"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -35,32 +38,64 @@ func (cp *ControlPlane) Admin() *rest.Config {
 	return rest.CopyConfig(cp.admin)
 }
 
-// Config is the configuration of a client that the API server takes for id, by a certificate minted
+// key is what identities differ by.
+func (id Identity) key() string {
+	return id.User + "\n" + strings.Join(id.Groups, "\n")
+}
+
+// Config is the configuration of a client that the API server takes for id, by its token or by a certificate minted
 // for it. There is no client-side rate limit; a test of one sets QPS. Every call returns a copy that
 // the caller may change, for example its Host to reach the API server through a [Proxy].
 func (cp *ControlPlane) Config(id Identity) (*rest.Config, error) {
-	cp.mutex.Lock()
-	defer cp.mutex.Unlock()
-	key := id.User + "\n" + strings.Join(id.Groups, "\n")
-	pair, known := cp.minted[key]
-	if !known {
-		var err error
-		if pair, err = cp.authority.client(id); err != nil {
-			return nil, fmt.Errorf("mint a certificate for %s: %w", id.User, err)
-		}
-		cp.minted[key] = pair
-	}
-	return &rest.Config{
+	config := &rest.Config{
 		Host: "https://" + cp.Address(),
 		QPS:  -1,
 		// A test of admission warnings sets a handler; the default writes them to standard error.
-		WarningHandler: rest.NoWarnings{},
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   cp.authority.pem,
-			CertData: pair.certificate,
-			KeyData:  pair.key,
-		},
-	}, nil
+		WarningHandler:  rest.NoWarnings{},
+		TLSClientConfig: rest.TLSClientConfig{CAData: cp.authority.pem},
+		BearerToken:     cp.tokens[id.key()],
+	}
+	if config.BearerToken != "" {
+		return config, nil
+	}
+	pair, err := cp.mint(id)
+	if err != nil {
+		return nil, fmt.Errorf("mint a certificate for %s: %w", id.User, err)
+	}
+	config.CertData, config.KeyData = pair.certificate, pair.key
+	return config, nil
+}
+
+// mint makes one certificate for an identity.
+func (cp *ControlPlane) mint(id Identity) (keyPair, error) {
+	cp.mutex.Lock()
+	defer cp.mutex.Unlock()
+	if pair, known := cp.minted[id.key()]; known {
+		return pair, nil
+	}
+	pair, err := cp.authority.client(id)
+	if err == nil {
+		cp.minted[id.key()] = pair
+	}
+	return pair, err
+}
+
+// writeTokens gives some identities a token. The API server looks a token up in a map; it verifies a client certificate with
+// each request, which is a twentieth of its processor time.
+func (cp *ControlPlane) writeTokens(ids ...Identity) error {
+	var file strings.Builder
+	lines := csv.NewWriter(&file)
+	cp.tokens = map[string]string{}
+	for _, id := range ids {
+		token := rand.Text()
+		cp.tokens[id.key()] = token
+		_ = lines.Write([]string{token, id.User, id.User, strings.Join(id.Groups, ",")}) // Flush keeps the error
+	}
+	lines.Flush()
+	if err := errors.Join(lines.Error(), os.WriteFile(cp.layout.file("tokens.csv"), []byte(file.String()), 0o600)); err != nil {
+		return fmt.Errorf("write the tokens: %w", err)
+	}
+	return nil
 }
 
 // WriteKubeconfig writes a kubeconfig for id to path, readable by its owner only.
@@ -72,7 +107,7 @@ func (cp *ControlPlane) WriteKubeconfig(path string, id Identity) error {
 	return WriteKubeconfig(path, config)
 }
 
-// WriteKubeconfig writes the kubeconfig of a configuration with in-line certificates,
+// WriteKubeconfig writes the kubeconfig of a configuration with in-line certificates, or a token,
 // readable by its owner only.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "controlplane"
@@ -83,7 +118,7 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 			Server: config.Host, CertificateAuthorityData: config.CAData,
 		}},
 		AuthInfos: map[string]*api.AuthInfo{name: {
-			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+			Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
 		}},
 	})
 	if err != nil {
