@@ -153,6 +153,9 @@ func (i *Installation) probe(ctx context.Context, kinds []string) error {
 	return i.awaitCanary(ctx, "a canary to be reloaded", c, reloaded)
 }
 
+// fromCache has the API server answer from its cache, which is half the work. What that serves may lag, but does not go back.
+var fromCache = &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
+
 // awaitCanary waits until a condition holds for each workload and keeps the versions for which it did.
 func (i *Installation) awaitCanary(
 	ctx context.Context, what string, c canary, holds func(before, now *unstructured.Unstructured) bool,
@@ -160,7 +163,7 @@ func (i *Installation) awaitCanary(
 	for n, object := range c.workloads {
 		err := await(ctx, what, func(ctx context.Context) error {
 			now := object.DeepCopy()
-			if err := i.cp.Client().Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
+			if err := i.cp.Client().Get(ctx, client.ObjectKeyFromObject(object), now, fromCache); err != nil {
 				return fmt.Errorf("read a canary: %w", err)
 			}
 			if !holds(object, now) {
