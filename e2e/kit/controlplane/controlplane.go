@@ -31,7 +31,9 @@ type ControlPlane struct {
 	// proxies are those of components, by name.
 	proxies map[string]*Proxy
 	janitor *janitor
-	ports   ports
+	// owner is the test that it ends with; nil if several share it.
+	owner testing.TB
+	ports ports
 
 	mutex     sync.Mutex
 	minted    map[string]keyPair
