@@ -21,12 +21,8 @@ import (
 
 // The rights to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
 // acted on, if late, and other configuration as ever. When the rights are back, so is everything else.
-func TestRightsToWatchAreWithdrawn(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms"},
-	})
+func rightsToWatchAreWithdrawn(t *testing.T, in *installation.Installation) {
+	t.Helper()
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
@@ -42,7 +38,7 @@ func TestRightsToWatchAreWithdrawn(t *testing.T) {
 	}
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	require.NoError(t, s.Update(t.Context(), role))
-	restart(s, cp.Component(controlplane.APIServer), true) // it does not end watches that were allowed once
+	restart(s, in.ControlPlane().Component(controlplane.APIServer), true) // it does not end watches that were allowed once
 	assertBlindToSecrets(s, w)
 
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))

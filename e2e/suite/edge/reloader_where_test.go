@@ -27,9 +27,8 @@ import (
 
 // With what Reloader's chart sets for each answer to where it has to look, and with the kinds of others. A program that
 // looks everywhere would also treat what the others are tested with, so that they run one after the other.
-func TestBareProgramWhereReloaderLooks(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
+func bareProgramWhereReloaderLooks(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	w := &where{cp: cp}
 	t.Run("everywhere", w.everywhere)
 	t.Run("on OpenShift", w.onOpenShift)

@@ -282,9 +282,9 @@ func everyRightIsUsed(t *testing.T, in *installation.Installation, objects []*un
 		used[right+" in "+r.Namespace] = true
 	}
 	unused := map[string]string{
-		"get /namespaces": "only while a watch fails: TestRightsToWatchAreWithdrawn",
-		"create events.k8s.io/events in pod-reloader": "only while a watch fails: TestRightsToWatchAreWithdrawn",
-		"patch events.k8s.io/events in pod-reloader":  "only while a watch fails: TestRightsToWatchAreWithdrawn",
+		"get /namespaces": "only while a watch fails: rightsToWatchAreWithdrawn",
+		"create events.k8s.io/events in pod-reloader": "only while a watch fails: rightsToWatchAreWithdrawn",
+		"patch events.k8s.io/events in pod-reloader":  "only while a watch fails: rightsToWatchAreWithdrawn",
 	}
 	granted := 0
 	for _, object := range objects {

@@ -21,3 +21,15 @@ func TestMain(m *testing.M) {
 	}, Env: []string{"METRICS_COUNT_BY_NAMESPACE=enabled"}},
 		func(i *installation.Installation) { shared = i }))
 }
+
+// TestSettings needs an installation with other flags for each test.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: directModeInOneNamespaceRestartsOnce}, // with no right anywhere else
+		{Name: "P4RefractoryPeriodBoundsHowOftenAWorkloadRestarts", Run: refractoryPeriodBoundsHowOftenAWorkloadRestarts},
+		{Name: "P5OnlyAWrongProofIsRejected", Run: onlyAWrongProofIsRejected},
+		{Name: "P7DigestsDependOnTheKeyAndTheNamespace", Run: digestsDependOnTheKeyAndTheNamespace},
+		{Name: "P7NoSecretStaysInMemoryOrLeavesTheProcess", Run: noSecretStaysInMemoryOrLeavesTheProcess},
+	})
+}

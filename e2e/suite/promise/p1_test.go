@@ -98,10 +98,9 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 }
 
 // Without the webhook, and without any right outside one namespace.
-func TestP1DirectModeInOneNamespaceRestartsOnce(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
+func directModeInOneNamespaceRestartsOnce(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, WithoutWebhook: true, Components: []string{"namespaced"},
 		Args: []string{"--settle=200ms", "--refractory=0s"},
 	})

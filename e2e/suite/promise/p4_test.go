@@ -107,11 +107,10 @@ func changeAll(s *fixture.Fixture, names []string, value string) bool {
 	})
 }
 
-func TestP4RefractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T) {
-	t.Parallel()
+func refractoryPeriodBoundsHowOftenAWorkloadRestarts(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
 	const refractory, reloads = 3 * time.Second, 3
-	cp := controlplane.New(t, podless())
-	in := installation.New(t, cp, installation.Options{
+	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, Args: []string{"--settle=0s", "--refractory=" + refractory.String()},
 	})
 	s := fixture.New(t, in)

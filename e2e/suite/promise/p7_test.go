@@ -65,15 +65,6 @@ func (p secrets) found(content []byte) []string {
 	return pieces
 }
 
-// TestP7NothingOfASecretIsRevealed runs on one control plane what needs other installations.
-func TestP7NothingOfASecretIsRevealed(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "DigestsDependOnTheKeyAndTheNamespace", Run: digestsDependOnTheKeyAndTheNamespace},
-		{Name: "NoSecretStaysInMemoryOrLeavesTheProcess", Run: noSecretStaysInMemoryOrLeavesTheProcess},
-	})
-}
-
 func noSecretStaysInMemoryOrLeavesTheProcess(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
