@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -169,6 +170,8 @@ type ordered struct {
 	dynamic.NamespaceableResourceInterface
 
 	streams chan kubewatch.Interface
+	// listing has, for each watch, whether it was to begin with a list.
+	listing []bool
 }
 
 func (c *ordered) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
@@ -177,8 +180,41 @@ func (c *ordered) Resource(schema.GroupVersionResource) dynamic.NamespaceableRes
 
 func (c *ordered) Namespace(string) dynamic.ResourceInterface { return c }
 
-func (c *ordered) Watch(context.Context, metav1.ListOptions) (kubewatch.Interface, error) {
+func (c *ordered) Watch(_ context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
+	c.listing = append(c.listing, options.SendInitialEvents != nil)
 	return <-c.streams, nil
+}
+
+func endOfList() kubewatch.Event {
+	end := &unstructured.Unstructured{Object: map[string]any{}}
+	end.SetResourceVersion("1")
+	end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return kubewatch.Event{Type: kubewatch.Bookmark, Object: end}
+}
+
+// The server asks for fewer requests: a list would be one more.
+func TestRefusalWithinAWatchCausesNoList(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		first := make(chan kubewatch.Event, 2)
+		first <- endOfList()
+		first <- kubewatch.Event{Type: kubewatch.Error, Object: failure(429, "TooManyRequests")}
+		client := &ordered{streams: make(chan kubewatch.Interface, 2)} // cannot list
+		client.streams <- kubewatch.NewProxyWatcher(first)
+		client.streams <- kubewatch.NewProxyWatcher(make(chan kubewatch.Event))
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+		require.NoError(t, err)
+		start(t, bulk)
+		pass(time.Minute)
+		assert.Equal(t, []bool{true, false}, client.listing, "the second watch continues the first one")
+	})
+}
+
+// client-go logs more errors than those that end a stream.
+func TestOnlyABrokenConnectionCountsAsLoss(t *testing.T) {
+	t.Parallel()
+	assert.NoError(t, watch.Heard(t.Context(), "err", errors.New("unknown kind"), "attempt", 1))
+	assert.ErrorIs(t, watch.Heard(t.Context(), "err", io.ErrUnexpectedEOF, "attempt", 1), io.ErrUnexpectedEOF)
 }
 
 // The end that follows an error must not count as an error: an expired version
@@ -189,11 +225,8 @@ func TestEndAfterAnErrorEventIsNoOtherError(t *testing.T) {
 		expired := make(chan kubewatch.Event, 1)
 		expired <- kubewatch.Event{Type: kubewatch.Error, Object: failure(410, "Expired")}
 		close(expired)
-		end := &unstructured.Unstructured{Object: map[string]any{}}
-		end.SetResourceVersion("1")
-		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 		whole := make(chan kubewatch.Event, 1)
-		whole <- kubewatch.Event{Type: kubewatch.Bookmark, Object: end}
+		whole <- endOfList()
 		client := &ordered{streams: make(chan kubewatch.Interface, 2)}
 		client.streams <- kubewatch.NewProxyWatcher(expired)
 		client.streams <- kubewatch.NewProxyWatcher(whole)

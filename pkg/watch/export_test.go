@@ -5,7 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
+
+// Heard is the last of the values of a log line of client-go that counts as the loss of a connection.
+func Heard(ctx context.Context, values ...any) (loss error) {
+	klog.FromContext(listen(ctx, func(err error) { loss = err })).Info("It happened", values...)
+	return loss
+}
 
 // Handler gives the events that an informer sends rarely.
 func (b *Bulk) Handler(ctx context.Context) cache.ResourceEventHandler { return b.handler(ctx) }

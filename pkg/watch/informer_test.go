@@ -226,12 +226,12 @@ func TestATombstoneMayHaveAKeyAlone(t *testing.T) {
 		config.OnSyncComplete = nil
 		single := startSingle(t, s, config)
 		many.read()
-		for _, name := range []string{"none", "b", "a"} {
-			tombstone := cache.DeletedFinalStateUnknown{Key: "default/" + name}
+		for _, key := range []string{"default/none", "default/b", "web/a", "default/a"} {
+			tombstone := cache.DeletedFinalStateUnknown{Key: key}
 			bulk.Handler(t.Context()).OnDelete(tombstone)
 			single.Handler(t.Context()).OnDelete(tombstone)
 			synctest.Wait()
-			assert.Equal(t, name == "a", len(one.read()) == 1, name)
+			assert.Equal(t, key == "default/a", len(one.read()) == 1, key)
 		}
 		assert.Equal(t, []string{"b@1002 → none", "a@1001 → none"}, many.read())
 		assert.Zero(t, bulk.Store().Len())

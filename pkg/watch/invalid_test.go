@@ -57,6 +57,7 @@ func TestBadConfigurationIsRejectedAtCreation(t *testing.T) {
 		"a label missing":       {func(c *watch.Config) { c.LabelSelector = "a=b," }, `LabelSelector "a=b,", character 5: a requirement is missing`},
 		"a label's value":       {func(c *watch.Config) { c.LabelSelector = "a=b!" }, `LabelSelector "a=b!", character 1:`},
 		"no operator":           {func(c *watch.Config) { c.FieldSelector = "a=b,c" }, `FieldSelector "a=b,c", character 5: is no term`},
+		"no path":               {func(c *watch.Config) { c.FieldSelector = "=b" }, `FieldSelector "=b", character 1: is empty`},
 		"a selector's path":     {func(c *watch.Config) { c.FieldSelector = "a=b, c.d[x]!=e" }, `FieldSelector "a=b, c.d[x]!=e", character 10: "x" is no index`},
 		"a selector's value":    {func(c *watch.Config) { c.FieldSelector = "a=b,c==d=e" }, `FieldSelector "a=b,c==d=e", character 9: '='`},
 		"a term missing":        {func(c *watch.Config) { c.FieldSelector = "a=b," }, `FieldSelector "a=b,", character 5: is no term`},
@@ -106,6 +107,9 @@ func TestIgnoredFieldsBesideThoseThatAreRead(t *testing.T) {
 		IgnoreFields: []string{"spec.a[1].b", "spec.a[0].c", "spec.a.b", "status.conditions[*].message", "metadata.managedFields", "metadata.annotations"},
 	})
 	require.NoError(t, err)
+	_, err = watch.NewIndexer(watch.IndexerConfig{IndexBy: []string{`a[?(@.type=="x")].b`}, IgnoreFields: []string{"a"}})
+	require.Error(t, err)
+	assert.Equal(t, 1, strings.Count(err.Error(), "IgnoreFields[0]"), "one fault, although the path and its filter are read: %v", err)
 }
 
 func TestIgnoredFieldsInManyPlaces(t *testing.T) {

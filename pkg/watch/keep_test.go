@@ -130,6 +130,9 @@ func TestServerSelectsByFieldsThatItSupports(t *testing.T) {
 		"what may have a default there":   {"type!=tls,type=", []string{""}, []string{"a", "a"}},
 		"labels are no fields":            {"metadata.labels.app=web,type=tls", []string{"type=tls"}, []string{"b"}},
 		"odd names are no fields":         {"spec['a.b']=odd,spec.list[*]=1", []string{""}, []string{"c"}},
+		"dashes and underscores":          {"spec.odd-name_1=odd", []string{"spec.odd-name_1=odd", ""}, []string{"c"}},
+		"items of a list":                 {"spec.list[*]=1", []string{""}, []string{"c"}},
+		"no items":                        {"spec.list[*]=", []string{""}, []string{"a", "b", "a"}},
 		"a value with special characters": {`metadata.name!=a\,b\=c,type=tls`, []string{`metadata.name!=a\,b\=c,type=tls`}, []string{"b"}},
 	}
 	for name, c := range cases {
@@ -138,7 +141,7 @@ func TestServerSelectsByFieldsThatItSupports(t *testing.T) {
 				t.Parallel()
 				inBubble(t, func(t bubble) {
 					s := newServer(t, object("a", class("x")), object("b", kind("tls"), labelled(map[string]string{"app": "web"})), object("web/a", class("y")),
-						object("c", class("y"), kind("odd"), with("odd", "spec", "a.b"), with([]any{"1"}, "spec", "list")))
+						object("c", class("y"), kind("odd"), with("odd", "spec", "a.b"), with("odd", "spec", "odd-name_1"), with([]any{"1"}, "spec", "list")))
 					s.Fault(server)
 					bulk := startBulk(t, s, watch.Config{FieldSelector: c.selector})
 					pass(time.Minute)

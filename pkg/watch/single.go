@@ -209,11 +209,9 @@ func sameGeneration(old, object *unstructured.Unstructured) bool {
 // the cache: read it, DeepCopy it to change it.
 func (s *Single) Object() *unstructured.Unstructured {
 	key := cache.ObjectName{Namespace: s.config.Namespace, Name: s.config.Name}.String()
-	found, exists, err := s.informer.GetStore().GetByKey(key)
-	if object, ok := found.(*unstructured.Unstructured); ok && exists && err == nil {
-		return object
-	}
-	return nil
+	found, _, _ := s.informer.GetStore().GetByKey(key)
+	object, _ := found.(*unstructured.Unstructured)
+	return object
 }
 
 // IsSynced reports whether the initial state is known, also if the object does

@@ -32,7 +32,8 @@ type observed struct {
 	once    sync.Once
 
 	began time.Time
-	count int // of events
+	// received: the stream has sent an event.
+	received bool
 	// listing: the stream is still to send the initial list to its end.
 	listing bool
 	// failed: the stream has sent an error, which says more than its end.
@@ -85,7 +86,7 @@ func (o *observed) forward(ctx context.Context) {
 				o.closed(ctx)
 				return
 			}
-			o.count++
+			o.received = true
 			if !o.send(ctx, o.inspect(ctx, event)) {
 				return
 			}
@@ -121,7 +122,7 @@ func (o *observed) closed(ctx context.Context) {
 		o.listInstead(ctx, "the stream ended within the initial list", loss)
 	case loss != nil:
 		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", loss))
-	case o.count == 0 && time.Since(o.began) < time.Second:
+	case !o.received && time.Since(o.began) < time.Second:
 		o.source.failures.record(ctx, errShort)
 	default:
 		o.source.failures.log.Log(ctx, levelTrace, "Watch closed")

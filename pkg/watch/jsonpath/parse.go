@@ -187,7 +187,7 @@ func (p *parser) quote() (string, bool) {
 			p.pos++
 			return content.String(), true
 		}
-		if char == '\\' && p.pos+1 < len(p.text) {
+		if char == '\\' {
 			p.pos++
 			char = p.peek()
 		}
