@@ -39,4 +39,29 @@ func TestLargePodStatusIsKeptAsDigest(t *testing.T) {
 	assert.Len(t, one, 1)
 	assert.NotEqual(t, one, other)
 	assert.Equal(t, one, sent(t, large+"1").reduced.Objects)
+	most := large[len("password"):]
+	assert.Equal(t, map[string]string{"password": most}, sent(t, most).reduced.Objects, "as much as is kept")
+}
+
+func TestPodStatusListIsDecodedItemByItem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		items   int
+		version string
+	}{
+		`{"kind":"L","items":[{"metadata":{"name":"a"}},{}],"metadata":{"resourceVersion":"7"}}`: {2, "7"},
+		`{"metadata":{"resourceVersion":"7"},"items":null,"kind":"L"}`:                           {0, "7"},
+		`{"items":[],"metadata":{}}`: {0, ""},
+	} {
+		var list podStatusList
+		require.NoError(t, list.decode(json.NewDecoder(strings.NewReader(text))), text)
+		assert.Len(t, list.Items, want.items, text)
+		assert.Equal(t, want.version, list.ResourceVersion, text)
+	}
+	for _, text := range []string{
+		"", "{", `{"kind"`, `{"kind":`, `{"kind":"L"`, `{"metadata":7}`, `{"metadata":7,"items":[]}`, `{"items":`, `{"items":[`, `{"items":[1]}`, `{"items":[{}`, `{"items":[{}]`,
+	} {
+		var list podStatusList
+		assert.Error(t, list.decode(json.NewDecoder(strings.NewReader(text))), text)
+	}
 }

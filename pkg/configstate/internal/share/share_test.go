@@ -84,6 +84,28 @@ func TestAWaiterLeavesAlone(t *testing.T) {
 	})
 }
 
+// The read of a caller who leaves is canceled; the one that others wait for behind it is theirs.
+func TestCallersBehindACanceledReadHaveTheirs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := r.do(impatient)
+			failed <- err
+		}()
+		synctest.Wait()
+		value, err := r.do(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 2, value)
+		err = <-failed
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, share.ErrWaiting, "the read had begun: the API server is slow")
+	})
+}
+
 func TestReadIsCanceledWithItsLastCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

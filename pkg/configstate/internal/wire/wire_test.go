@@ -309,7 +309,7 @@ func TestReadAll(t *testing.T) {
 	free := func() error { return nil }
 	_, err := buffer.ReadAll(iotest.ErrReader(io.ErrClosedPipe), free)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = buffer.ReadAll(endless{}, free)
+	_, err = buffer.ReadAll(io.LimitReader(endless{}, 16<<20+1), free)
 	require.ErrorContains(t, err, "a response of more than")
 	buffer = wire.Buffer{}
 	_, err = buffer.ReadAll(endless{}, func() error { return context.DeadlineExceeded })
