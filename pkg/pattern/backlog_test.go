@@ -301,10 +301,17 @@ func TestBoundsAreInclusive(t *testing.T) {
 	_, known := x.Matching("shop", reference.ConfigMap, p)
 	assert.True(t, known, "the caller has waited")
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
-	p.steps = (quick - look) / 2
-	x = NewIndex[string](existing{}.names)
-	x.Set("cart", "shop", []Use{{reference.ConfigMap, p}})
-	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("ac"), nil))
+	put := func(later func([]string)) []string {
+		x := NewIndex[string](existing{}.names)
+		x.Set("cart", "shop", []Use{{reference.ConfigMap, p}, uses(t, reference.ConfigMap, ".*x")[0]})
+		return x.Put("shop", configMap("ac"), later)
+	}
+	p.steps = (quick - 2*look) / 2
+	assert.Equal(t, []string{"cart"}, put(nil))
+	p.steps++
+	found := make(chan []string, 1)
+	require.Empty(t, put(func(keys []string) { found <- keys }), "a step more for each character, and the literals of both patterns")
+	assert.Equal(t, []string{"cart"}, <-found)
 }
 
 func TestEffort(t *testing.T) {

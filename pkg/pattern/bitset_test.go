@@ -17,4 +17,9 @@ func TestBitsetGrowsAsFarAsNeeded(t *testing.T) {
 	assert.Len(t, b, 4, "words for the numbers up to 200")
 	assert.False(t, b.has(1))
 	assert.False(t, b.has(256))
+	b.add(bitset{2, 0, 0, 0, 0, 1})
+	assert.Len(t, b, 6, "words for what both have")
+	assert.True(t, b.has(1))
+	assert.True(t, b.has(200))
+	assert.True(t, b.has(320))
 }
