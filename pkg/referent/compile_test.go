@@ -64,6 +64,15 @@ func TestCompileReportsFaultsWithTheirPath(t *testing.T) {
 		"namespace elsewhere": {change(func(d *referent.Definition) {
 			*d = edge(*d, referent.EdgeDefinition{Resource: "a", Name: "spec.to[*].name", Namespace: "spec.namespace"})
 		}), []string{`referents[0].refs[0].namespace: Invalid value: "spec.namespace": want a field beside the name`}},
+		"namespace beside a list": {change(func(d *referent.Definition) {
+			*d = edge(*d, referent.EdgeDefinition{Resource: "a", Name: "names[*]", Namespace: "namespace"})
+		}), []string{`referents[0].refs[0].namespace: Invalid value: "namespace": want a field beside the name`}},
+		"path to nothing": {change(func(d *referent.Definition) {
+			*d = edge(*d, referent.EdgeDefinition{Resource: "a", Name: "$"})
+		}), []string{`referents[0].refs[0].name: Invalid value: "$": names no field`}},
+		"namespaces of none": {change(func(d *referent.Definition) {
+			*d = edge(*d, referent.EdgeDefinition{Resource: "g", Name: "spec.name", Namespaces: []string{"b"}})
+		}), []string{"referents[0].refs[0].namespaces: Forbidden: it has no effect"}},
 		"namespace of none": {change(func(d *referent.Definition) {
 			*d = edge(*d, referent.EdgeDefinition{Resource: "g", Name: "spec.name", Namespace: "spec.namespace"})
 		}), []string{"referents[0].refs[0].namespace: Forbidden: \"gs.example.io\" have no namespace"}},

@@ -45,6 +45,7 @@ func TestPictureOfOneRoot(t *testing.T) {
 func TestPictureOfACycleEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, loose())
+	w.loose("a") // a root before the cycle
 	w.loose("b", "c")
 	w.loose("c", "b")
 	w.Evaluate()

@@ -49,6 +49,7 @@ func TestWorkload(t *testing.T) {
 		"affixes alone":     {reason: "The name is empty.", resource: "proxies", rule: selected("app=proxy-{name}-x"), labels: map[string]string{"app": "proxy--x"}},
 		"affixes overlap":   {reason: "Prefix and suffix are not the same letters.", resource: "proxies", rule: selected("app=a-{name}-a"), labels: map[string]string{"app": "a-a"}},
 		"further labels":    {reason: "All of the selector matches.", resource: "proxies", rule: selected("tier!=x,app in ({name}),team in (a,b)"), labels: map[string]string{"app": "p", "team": "b"}, labelled: []string{"p"}},
+		"a rule before":     {reason: "Whatever the order of the labels.", resource: "proxies", rule: selected("a!=x,b={name}"), labels: map[string]string{"b": "p"}, labelled: []string{"p"}},
 		"a label is wrong":  {reason: "All of the selector must match.", resource: "proxies", rule: selected("tier!=x,app in ({name}),team in (a,b)"), labels: map[string]string{"app": "p", "team": "b", "tier": "x"}},
 		"name in two":       {reason: "Both have the same name.", resource: "proxies", rule: selected("app={name},instance=the-{name}"), labels: map[string]string{"app": "p", "instance": "the-p"}, labelled: []string{"p"}},
 		"two names":         {reason: "They have different names.", resource: "proxies", rule: selected("app={name},instance=the-{name}"), labels: map[string]string{"app": "p", "instance": "the-q"}},
