@@ -117,7 +117,8 @@ func (r *stakaterReading) read(kind reference.Kind) {
 	}
 	typed, search := r.boolean(from, keys.Auto), r.search(from)
 	all := r.AutoReloadAll && auto == absent && typed == absent
-	r.intent.Asked = r.intent.Asked || asks(auto) || asks(typed) || asks(search) || all && r.references(kind)
+	asked := slices.ContainsFunc([]setting{auto, typed, search}, asks) || all && r.references(kind)
+	r.intent.Asked = r.intent.Asked || asked
 	if slices.Contains(r.Without, kind) {
 		r.without(kind, keys.Reload, from[keys.Reload])
 		return

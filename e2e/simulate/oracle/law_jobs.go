@@ -106,12 +106,17 @@ func (l *jobsLaw) wronglyDeleted(j *job, c world.Commit) string {
 		return "finished"
 	case suspended(w.object) && !finishedJob(w.object):
 		return "suspended"
-	case len(l.tracks(j)) == 0 && c.At.Sub(j.acted) > notice && l.scope.flags.Clear:
+	case l.asksForNothing(j, c.At):
 		return "not-asked"
 	case l.keyVersion <= j.created.version && l.editsOf(j, j.since, c.Version) == 0:
 		return "no-cause"
 	}
 	return ""
+}
+
+// asksForNothing reports whether a Job surely tracks nothing, to all replicas.
+func (l *jobsLaw) asksForNothing(j *job, at time.Time) bool {
+	return len(l.tracks(j)) == 0 && at.Sub(j.acted) > notice && l.scope.flags.Clear
 }
 
 // mayHaveFinished returns the last version at which a Job may have finished as far as the program can know: each watch delivers in

@@ -97,6 +97,11 @@ func (l *runsLaw) runsChangedSince(w *workload, s *stamp) bool {
 	return false
 }
 
+// unclearCause reports whether it is not clear which changes lead to a run: after a lost key, or while replicas look at different objects.
+func (l *runsLaw) unclearCause(w *workload, s *stamp) bool {
+	return w.lostKeySince(s) || !l.scope.flags.Clear
+}
+
 // judge judges a Job that the program has made for a CronJob.
 func (l *runsLaw) judge(j *job, c world.Commit) {
 	kind, owner := controllerOf(c.New)
@@ -113,7 +118,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		return
 	}
 	l.judgeConcurrency(w, j, c)
-	if w.lostKeySince(s) || !l.scope.flags.Clear { // another replica may look at other objects
+	if l.unclearCause(w, s) {
 		return
 	}
 	edits, runs, from := 0, l.runsSince(w, s.arrived), l.ranBefore(w, s)
