@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 		func(i *installation.Installation) { shared = i }))
 }
 
-// TestSettings needs an installation with other flags for each test.
-func TestSettings(t *testing.T) {
+// TestP1P4P5P7Settings needs an installation with other flags for each test. Its name has each of the promises, so that -run finds them.
+func TestP1P4P5P7Settings(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, podless(), []installation.Turn{
 		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: directModeInOneNamespaceRestartsOnce}, // with no right anywhere else
