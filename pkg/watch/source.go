@@ -167,18 +167,23 @@ func (s *source) wentBack(ctx context.Context, options metav1.ListOptions) error
 		return nil
 	}
 	list, err := s.tryList(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case utilnet.IsConnectionRefused(err):
+	if utilnet.IsConnectionRefused(err) {
 		return err
-	case err != nil: // the watch may be possible all the same
-		return nil
 	}
-	s.doubtful.Store(false)
-	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), options.ResourceVersion)
-	if err == nil && order < 0 {
-		return errWentBack
+	if err == nil { // else the watch may be possible all the same
+		s.doubtful.Store(false)
+		if isBehind(list, options.ResourceVersion) {
+			return errWentBack
+		}
 	}
 	return nil
+}
+
+// isBehind reports whether a list is of an earlier state than a version. Where
+// the two have no order, nothing is known.
+func isBehind(list *unstructured.UnstructuredList, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), version)
+	return err == nil && order < 0
 }
 
 // pauses reports whether client-go pauses after this error of a streamed list,
