@@ -17,7 +17,7 @@ func hiddenForATime(r *rand.Rand) situation {
 		p = tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/extra"}
 	}
 	s := []func(*rand.Rand, tracked) situation{hiddenByFlags, hiddenByFlags, hiddenByExcludeLists, hiddenByAnnotation}[r.IntN(4)](r, p)
-	meanwhile := []history.Step{p.edit("hidden", adopted)}
+	meanwhile := []history.Step{p.edit("hidden", untilPrompt)}
 	if r.IntN(4) > 0 {
 		meanwhile = append(meanwhile, history.Step{
 			Do: pick(r, "label-workload", "annotate-workload"), On: p.workload, Wait: history.Duration(time.Second),

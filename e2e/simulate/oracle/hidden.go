@@ -84,9 +84,12 @@ func (w *workload) isSure() bool {
 	return s != nil && w.sure >= max(s.version, w.retracked)
 }
 
-// recordedAt returns a version at which the program surely had recorded an object, under its name; 0 if there is none.
-func (l *ledger) recordedAt(w *workload, r ref) int64 {
+// recordedAt returns a version before a change at which the program surely had recorded an object, under its name; 0 if there is none.
+func (l *ledger) recordedAt(w *workload, r ref, c world.Commit) int64 {
 	record := l.recordOf(w.object)
+	if idOf(c.Key) == w.id {
+		record = l.recordOf(c.Old) // the write that hides it must not lose it
+	}
 	if named := strings.Contains(record, r.String()+"=") || strings.Contains(record, r.String()+"~"); !named || !w.isSure() {
 		return 0
 	}

@@ -39,6 +39,12 @@ func isBlindable(call *world.Call) bool {
 	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
 }
 
+// isOwn reports whether a request is about the Secrets of the installation alone, where it looks at no others.
+func (l *rules) isOwn(call *world.Call) bool {
+	plural := call.Key.Resource.Plural
+	return l.options.Hidden.fromAll(plural) && call.Key.Namespace == l.options.KeySecret.Namespace
+}
+
 // isWatched reports whether what the program may have to watch of a resource shows all changes: configuration, workloads, custom resources
 // below them, and the namespaces whose labels decide about scope. Only what a client asks for is judged.
 func isWatched(plural string) bool { return watchedKind(plural) != "" }
@@ -59,7 +65,7 @@ func watchedKind(plural string) string {
 }
 
 func (l *visibleLaw) request(call *world.Call) {
-	if !l.isProgram(call) || !isBlindable(call) {
+	if !l.isProgram(call) || !isBlindable(call) || l.isOwn(call) {
 		return
 	}
 	key := [2]string{call.Client, call.Key.Resource.Plural}

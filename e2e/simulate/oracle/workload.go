@@ -264,7 +264,7 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.refs = refs
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
-			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.recordedAt(w, r)}
+			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.recordedAt(w, r, c)}
 			delete(w.tracked, r)
 		}
 	}
