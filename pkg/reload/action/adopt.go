@@ -45,7 +45,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		if a.keepRecord(ctx, s, text, err) {
 			return adopted(s, outdated)
 		}
-		return failed{s, failedWrite(reasonAdoptionFailed, err)}
+		return failed{s, failedWriteOf(s.Object.Kind, reasonAdoptionFailed, err)}
 	}
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])

@@ -72,7 +72,7 @@ func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Obje
 	case apianswer.NotFound(err):
 		return o, stamp.View{}, InOrder{s}
 	case err != nil:
-		return o, stamp.View{}, failed{s, failedWrite(reasonReloadFailed, err)}
+		return o, stamp.View{}, failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	case o.UID() != s.Object.UID():
 		return o, stamp.View{}, failed{s, passing(reasonReloadFailed, "the workload was created again")}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // failure is an error with what follows from it.
@@ -76,17 +77,26 @@ func (f failure) pace() state.Pace {
 	}
 }
 
-// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not. Nor may it pass that
-// the path is not found: the cluster does not serve the kind in that version any more, of which the watch shows no deletion.
+// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
 func failedWrite(reason string, err error) failure {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return failure{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
 	}
 	code := status.Status().Code
-	lost := apierrors.IsConflict(err) || apianswer.NotFound(err)
+	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	soon := lost || code == 429 || code >= 500
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
+}
+
+// failedWriteOf is failedWrite for a workload of a kind. A path that is not found may stay so if the kind is a custom one: the cluster does
+// not serve that version any more, of which the watch shows no deletion.
+func failedWriteOf(kind workload.Kind, reason string, err error) failure {
+	f := failedWrite(reason, err)
+	if strings.Contains(kind.Group, ".") && apierrors.IsNotFound(err) && !apianswer.NotFound(err) {
+		f.soon, f.quiet = false, false
+	}
+	return f
 }
 
 // unauthorized reports that the API server itself refused a request, and not an admission webhook or policy: that has looked at

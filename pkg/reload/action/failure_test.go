@@ -39,12 +39,9 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"a webhook with Fail does not answer": {status(http.StatusInternalServerError), true, false},
 		"another writer was faster":           {apierrors.NewConflict(resource, "web", cause), true, true},
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},
-		"the kind is not served any more": {
-			apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", resource, "web", "404 page not found", 0, true), false, false,
-		},
-		"no right to write":  {apierrors.NewForbidden(resource, "web", cause), false, false},
-		"a policy denies it": {status(http.StatusUnprocessableEntity), false, false},
-		"wrapped":            {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
+		"no right to write":                   {apierrors.NewForbidden(resource, "web", cause), false, false},
+		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},
+		"wrapped":                             {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +51,28 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 			assert.Equal(t, tc.quiet, got.quiet, "is no news for the user")
 			assert.ErrorIs(t, got.err, tc.err)
 		})
+	}
+}
+
+// What is in front of the API server answers such a 404 for a moment, too: it always has the built-in kinds.
+func TestWriteOfAKindThatIsNotServedIsRepeatedRarely(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: "example.com", Resource: "gadgets"}
+	path := apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", resource, "web", "404 page not found", 0, true)
+	for name, tc := range map[string]struct {
+		group string
+		err   error
+		soon  bool
+	}{
+		"a custom kind":              {"example.com", path, false},
+		"a built-in kind":            {"apps", path, true},
+		"an object of a custom one":  {"example.com", apierrors.NewNotFound(resource, "web"), true},
+		"an API server that is away": {"example.com", errors.New("away"), true},
+	} {
+		kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: tc.group, Version: "v1", Kind: "Gadget"}}
+		f := failedWriteOf(kind, "ReloadFailed", tc.err)
+		assert.Equal(t, tc.soon, f.soon, name)
+		assert.Equal(t, tc.soon, f.quiet, "%s: what does not pass is reported", name)
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	case poke.Conflict:
 		return failed{s, a.unmoved(s, in, result.Outcome, err)}
 	default:
-		return failed{s, failedWrite(reasonReloadFailed, err)}
+		return failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	}
 }
 

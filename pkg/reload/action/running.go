@@ -288,11 +288,12 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 	return made, active, nil
 }
 
-// deleteJobs deletes some Jobs with their pods. Another Job of the same name, which may be made meanwhile, is a conflict: the listed one is gone.
+// deleteJobs deletes some Jobs with their pods. Another Job of the same name, which may be made meanwhile, is a conflict: the next attempt
+// lists the Jobs again.
 func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob) error {
 	for _, job := range active {
 		err := r.deleteJob(ctx, *s, job.Name, client.Preconditions{UID: &job.UID})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete job %s: %w", job.Name, err)
 		}
 	}

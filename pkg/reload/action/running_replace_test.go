@@ -16,10 +16,13 @@ import (
 func TestRunReplacesActiveJobs(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
-	for name, answer := range map[string]error{
-		"deleted":        nil,
-		"gone meanwhile": apierrors.NewNotFound(jobs, "other"),
-		"gone, and a user has made another Job of its name": apierrors.NewConflict(jobs, "other", errors.New("the UID in the precondition is another")),
+	for name, tc := range map[string]struct {
+		answer error
+		waits  bool
+	}{
+		"deleted":        {},
+		"gone meanwhile": {answer: apierrors.NewNotFound(jobs, "other")},
+		"gone, and a user has made another Job of its name": {answer: apierrors.NewConflict(jobs, "other", errors.New("the UID in the precondition is another")), waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,13 +30,14 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 				"name": "other", "uid": "u2", "ownerReferences": []any{map[string]any{"uid": "u1"}},
 			}}}
 			b := &batch{
-				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}, undeleted: answer,
+				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}, undeleted: tc.answer,
 			}
 			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
-			assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")))
+			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
+			assert.Equal(t, tc.waits, ended != nil, "the next attempt lists the Jobs again")
+			assert.Equal(t, tc.waits, len(b.jobs) == 0)
 			assert.Equal(t, []string{"other u2"}, b.deleted, "no other Job")
-			assert.Len(t, b.jobs, 1)
 		})
 	}
 }

@@ -127,7 +127,8 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 }
 
 // ageOf returns a function for the age of a reload. The clock may be set forward meanwhile, and for a fresh reload it may be ahead of the
-// clock of the replica that stamped it. Neither makes a reload older: a later leader does not see that.
+// clock of the replica that stamped it. Neither makes a reload older: a later leader does not see that. So a leader that learns late of a
+// fresh reload also counts it late, and not at all if it ends before.
 func (r *Reporter) ageOf(reload record.LastReload, fresh bool) func() time.Duration {
 	taken, before := time.Now(), r.with.Now().Sub(reload.Time)
 	if fresh {
