@@ -27,8 +27,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-
-	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
@@ -67,9 +65,9 @@ type Loop[Object runtime.Object] struct {
 	// have, since a right can be missing for one of them. Only Run's goroutine has them.
 	failure        string
 	listed, opened bool
-	// heard says that the API server has listed the objects, or has sent something, since the last watch was opened. Only Run's goroutine
-	// has it.
-	heard bool
+	// heard is when the API server has last listed the objects or sent an event; zero after it has refused connections. Only Run's
+	// goroutine has it.
+	heard time.Time
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -103,7 +101,7 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	open := l.goOn
+	open := l.continueWatch
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		open = l.streamList
 	}
@@ -114,25 +112,28 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		}
 		return nil, err
 	}
-	l.opened, l.heard = true, false
+	l.opened = true
 	l.recovered()
 	return w, nil
 }
 
-// errWentBack says that the API server is behind the version at which a watch is to go on: its storage was restored from a backup. It
-// would accept the watch, deliver nothing until it has reached that version again, and never deliver what was written before.
-var errWentBack = errors.New("the API server has an older state than was watched, as after the restore of a backup: listing again")
+// quiet is after how long without an event a watch may be ahead of the API server, which sends a bookmark about every minute.
+const quiet = 90 * time.Second
 
-// goOn opens a watch at a version. Where nothing was heard since the last one was opened, or connections were refused, it first looks
-// whether the API server has that version. That costs a list of one object.
-func (l *Loop[Object]) goOn(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if !l.heard {
-		list, err := l.List(watchhealth.Unwatched(ctx), metav1.ListOptions{Limit: 1})
+// errRestored says that the API server is behind the version at which a watch continues: its storage was restored from a backup. It
+// would accept the watch, deliver nothing until it has reached that version again, and never deliver what was written before.
+var errRestored = errors.New("the API server has an older state than was watched, as after the restore of a backup: listing again")
+
+// continueWatch opens a watch at a version. After a silence, or after connections were refused, it first looks whether the API server has
+// that version. That costs a list of one object.
+func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if time.Since(l.heard) > quiet {
+		list, err := l.List(ctx, metav1.ListOptions{Limit: 1})
 		if utilnet.IsConnectionRefused(err) {
 			return nil, err
 		}
 		if err == nil && isBehind(list, options.ResourceVersion) {
-			return nil, errWentBack // the reflector lists again
+			return nil, errRestored // the reflector lists again
 		}
 	}
 	return l.Watch(ctx, options)
@@ -179,7 +180,9 @@ func (l *Loop[Object]) failed(err error) {
 // and lists nothing.
 func (l *Loop[Object]) interrupted(err error) {
 	l.opened = false
-	l.heard = l.heard && apierrors.IsTooManyRequests(err)
+	if utilnet.IsConnectionRefused(err) {
+		l.heard = time.Time{}
+	}
 	l.report(err)
 }
 
@@ -245,13 +248,13 @@ func (s *store[Object]) Replace(listed []any, _ string) error {
 		}
 	}
 	s.Sink.Replace(objects)
-	s.listed, s.heard = true, true
+	s.listed, s.heard = true, time.Now()
 	s.recovered()
 	return nil
 }
 
 // UpdateResourceVersion is called for each event, bookmarks included.
-func (s *store[Object]) UpdateResourceVersion(string) { s.heard = true }
+func (s *store[Object]) UpdateResourceVersion(string) { s.heard = time.Now() }
 
 // Resync does nothing: there is nothing to repeat.
 func (s *store[Object]) Resync() error { return nil }

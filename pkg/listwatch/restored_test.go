@@ -42,6 +42,14 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 			},
 			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
 		},
+		"a watch is silent after a bookmark": {
+			seen: "9", ends: func(_ *server, w *watch.FakeWatcher) {
+				w.Action(watch.Bookmark, configMap("", "9"))
+				<-time.After(silence)
+				w.Stop()
+			},
+			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
+		},
 		"a watch ends after an event": {
 			seen: "9", ends: func(_ *server, w *watch.FakeWatcher) { w.Stop() },
 			calls: []string{"replace a", "put b"}, lists: 1,

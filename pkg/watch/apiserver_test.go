@@ -265,7 +265,14 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 		return
 	} else if faults.mute {
 		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		var ends <-chan time.Time
+		if faults.muteFor > 0 {
+			ends = time.After(faults.muteFor)
+		}
+		select {
+		case <-r.Context().Done():
+		case <-ends:
+		}
 		return
 	} else if q.Get("sendInitialEvents") == "true" {
 		var items []map[string]any

@@ -24,6 +24,9 @@ const (
 	// silence is how long a stream may send nothing. Where the API server sends
 	// bookmarks, it sends one about every minute.
 	silence = 150 * time.Second
+	// unheard is how long a stream sends nothing only if there are no bookmarks,
+	// or it is ahead of the server.
+	unheard = 90 * time.Second
 )
 
 // attempt is one request, which is given up if it is not answered in time.

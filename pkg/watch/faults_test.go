@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,8 +30,10 @@ type faults struct {
 	short bool
 	// warn is a warning in every answer.
 	warn string
-	// mute answers a watch and never sends an event.
-	mute bool
+	// mute answers a watch and never sends an event; it ends it after muteFor,
+	// if that is not 0, as a client's transport does.
+	mute    bool
+	muteFor time.Duration
 	// endStreamedList ends one before the bookmark that completes it.
 	endStreamedList bool
 	// lose breaks the connection when the request has been sent, with this error.

@@ -111,14 +111,15 @@ func TestRestoredServerIsListedAgain(t *testing.T) {
 		away faults
 		last string
 	}{
-		"it refuses connections": {faults{refuse: true}, "an older state than was watched"},
-		"it is silent":           {faults{mute: true}, "sent nothing of the initial list"},
+		"it refuses connections":                    {faults{refuse: true}, "an older state than was watched"},
+		"it is silent":                              {faults{mute: true}, "sent nothing of the initial list"},
+		"it is silent, and the transport ends that": {faults{mute: true, muteFor: 2 * time.Minute}, "within the initial list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t bubble) {
 				var many, one journal
-				s := newServer(t, object("a"), object("b"))
+				s := newServer(t, object("a", generation(5)), object("b"))
 				bulk := startBulk(t, s, watch.Config{OnObject: many.onObject})
 				startSingle(t, s, one.single("a"))
 				s.Create(object("c"))
@@ -127,7 +128,7 @@ func TestRestoredServerIsListedAgain(t *testing.T) {
 				one.read()
 				s.Fault(tc.away)
 				s.Drop(nil)
-				s.Restore(500, object("a", class("x")), object("d"))
+				s.Restore(500, object("a", class("x"), generation(5)), object("d"))
 				pass(10 * time.Minute)
 				s.Fault(faults{})
 				pass(2 * time.Minute)

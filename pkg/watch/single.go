@@ -199,9 +199,11 @@ func unchanged(old, object *unstructured.Unstructured) bool {
 
 // sameGeneration: only status or metadata have changed. Kinds without
 // generation (ConfigMap, Secret) have 0, which says nothing, and an object
-// that was created again begins at 1 again.
+// that was created again begins at 1 again. One that was restored from a backup
+// may have reached the same generation by another change.
 func sameGeneration(old, object *unstructured.Unstructured) bool {
-	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID()
+	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID() &&
+		!isEarlier(object.GetResourceVersion(), old.GetResourceVersion())
 }
 
 // Object is the object as the watcher knows it; nil if it does not exist, or is

@@ -59,9 +59,9 @@ type source struct {
 	// bookmarks says that the server has sent one after the initial list. Then
 	// it sends them all the time.
 	bookmarks atomic.Bool
-	// doubtful says that the server may have gone back behind what was watched:
-	// it was away, or has sent nothing for long.
-	doubtful atomic.Bool
+	// maybeRestored says that the server may be behind what was watched: it was
+	// away, or has sent nothing for long.
+	maybeRestored atomic.Bool
 }
 
 // informer makes one of the objects.
@@ -100,6 +100,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 		s.failures.record(ctx, err)
 		return nil, err
 	}
+	s.maybeRestored.Store(false)
 	for i := range list.Items {
 		if err := s.prepareListed(ctx, &list.Items[i]); err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unst
 }
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if err := s.wentBack(ctx, options); err != nil {
+	if err := s.restored(ctx, options); err != nil {
 		s.failures.record(ctx, err)
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		s.failures.record(ctx, err)
 	}
 	if utilnet.IsConnectionRefused(err) {
-		s.doubtful.Store(true)
+		s.maybeRestored.Store(true)
 	}
 	if streamed && pauses(err) {
 		err = s.fallBack(err)
@@ -155,15 +156,15 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return nil, err
 }
 
-// errWentBack is for the LastWatchError; client-go lists again after it.
-var errWentBack = errors.New("the server has an older state than was watched, as after the restore of a backup")
+// errRestored is for the LastWatchError; client-go lists again after it.
+var errRestored = errors.New("the server has an older state than was watched, as after the restore of a backup")
 
-// wentBack returns an error where the server is behind the version at which a
-// watch is to go on. The server would accept the watch, send nothing until it
+// restored returns an error where the server is behind the version at which a
+// watch continues. The server would accept the watch, send nothing until it
 // has reached that version again, and never send what was written before. To
 // look costs a list of one object, and is done in doubt only.
-func (s *source) wentBack(ctx context.Context, options metav1.ListOptions) error {
-	if options.SendInitialEvents != nil || !s.doubtful.Load() {
+func (s *source) restored(ctx context.Context, options metav1.ListOptions) error {
+	if options.SendInitialEvents != nil || !s.maybeRestored.Load() {
 		return nil
 	}
 	list, err := s.tryList(ctx, metav1.ListOptions{Limit: 1})
@@ -171,18 +172,18 @@ func (s *source) wentBack(ctx context.Context, options metav1.ListOptions) error
 		return err
 	}
 	if err == nil { // else the watch may be possible all the same
-		s.doubtful.Store(false)
-		if isBehind(list, options.ResourceVersion) {
-			return errWentBack
+		s.maybeRestored.Store(false)
+		if isEarlier(list.GetResourceVersion(), options.ResourceVersion) {
+			return errRestored
 		}
 	}
 	return nil
 }
 
-// isBehind reports whether a list is of an earlier state than a version. Where
-// the two have no order, nothing is known.
-func isBehind(list *unstructured.UnstructuredList, version string) bool {
-	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), version)
+// isEarlier reports whether a resourceVersion is earlier than another one.
+// Where the two have no order, nothing is known, and it is not.
+func isEarlier(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
 

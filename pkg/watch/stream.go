@@ -32,8 +32,8 @@ type observed struct {
 	once    sync.Once
 
 	began time.Time
-	// received: the stream has sent an event.
-	received bool
+	// received is when the stream has last sent an event; zero if it has not.
+	received time.Time
 	// listing: the stream is still to send the initial list to its end.
 	listing bool
 	// failed: the stream has sent an error, which says more than its end.
@@ -86,7 +86,7 @@ func (o *observed) forward(ctx context.Context) {
 				o.closed(ctx)
 				return
 			}
-			o.received = true
+			o.received = time.Now()
 			if !o.send(ctx, o.inspect(ctx, event)) {
 				return
 			}
@@ -113,16 +113,19 @@ func (o *observed) send(ctx context.Context, event watch.Event) bool {
 }
 
 // closed records a stream that did not just end. What it reports after Stop is
-// the echo of its closing.
+// the echo of its closing. The client's transport may end a silent one earlier.
 func (o *observed) closed(ctx context.Context) {
 	loss := o.request.loss()
+	if time.Since(o.began) > unheard && time.Since(o.received) > unheard {
+		o.source.maybeRestored.Store(true)
+	}
 	switch {
 	case o.failed, o.stopped():
 	case o.listing:
 		o.listInstead(ctx, "the stream ended within the initial list", loss)
 	case loss != nil:
 		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", loss))
-	case !o.received && time.Since(o.began) < time.Second:
+	case o.received.IsZero() && time.Since(o.began) < time.Second:
 		o.source.failures.record(ctx, errShort)
 	default:
 		o.source.failures.log.Log(ctx, levelTrace, "Watch closed")
@@ -132,7 +135,7 @@ func (o *observed) closed(ctx context.Context) {
 // silent ends a stream, so that the informer opens another where this one was:
 // if the server is there, that costs two requests.
 func (o *observed) silent(ctx context.Context) {
-	o.source.doubtful.Store(true)
+	o.source.maybeRestored.Store(true)
 	switch {
 	case o.listing:
 		o.listInstead(ctx, fmt.Sprintf("the server has sent nothing of the initial list for %s", silence), nil)

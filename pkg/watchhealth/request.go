@@ -48,13 +48,16 @@ type request struct {
 	fromCache, page bool
 }
 
-// parse reads a request; false if it is neither a list nor a watch.
+// parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch.
 func parse(r *http.Request) (request, bool) {
 	about, ok := collection(r.URL.Path)
 	if r.Method != http.MethodGet || !ok {
 		return request{}, false
 	}
 	query := r.URL.Query()
+	if query.Get("limit") == "1" {
+		return request{}, false
+	}
 	if name := oneName(query); name != "" {
 		about.Resource += "/" + name
 	}
