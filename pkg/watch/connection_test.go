@@ -171,7 +171,7 @@ type ordered struct {
 
 	streams chan kubewatch.Interface
 	// listing has, for each watch, whether it was to begin with a list.
-	listing []bool
+	listing chan bool
 }
 
 func (c *ordered) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
@@ -181,7 +181,7 @@ func (c *ordered) Resource(schema.GroupVersionResource) dynamic.NamespaceableRes
 func (c *ordered) Namespace(string) dynamic.ResourceInterface { return c }
 
 func (c *ordered) Watch(_ context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
-	c.listing = append(c.listing, options.SendInitialEvents != nil)
+	c.listing <- options.SendInitialEvents != nil
 	return <-c.streams, nil
 }
 
@@ -199,14 +199,16 @@ func TestRefusalWithinAWatchCausesNoList(t *testing.T) {
 		first := make(chan kubewatch.Event, 2)
 		first <- endOfList()
 		first <- kubewatch.Event{Type: kubewatch.Error, Object: failure(429, "TooManyRequests")}
-		client := &ordered{streams: make(chan kubewatch.Interface, 2)} // cannot list
+		client := &ordered{streams: make(chan kubewatch.Interface, 2), listing: make(chan bool, 10)} // cannot list
 		client.streams <- kubewatch.NewProxyWatcher(first)
 		client.streams <- kubewatch.NewProxyWatcher(make(chan kubewatch.Event))
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
 		require.NoError(t, err)
 		start(t, bulk)
+		assert.True(t, <-client.listing)
+		assert.False(t, <-client.listing, "the second watch continues the first one")
 		pass(time.Minute)
-		assert.Equal(t, []bool{true, false}, client.listing, "the second watch continues the first one")
+		assert.Empty(t, client.listing, "there is no third one")
 	})
 }
 
@@ -227,7 +229,7 @@ func TestEndAfterAnErrorEventIsNoOtherError(t *testing.T) {
 		close(expired)
 		whole := make(chan kubewatch.Event, 1)
 		whole <- endOfList()
-		client := &ordered{streams: make(chan kubewatch.Interface, 2)}
+		client := &ordered{streams: make(chan kubewatch.Interface, 2), listing: make(chan bool, 10)}
 		client.streams <- kubewatch.NewProxyWatcher(expired)
 		client.streams <- kubewatch.NewProxyWatcher(whole)
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)

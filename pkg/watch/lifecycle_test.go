@@ -176,7 +176,7 @@ func TestStopEndsThePauseAfterAnErrorInAStreamedList(t *testing.T) {
 		events := make(chan kubewatch.Event, 1)
 		events <- kubewatch.Event{Type: kubewatch.Error, Object: failure(429, "TooManyRequests")}
 		close(events)
-		client := &ordered{streams: make(chan kubewatch.Interface, 1)} // cannot list
+		client := &ordered{streams: make(chan kubewatch.Interface, 1), listing: make(chan bool, 10)} // cannot list
 		client.streams <- kubewatch.NewProxyWatcher(events)
 		var book logBook
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName, Logger: book.logger()}, client)
