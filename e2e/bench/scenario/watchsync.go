@@ -62,8 +62,18 @@ func watchSync(ctx context.Context, w *world) ([]figure.Figure, error) {
 		pruned.memory("without it: most memory", floor, mostMemory, less),
 		pruned.memory("without it: memory held", floor, heldMemory, less),
 	}
-	return append(figures, whole.perObject(floor, w.Objects),
-		figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
+	return append(figures, whole.perObject(floor, w.Objects), figure.Figure{
+		Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0),
+		Note: fmt.Sprintf("counted: a bare informer %v, a watch %v, without %s %v", floor.counts(), whole.counts(), ignored, pruned.counts()),
+	}), nil
+}
+
+// counts are the numbers of objects of all fillings.
+func (c *cache) counts() (all []int) {
+	for _, f := range c.fillings {
+		all = append(all, f.objects)
+	}
+	return all
 }
 
 // fillInTurn has every program fill its cache, again and again, each time another one first. One filling before that warms
