@@ -132,8 +132,12 @@ func (b *builder) buildManager() (manager.Manager, error) {
 // buildLoop adds the watch loop to the manager.
 func (b *builder) buildLoop(mgr manager.Manager) error {
 	o := b.options
+	api, err := newResources(mgr, b.log)
+	if err != nil {
+		return err
+	}
 	return reload.SetupWithManager(mgr, reload.Dependencies{
-		Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(mgr),
+		API: api, Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(api),
 		Events: b.outbox, EventList: b.eventClient,
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
@@ -176,9 +180,9 @@ func (b *builder) jobs() action.Jobs {
 }
 
 // workloads builds the watches of the workloads, one for each kind.
-func (b *builder) workloads(mgr manager.Manager) func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads {
+func (b *builder) workloads(api *resources) func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads {
 	source := workloadstate.New(workloadstate.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
+		Config: api.config, HTTPClient: api.http, Mapper: api,
 		Namespaces: b.options.Selection.Scope.Namespaces,
 		Discovered: b.watches.Discovered,
 		Keep:       keep(b.options.Selection),

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -44,9 +43,9 @@ type loop struct {
 type cluster struct {
 	Dependencies
 
-	mapper meta.RESTMapper
+	mapper tracking.Mapper
 	cache  cache.Cache // of namespaces
-	client client.Client
+	client action.Client
 	live   client.Reader
 	log    logr.Logger
 	// instance names this process in Events, and no other one of the same host.
@@ -102,7 +101,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	}
 	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
-		Dependencies: deps, mapper: mgr.GetRESTMapper(), cache: mgr.GetCache(), client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, live: deps.API,
 		log: log, instance: opts.Instance,
 	}, opts)
 	if deps.Reread != nil {

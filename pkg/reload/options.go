@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -71,8 +72,16 @@ type Keys interface {
 	OnChange(changed func())
 }
 
+// API reads and writes objects live, and knows the resources of their kinds as they are now.
+type API interface {
+	client.Reader
+	action.Client
+	tracking.Mapper
+}
+
 // Dependencies are the parts that the loop works with, besides those of the manager.
 type Dependencies struct {
+	API   API
 	Store Store
 	Keys  Keys
 	// Watches is nil where all watches work, as in tests.

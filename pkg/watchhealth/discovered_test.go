@@ -3,6 +3,7 @@ package watchhealth_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +63,20 @@ func TestFailedLookupIsOverOnceTheResourceIsUninstalled(t *testing.T) {
 	require.False(t, client.status().Healthy())
 	client.monitor.Discovered(about, &meta.NoKindMatchError{})
 	assert.True(t, client.status().Healthy())
+}
+
+// The API server answers 404 for the resource that was watched, while the kind is served otherwise.
+func TestFailedLookupOutlastsListsOfWhatIsNotServed(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	about := watchhealth.Watch{Resource: "rollouts.argoproj.io"}
+	client.monitor.Discovered(about, errors.New("served in another version"))
+	response, err := client.send(t.Context(), "/apis/argoproj.io/v1alpha1/rollouts?watch=true", status(http.StatusNotFound))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.False(t, client.status().Healthy())
+	response, err = client.send(t.Context(), "/apis/argoproj.io/v1alpha1/rollouts?watch=true", status(http.StatusOK))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.True(t, client.status().Healthy(), "the watch works")
 }

@@ -62,10 +62,12 @@ type state struct {
 	listed bool
 	// silence is the Detail of a watch that was Silent and has delivered nothing since, whatever else has failed; empty otherwise.
 	silence string
+	// lookup is set while the resource cannot be looked up, whatever the API server answers to lists.
+	lookup bool
 }
 
 // works takes back all failures.
-func (s *state) works() { s.Status, s.silence = Status{Watch: s.Watch}, "" }
+func (s *state) works() { s.Status, s.silence, s.lookup = Status{Watch: s.Watch}, "", false }
 
 // Monitor keeps the state of all lists and watches that go through its transport. The zero value is ready to use. It is safe
 // for concurrent use.
@@ -213,8 +215,18 @@ func (m *Monitor) Discovered(about Watch, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		reason = Refused
 	}
-	m.with(about, func(s *state) { m.fail(s, reason, "the resource cannot be looked up: "+err.Error(), s.used) })
+	m.with(about, func(s *state) {
+		s.lookup = true
+		m.fail(s, reason, "the resource cannot be looked up: "+err.Error(), s.used)
+	})
 }
 
-// unserved records that the API server does not have the resource: there is nothing to see.
-func (m *Monitor) unserved(q request) { m.with(q.about, (*state).works) }
+// unserved records that the API server does not have the resource. There is nothing to see, unless a lookup has failed: the kind may be
+// served otherwise.
+func (m *Monitor) unserved(q request) {
+	m.with(q.about, func(s *state) {
+		if !s.lookup {
+			s.works()
+		}
+	})
+}

@@ -2,6 +2,7 @@ package workloadstate
 
 import (
 	"context"
+	"io"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,6 @@ import (
 // follower follows the workloads of a kind in one namespace, or in all of them.
 type follower struct {
 	of        *Watch
-	target    target
 	namespace string // empty: all
 	shape     *skim.Shape
 	log       logr.Logger
@@ -33,7 +33,7 @@ func (f *follower) run(ctx context.Context) {
 
 // list serves API servers without streaming lists. The response is read item by item.
 func (f *follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	body, err := f.target.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+	body, err := f.request(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +44,19 @@ func (f *follower) list(ctx context.Context, options metav1.ListOptions) (runtim
 // watch opens a watch.
 func (f *follower) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	body, err := f.target.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+	body, err := f.request(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	return listwatch.Stream(body, f.events(body), f.log.V(1)), nil
+}
+
+// request asks for the resource that the kind has now.
+func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
+	to := f.of.target.Load()
+	body, err := to.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+	f.of.unservedBy(err, to)
+	return body, err
 }
 
 // Put takes a workload that comes or changes.

@@ -154,10 +154,15 @@ func (l *logs) count(text string) int {
 	return strings.Count(strings.Join(l.lines, "\n"), text)
 }
 
-func mapper() meta.RESTMapper {
+// fixed knows the same at all times.
+type fixed struct{ meta.RESTMapper }
+
+func (fixed) Reset() {}
+
+func mapper() Mapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})
 	m.Add(kind().GroupVersionKind, meta.RESTScopeNamespace)
-	return m
+	return fixed{m}
 }
 
 func (s *server) source(log logr.Logger, namespaces ...string) *Source {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
@@ -20,7 +21,7 @@ type Options struct {
 	Config     *rest.Config
 	HTTPClient *http.Client
 	// Mapper knows the resources of kinds.
-	Mapper meta.RESTMapper
+	Mapper Mapper
 	// Namespaces are those to watch. None means all of them.
 	Namespaces []string
 	// Discovered is called for each namespace after each attempt to find the resource of a kind, with the error. nil calls nothing.
@@ -29,6 +30,13 @@ type Options struct {
 	Keep workload.Keep
 	// Log gets a line when a watch fails in a new way and when it works again.
 	Log logr.Logger
+}
+
+// Mapper knows the resources of kinds, as a meta.ResettableRESTMapper does.
+type Mapper interface {
+	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
+	// Reset drops what is known: the API server is asked again.
+	Reset()
 }
 
 // Source makes watches of workloads.
@@ -50,15 +58,14 @@ func New(o Options) *Source {
 // target is what the requests of a watch are for.
 type target struct {
 	rest       rest.Interface
-	resource   string
+	resource   schema.GroupResource
 	namespaces []string
 }
 
-// discovered reports how an attempt to find the resource of a kind ended. Its name is a guess where it is not known, and mostly right.
-func (s *Source) discovered(kind workload.Kind, err error) {
-	resource, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+// discovered reports how an attempt to find the resource of a kind ended.
+func (s *Source) discovered(resource schema.GroupResource, err error) {
 	for _, namespace := range s.options.Namespaces {
-		s.options.Discovered(watchhealth.Watch{Resource: resource.GroupResource().String(), Namespace: namespace}, err)
+		s.options.Discovered(watchhealth.Watch{Resource: resource.String(), Namespace: namespace}, err)
 	}
 }
 
@@ -81,7 +88,7 @@ func (s *Source) resolve(kind workload.Kind) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("make a client for %s: %w", kind.ID(), err)
 	}
-	t := target{rest: client, resource: mapping.Resource.Resource, namespaces: slices.Clone(s.options.Namespaces)}
+	t := target{rest: client, resource: mapping.Resource.GroupResource(), namespaces: slices.Clone(s.options.Namespaces)}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		t.namespaces = []string{""}
 	}
@@ -91,6 +98,6 @@ func (s *Source) resolve(kind workload.Kind) (target, error) {
 func (t target) request(namespace string) *rest.Request {
 	return t.rest.Get().
 		NamespaceIfScoped(namespace, namespace != "").
-		Resource(t.resource).
+		Resource(t.resource.Resource).
 		SetHeader("Accept", "application/json")
 }

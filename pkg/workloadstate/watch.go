@@ -5,11 +5,9 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -25,6 +23,10 @@ type Watch struct {
 	changed Changed
 	log     logr.Logger
 
+	// target is what is followed; nil until the resource of the kind is found. unserved has one that the API server does not have any more.
+	target   atomic.Pointer[target]
+	unserved chan *target
+
 	mu sync.RWMutex
 	// byName has the workloads by namespace and name.
 	byName map[string]map[string]*workload.Kept
@@ -34,7 +36,7 @@ type Watch struct {
 func (s *Source) Watch(kind workload.Kind, changed Changed) *Watch {
 	return &Watch{
 		source: s, kind: kind, changed: changed, log: s.options.Log.WithValues("kind", kind.ID()),
-		byName: map[string]map[string]*workload.Kept{},
+		byName: map[string]map[string]*workload.Kept{}, unserved: make(chan *target, 1),
 	}
 }
 
@@ -48,48 +50,23 @@ func (w *Watch) Get(namespace, name string) (workload.Summary, bool) {
 
 // Run watches until the context ends.
 func (w *Watch) Run(ctx context.Context) {
-	to, ok := w.resolve(ctx)
+	l := &lookup{of: w}
+	to, ok := l.first(ctx)
 	if !ok {
 		return
 	}
+	w.target.Store(&to)
 	var running sync.WaitGroup
+	running.Go(func() { l.again(ctx) })
 	for _, namespace := range to.namespaces {
 		log := w.log
 		if namespace != "" {
 			log = log.WithValues("namespace", namespace)
 		}
-		f := &follower{of: w, target: to, namespace: namespace, shape: workload.Shape(w.kind), log: log}
+		f := &follower{of: w, namespace: namespace, shape: workload.Shape(w.kind), log: log}
 		running.Go(func() { f.run(ctx) })
 	}
 	running.Wait()
-}
-
-// resolve waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so:
-// it is logged once.
-func (w *Watch) resolve(ctx context.Context) (target, bool) {
-	unserved := w.log
-	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
-	for {
-		to, err := w.source.resolve(w.kind)
-		if err != nil && ctx.Err() != nil {
-			return target{}, false
-		}
-		w.source.discovered(w.kind, err)
-		if err == nil {
-			return to, true
-		}
-		if meta.IsNoMatchError(err) {
-			unserved.Info("The cluster does not serve this workload kind; retrying")
-			unserved = w.log.V(1)
-		} else {
-			w.log.Error(err, "Cannot watch this workload kind; retrying")
-		}
-		select {
-		case <-ctx.Done():
-			return target{}, false
-		case <-time.After(pause.Step()):
-		}
-	}
 }
 
 // put stores a workload as a watch delivers it.

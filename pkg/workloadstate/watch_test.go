@@ -127,7 +127,7 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 
 // refusing says that a kind is not served, and counts how often it is asked.
 type refusing struct {
-	meta.RESTMapper
+	fixed
 
 	asked atomic.Int32
 }
@@ -141,7 +141,7 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &logs{}
-		mapper := &refusing{RESTMapper: meta.NewDefaultRESTMapper(nil)}
+		mapper := &refusing{fixed: fixed{meta.NewDefaultRESTMapper(nil)}}
 		s := New(Options{Mapper: mapper, Log: log.logger()})
 		w := s.Watch(kind(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 
 // failing finds a kind after some failures.
 type failing struct {
-	meta.RESTMapper
+	fixed
 
 	errs []error
 }
@@ -183,11 +183,12 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 		away, none := errors.New("away"), &meta.NoKindMatchError{}
 		var reports []string
 		s := New(Options{
-			Mapper: &failing{known, []error{away, none}}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard(),
+			Mapper: &failing{fixed{known}, []error{away, none}}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard(),
 			Namespaces: []string{"bank", "shop"},
 			Discovered: func(about watchhealth.Watch, err error) { reports = append(reports, fmt.Sprint(about, ": ", err)) },
 		})
-		_, ok := s.Watch(kind(), nil).resolve(t.Context())
+		l := lookup{of: s.Watch(kind(), nil)}
+		_, ok := l.first(t.Context())
 		require.True(t, ok)
 		var want []string
 		for _, err := range []any{away, none, nil} {

@@ -20,10 +20,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// Client writes objects; a client.Client does.
+type Client interface {
+	Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error
+	Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error
+	Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error
+}
+
 // Options are what Actions work with.
 type Options struct {
 	Gather  gather.Gatherer
-	Client  client.Client
+	Client  Client
 	State   *state.State
 	Backoff state.Backoff
 	Queue   *queue.Queue

@@ -42,7 +42,7 @@ var errNoAnswer = errors.New(
 
 // writer writes workloads: a bounded number at a time, and no write for ever. It is safe for concurrent use.
 type writer struct {
-	client  client.Client
+	client  Client
 	slots   *inflight.Limit[workload.Key]
 	backoff state.Backoff
 }

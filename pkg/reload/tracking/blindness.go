@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
@@ -22,10 +24,16 @@ type Watches interface {
 	Discovered(about watchhealth.Watch, err error)
 }
 
+// Mapper knows the resources of kinds; a meta.RESTMapper does.
+type Mapper interface {
+	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
+}
+
 // blindness is what the loop cannot see because a watch fails. Without a health, all watches work.
 type blindness struct {
 	health Watches
-	mapper meta.RESTMapper
+	mapper Mapper
+	now    func() time.Time
 }
 
 // to reports whether the watch of a resource fails in a namespace.
@@ -42,7 +50,7 @@ func (b blindness) toMatching(namespace string) bool {
 
 // toKind is to for a kind of workloads.
 func (b blindness) toKind(w *watched, namespace string) bool {
-	return b.health != nil && b.to(w.resource(b.mapper), namespace)
+	return b.health != nil && b.to(w.resource(b.mapper, b.now()), namespace)
 }
 
 // discovered records how the lookup of the resource of namespaces ended.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +81,7 @@ type Options struct {
 	Patterns *pattern.Index[workload.Key]
 	// Watches is nil where all watches work, as in tests.
 	Watches Watches
-	Mapper  meta.RESTMapper
+	Mapper  Mapper
 	// Cache has the namespaces; Live reads what a failing watch does not show, Store config objects.
 	Cache cache.Cache
 	Live  client.Reader
@@ -98,7 +97,7 @@ type Options struct {
 // New returns a Tracking that follows nothing yet.
 func New(o Options) *Tracking {
 	t := &Tracking{
-		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper},
+		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper, o.Now},
 		began: o.Now().Truncate(time.Second),
 	}
 	t.namespaces = &namespaces{

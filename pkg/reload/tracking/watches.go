@@ -5,8 +5,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/api/meta"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -27,7 +26,7 @@ type watched struct {
 	stopped chan struct{}
 	ended   <-chan struct{}
 	// resolved is the resource of the kind once that is known.
-	resolved atomic.Pointer[string]
+	resolved atomic.Pointer[resolved]
 	// reads are those of its workloads while the watch fails.
 	reads liveReads
 
@@ -40,19 +39,33 @@ type watched struct {
 	skipped map[workload.Key]struct{}
 }
 
-// resource returns the resource of the kind, written as in the rule of a Role; empty while the cluster does not serve it. It is
-// looked up once, as for the watch: the RESTMapper takes longer than the rest of what finds a workload.
-func (w *watched) resource(mapper meta.RESTMapper) string {
-	if known := w.resolved.Load(); known != nil {
-		return *known
+// resolved is a resource, written as in the rule of a Role, and since when it is known.
+type resolved struct {
+	resource string
+	since    time.Time
+}
+
+// resolvedFor is how long a resource is taken for that of its kind: the definition can be deleted and created again with another name.
+const resolvedFor = time.Minute
+
+// resource returns the resource of the kind; empty while the cluster does not serve it. It is kept for a while: the RESTMapper takes longer
+// than the rest of what finds a workload.
+func (w *watched) resource(mapper Mapper, now time.Time) string {
+	known := w.resolved.Load()
+	if known != nil && now.Sub(known.since) < resolvedFor {
+		return known.resource
 	}
 	mapping, err := mapper.RESTMapping(w.kind.GroupKind(), w.kind.Version)
-	if err != nil {
+	switch {
+	case err == nil:
+		known = &resolved{mapping.Resource.GroupResource().String(), now}
+	case known == nil:
 		return ""
+	default: // the watch is still about what was known
+		known = &resolved{known.resource, now}
 	}
-	resource := mapping.Resource.GroupResource().String()
-	w.resolved.Store(&resource)
-	return resource
+	w.resolved.Store(known)
+	return known.resource
 }
 
 // setReadLive records that the index has a workload as it was read live. The caller holds the lock.
