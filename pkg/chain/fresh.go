@@ -263,6 +263,8 @@ func (o objects) get(ctx context.Context, resource *referent.Resource, key refer
 		return nil, err
 	}
 	defer release()
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
 	return objectsOf(o.client, resource, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 

@@ -89,3 +89,18 @@ func TestStateThatIsReadDuringAFailingQuestionIsReturned(t *testing.T) {
 		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries)
 	})
 }
+
+// A connection can be dead without an error, and a caller may have no deadline.
+func TestLiveReadOfACustomResourceIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.unanswered.Store(true)
+		began := time.Now()
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		require.NoError(t, err)
+		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries, "the graph answers")
+		assert.Equal(t, 30*time.Second, time.Since(began))
+	})
+}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// readLimit bounds the reads of one namespace.
+	// readLimit bounds the reads of one namespace, and the live read of one custom resource.
 	readLimit = 30 * time.Second
 	// readAgain is when a read that failed is repeated.
 	readAgain = 10 * time.Second
