@@ -69,7 +69,7 @@ Repeat the flags of the installation that select workloads and objects.`,
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
-		"rerun-finished-jobs", "installation-name", "leader-election-id", "leader-election-namespace")
+		"rerun-finished-jobs", "webhook-url", "installation-name", "leader-election-id", "leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -127,7 +127,7 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	keys := q.selection.Keys
 	in := explain.Input{
 		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
-		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs,
+		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
 	}
 	if !q.selection.WithoutStakater {
 		in.Stakater = &q.selection.Stakater.Keys

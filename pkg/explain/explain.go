@@ -48,6 +48,8 @@ type Input struct {
 	ReloadMissingRequired bool
 	// RerunFinishedJobs is as the installation has it (--rerun-finished-jobs).
 	RerunFinishedJobs bool
+	// NotifyOnly is as the installation has it (--webhook-url).
+	NotifyOnly bool
 	// Paths lead from what the last reload names below a custom resource, or from what holds one, up to the resource.
 	Paths [][]string
 	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.

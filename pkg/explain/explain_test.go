@@ -42,6 +42,13 @@ func TestExplain(t *testing.T) {
 			change:  func(f *fixture) { f.in.States[app] = f.state("2", "b") },
 			verdict: "reload", reason: "configmap/app modified", differs: []string{"modified", ""},
 		},
+		"a config map changed, and is posted": {
+			change: func(f *fixture) {
+				f.in.States[app] = f.state("2", "b")
+				f.in.NotifyOnly = true
+			},
+			verdict: "reload", reason: "configmap/app modified; the installation posts that to --webhook-url, and restarts nothing", differs: []string{"modified", ""},
+		},
 		"only its label changed": {
 			change:  func(f *fixture) { f.in.States[app] = f.state("2", "a") },
 			verdict: "nothing", reason: "current configuration", differs: []string{"", ""},

@@ -31,6 +31,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 			len(in.Unread), len(in.View.Intent.Tracked))
 	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
 		return string(verdict.Action), "the pod template has the current configuration"
+	case verdict.Action == policy.Reload && in.NotifyOnly:
+		return string(verdict.Action), verdict.Reason + "; the installation posts that to --webhook-url, and restarts nothing"
 	default:
 		return string(verdict.Action), verdict.Reason
 	}
