@@ -4,8 +4,12 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
@@ -20,6 +24,22 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 	require.Eventually(t, func() bool { return r.logged("Watching the Secret of the digest key again") == 1 }, wait, tick)
+}
+
+// Where no other Secrets are watched, this is all that shows the refusal.
+func TestRefusedWatchIsAFailingOne(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.refusing(http.StatusForbidden, "list", "watch")
+	monitor := &watchhealth.Monitor{}
+	k, err := keyring.New(keyring.Options{
+		Config: s.config(), HTTPClient: &http.Client{Transport: monitor.Wrap(http.DefaultTransport)}, Namespace: namespace, Name: name, Random: endless(1), Log: logr.Discard(),
+	})
+	require.NoError(t, err)
+	(&replica{Keyring: k}).start(t)
+	require.Eventually(t, func() bool { return monitor.Failing("secrets/"+name, namespace) }, wait, tick)
+	s.refusing(0)
+	require.Eventually(t, func() bool { return !monitor.Failing("secrets/"+name, namespace) }, wait, tick)
 }
 
 // The log says which right is missing, and what to do without it.
