@@ -22,6 +22,9 @@ type Manifest struct {
 	Job *unstructured.Unstructured
 	// UID is that of the Job that it replaces.
 	UID string
+	// RootCA is the UID of the ConfigMap kube-root-ca.crt in the namespace of that Job, which each namespace has one of: with another one,
+	// the namespace was deleted and created again. It is empty if it could not be read.
+	RootCA string
 	// Reload explains the reload. Time and hash are those of the attempt: the new Job may get others.
 	Reload record.LastReload
 }
@@ -30,6 +33,7 @@ type Manifest struct {
 const (
 	jobKey    = "job.json"
 	reloadKey = "last-reload.json"
+	rootCAKey = "kube-root-ca.crt.uid"
 )
 
 // Store says where the Secrets of an installation are.
@@ -70,6 +74,13 @@ func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the Job: %w", err)
 	}
+	data := map[string]any{
+		jobKey:    base64.StdEncoding.EncodeToString(text),
+		reloadKey: base64.StdEncoding.EncodeToString([]byte(m.Reload.String())),
+	}
+	if m.RootCA != "" {
+		data[rootCAKey] = base64.StdEncoding.EncodeToString([]byte(m.RootCA))
+	}
 	label, installation := s.Label()
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret",
@@ -78,10 +89,7 @@ func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
 			"labels": map[string]any{"app.kubernetes.io/name": "pod-reloader", label: installation},
 		},
 		"type": "Opaque",
-		"data": map[string]any{
-			jobKey:    base64.StdEncoding.EncodeToString(text),
-			reloadKey: base64.StdEncoding.EncodeToString([]byte(m.Reload.String())),
-		},
+		"data": data,
 	}}, nil
 }
 
@@ -104,6 +112,12 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 	}
 	if m.Reload, err = record.ParseLastReload(string(text)); err != nil {
 		return Manifest{}, fmt.Errorf("decode %s: %w", reloadKey, err)
+	}
+	if _, known, _ := unstructured.NestedString(secret.Object, "data", rootCAKey); known {
+		if text, err = content(secret, rootCAKey); err != nil {
+			return Manifest{}, err
+		}
+		m.RootCA = string(text)
 	}
 	return m, nil
 }

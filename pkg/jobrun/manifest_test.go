@@ -29,14 +29,19 @@ func TestManifestComesBack(t *testing.T) {
 			Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
 		},
 	}
+	for _, rootCA := range []string{"uid-of-the-root-ca", ""} {
+		m.RootCA = rootCA
+		secret, err := s.Encode(m)
+		require.NoError(t, err)
+		back, err := s.Decode(secret)
+		require.NoError(t, err)
+		assert.Equal(t, m, back)
+	}
 	secret, err := s.Encode(m)
 	require.NoError(t, err)
 	assert.Equal(t, "pod-reloader", secret.GetNamespace())
 	assert.Equal(t, "reloader-job-u1", secret.GetName())
 	assert.Equal(t, "reloader", secret.GetLabels()[prefix+"recreation"])
-	back, err := s.Decode(secret)
-	require.NoError(t, err)
-	assert.Equal(t, m, back)
 }
 
 func TestSecretThatIsNoManifest(t *testing.T) {
@@ -69,6 +74,11 @@ func TestSecretThatIsNoManifest(t *testing.T) {
 	}
 	_, err := s.Decode(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"job.json": "%"}}})
 	require.ErrorContains(t, err, "decode job.json: illegal base64")
+	secret, err := s.Encode(jobrun.Manifest{Job: jobOf(nil, nil, nil).Replacement(s.Keys), UID: "u1", RootCA: "r"})
+	require.NoError(t, err)
+	secret.Object["data"].(map[string]any)["kube-root-ca.crt.uid"] = "%"
+	_, err = s.Decode(secret)
+	require.ErrorContains(t, err, "decode kube-root-ca.crt.uid: illegal base64")
 }
 
 func TestNamesOfALongInstallationAreValid(t *testing.T) {

@@ -167,6 +167,9 @@ func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobr
 	case !apierrors.IsAlreadyExists(err): // the name is looked for last: there is nothing else against the new Job
 		return nil, fmt.Errorf("dry run of the new job: %w", err)
 	}
+	if m.RootCA, err = c.rootCAToStore(ctx, s.Key.Namespace); err != nil {
+		return nil, err
+	}
 	secret, err := c.jobs.Store.Encode(m)
 	if err != nil {
 		return nil, err

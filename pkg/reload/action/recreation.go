@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,7 +87,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case apianswer.NotFound(err) && c.state.Recreations.IsCreated(s.Key, r.secret.GetName()): // a user has deleted the new Job
 		return c.endRecreation(ctx, s, r)
 	case apianswer.NotFound(err):
-		return c.createJob(ctx, s, r)
+		return c.createInNamespace(ctx, s, r)
 	case err != nil:
 		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
@@ -127,7 +126,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
 		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apianswer.NotFound(err):
+	case isNamespaceGone(err):
 		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}

@@ -28,7 +28,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// JobAPI is an API server for Jobs and Secrets. It is immediate: what is deleted without finalizers is gone.
+// JobAPI is an API server for Jobs, Secrets and ConfigMaps. It is immediate: what is deleted without finalizers is gone.
 type JobAPI struct {
 	client.Client
 	Objects map[string]*unstructured.Unstructured
@@ -61,9 +61,9 @@ func (a *JobAPI) do(call string, effect func() error) error {
 
 func keyOfObject(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// Resource is that of Jobs or Secrets.
+// Resource is that of Jobs, Secrets or ConfigMaps.
 func Resource(kind string) schema.GroupResource {
-	return map[string]schema.GroupResource{"Job": {Group: "batch", Resource: "jobs"}, "Secret": {Resource: "secrets"}}[kind]
+	return map[string]schema.GroupResource{"Job": {Group: "batch", Resource: "jobs"}, "Secret": {Resource: "secrets"}, "ConfigMap": {Resource: "configmaps"}}[kind]
 }
 
 func (a *JobAPI) find(o client.Object) (*unstructured.Unstructured, error) {
@@ -80,10 +80,15 @@ func (a *JobAPI) Get(_ context.Context, key client.ObjectKey, object client.Obje
 	object.SetName(key.Name)
 	return a.do("get "+object.GetObjectKind().GroupVersionKind().Kind, func() error {
 		stored, err := a.find(object)
-		if err == nil {
-			object.(*unstructured.Unstructured).Object = stored.DeepCopy().Object
+		if err != nil {
+			return err
 		}
-		return err
+		if full, ok := object.(*unstructured.Unstructured); ok {
+			full.Object = stored.DeepCopy().Object
+		} else {
+			object.SetUID(stored.GetUID()) // the metadata
+		}
+		return nil
 	})
 }
 
@@ -198,6 +203,16 @@ var (
 
 // JobName is where the JobAPI has the Job.
 const JobName = "Job shop/import"
+
+// RootCAName is where the JobAPI has the ConfigMap that the namespace of the Job has.
+const RootCAName = "ConfigMap shop/kube-root-ca.crt"
+
+// NewRootCA gives the namespace of the Job the ConfigMap that each new namespace has.
+func (a *JobAPI) NewRootCA() {
+	a.Store(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "kube-root-ca.crt", "namespace": "shop"},
+	}})
+}
 
 // RecreationSteps are the writes of a re-creation, in order.
 var RecreationSteps = []string{"dry-run create Job", "create Secret", "delete Job", "create Job", "patch Job", "delete Secret"}

@@ -1,0 +1,112 @@
+package action
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+)
+
+// newDeletedJob is a Job that a leader has deleted and not created again yet.
+func newDeletedJob(t *testing.T) *jobFixture {
+	t.Helper()
+	j := newJobFixture(t, nil, nil)
+	j.API.NewRootCA()
+	j.API.Before = failing("create Job", errors.New("the connection is lost"))
+	j.reconcile(t, j.leader())
+	require.Nil(t, j.Stored())
+	j.API.Before, j.API.Calls = nil, nil
+	return j
+}
+
+// The namespace is deleted while no leader runs, and another tenant creates one of the same name.
+func TestJobIsCreatedAgainInItsOwnNamespaceOnly(t *testing.T) {
+	t.Parallel()
+	j := newDeletedJob(t)
+	j.API.NewRootCA()
+	reported := len(j.Notes())
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	assert.Zero(t, j.reconcile(t, next), "nothing is left to do")
+	assert.Nil(t, j.Stored())
+	assert.Empty(t, j.Writes())
+	assert.Len(t, j.Notes(), reported, "an Event would be in the namespace of the other tenant")
+	assert.Len(t, j.API.Objects, 2, "the Secret is left: the ConfigMap alone may have been created again")
+	assert.Empty(t, next.state.Recreations.First(reloadtest.JobKey), "it is not tried again")
+}
+
+func TestJobIsCreatedAgainOnceItsNamespaceIsKnown(t *testing.T) {
+	t.Parallel()
+	forbiddenRead := forbidden("ConfigMap")
+	for name, tc := range map[string]struct {
+		read    error
+		deleted bool
+	}{
+		"the namespace is the same": {},
+		"no answer":                 {read: errors.New("the connection is lost")},
+		"no right to read":          {read: forbiddenRead},
+		"not there yet":             {deleted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newDeletedJob(t)
+			root := j.API.Objects[reloadtest.RootCAName]
+			if tc.deleted {
+				delete(j.API.Objects, reloadtest.RootCAName)
+			}
+			j.API.Before = failing("get ConfigMap", tc.read)
+			next := j.unlistedLeader()
+			next.ResumeRecreations(t.Context())
+			if again := j.reconcile(t, next); tc.read != nil || tc.deleted {
+				assert.Positive(t, again.RequeueAfter)
+				require.Nil(t, j.Stored())
+				j.API.Before, j.API.Objects[reloadtest.RootCAName] = nil, root
+				j.Now = j.Now.Add(time.Minute)
+				j.reconcile(t, next)
+			}
+			require.NotNil(t, j.Stored())
+			assert.Len(t, j.API.Objects, 2, "the Job and the ConfigMap")
+		})
+	}
+}
+
+// The ConfigMap is deleted with the namespace.
+func TestManifestEndsWithTheNamespaceOfTheJob(t *testing.T) {
+	t.Parallel()
+	j := newDeletedJob(t)
+	delete(j.API.Objects, reloadtest.RootCAName)
+	j.API.Before = failing("dry-run create Job", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"))
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	assert.Zero(t, j.reconcile(t, next))
+	assert.Empty(t, j.API.Objects)
+}
+
+// Where the ConfigMap cannot be read for good, Jobs are created again all the same. Where the answer is lost, nothing is deleted yet.
+func TestJobIsCreatedAgainWhereItsNamespaceCannotBeDistinguished(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		read error
+		want int
+	}{
+		"no right to read": {forbidden("ConfigMap"), 2},
+		"none is there":    {nil, 2},
+		"no answer":        {errors.New("the connection is lost"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = failing("get ConfigMap", tc.read)
+			j.reconcile(t, j.leader())
+			assert.Equal(t, tc.want, j.API.Created)
+			assert.NotNil(t, j.Stored())
+			assert.Len(t, j.API.Objects, 1)
+		})
+	}
+}
