@@ -79,3 +79,44 @@ func TestRecordInMemoryIsOfOneJob(t *testing.T) {
 	assert.Zero(t, j.reconcile(t, l))
 	assert.Empty(t, j.Notes())
 }
+
+// Another writer removes the Record after each write, so that the guard does not let the Job be deleted.
+func TestRecordOfAJobThatAnotherWriterRemovesIsWrittenEverLater(t *testing.T) {
+	t.Parallel()
+	j := unrecordedJob(t)
+	l := j.leader(t)
+	j.reconcile(t, l)
+	j.Set("newer")
+	j.API.Before, j.API.Calls = nil, nil
+	for range 120 {
+		j.Now = j.Now.Add(time.Second)
+		j.reconcile(t, l)
+		unstructured.RemoveNestedField(j.Stored().Object, "metadata", "annotations", j.Manifests.Keys.ConfigRecord)
+	}
+	assert.Positive(t, len(j.Writes()))
+	assert.LessOrEqual(t, len(j.Writes()), 10)
+	require.Len(t, j.Notes(), 1)
+	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
+	for range 70 {
+		j.Now = j.Now.Add(time.Second)
+		j.reconcile(t, l)
+	}
+	assert.Equal(t, reloadtest.RecreationSteps, j.Writes()[len(j.Writes())-len(reloadtest.RecreationSteps):], "the Record remains")
+}
+
+// Another writer puts the earlier Record of a suspended Job back after each write.
+func TestRecordOfASuspendedJobThatAnotherWriterRevertsIsWrittenEverLater(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	l := j.leader(t)
+	before := j.Stored().GetAnnotations()[j.Manifests.Keys.ConfigRecord]
+	for range 120 {
+		j.Now = j.Now.Add(time.Second)
+		j.reconcile(t, l)
+		j.Annotate(j.Manifests.Keys.ConfigRecord, before)
+	}
+	assert.Positive(t, len(j.Writes()))
+	assert.LessOrEqual(t, len(j.Writes()), 10)
+	require.Len(t, j.Notes(), 1)
+	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
+}

@@ -55,7 +55,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		f.soon = !a.backoff.Persists(s.Key) // it may see another state for a moment, but not for long
 		return failed{s, f}
 	}
-	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
+	a.wroteRecord(s)
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportLostKey(s, found.Verdict)

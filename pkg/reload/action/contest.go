@@ -29,13 +29,24 @@ const findWriter = ": find the writer in metadata.managedFields, and "
 
 // RecordContested returns how long to wait because another writer undoes each write of the Record, and reports that; 0 if it does not.
 func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Duration {
-	wait := a.state.Contests.Wait(s.Key, s.View.Managed[stamp.Record], a.now())
+	wait := a.state.Contests.Wait(s.Key, a.storedRecord(s), a.now())
 	return a.contested(ctx, s, wait, contest{
 		reason: reasonRecordContested,
 		text: "another writer removes or overwrites the annotation config-record after each write; " +
 			"pod-reloader writes it less and less often, and may miss changes of configuration meanwhile" + findWriter +
 			"make it keep annotations that it does not own",
 	})
+}
+
+// wroteRecord records that the Record of a workload was written, in place of the stored one.
+func (b *base) wroteRecord(s gather.Subject) { b.state.Contests.Wrote(s.Key, b.storedRecord(s), b.now()) }
+
+// storedRecord returns the text of the Record that is stored, also where another one is kept in memory.
+func (b *base) storedRecord(s gather.Subject) string {
+	if s.Unrecorded {
+		return s.Object.Annotations()[b.annotations.ConfigRecord]
+	}
+	return s.View.Managed[stamp.Record]
 }
 
 // removalContested returns how long to wait because another writer sets an annotation again after each removal, and reports that;

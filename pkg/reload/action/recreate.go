@@ -207,6 +207,7 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 		}
 		return failed{s, failedWrite(reasonAdoptionFailed, err)}
 	}
+	c.wroteRecord(s)
 	c.metrics.adopted(s.Object.Kind)
 	return InOrder{s}
 }
@@ -223,6 +224,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 		f.soon = !c.backoff.Persists(s.Key)
 		return failed{s, f}
 	}
+	c.wroteRecord(s)
 	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write
 }
 

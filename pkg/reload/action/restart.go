@@ -40,7 +40,7 @@ func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input
 			"the config-record of the restart was not stored, so that the pods are restarted again: the webhook is older than this replica, " +
 				"or another webhook drops annotations")}}
 	}
-	a.state.Contests.Wrote(s.Key, s.View.Managed[stamp.Record], a.now())
+	a.wroteRecord(s)
 	return reloaded{s, verdict, stored, answer.Generation}
 }
 
