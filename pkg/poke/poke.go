@@ -24,6 +24,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Request asks for the reload of one workload.
@@ -33,6 +34,9 @@ type Request struct {
 	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
 	// revision digest, or digest.Live, which is bound to the Generation even if that is 0.
 	Digest string
+	// Refs are the config objects that a content digest is over; nil if they are not known. A Record may have others as well, which
+	// a flag or an annotation hides from the workload for a time: without Refs, the answer is then Purged where it would be Current.
+	Refs []reference.Ref
 	// Generation of the workload that was read; 0 leaves it open. If the workload has another generation, the request is
 	// stale, and the webhook purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
@@ -180,7 +184,11 @@ func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
 	if err != nil || rec.Empty() {
 		return false
 	}
-	hash, _ := rec.ConfigHash()
+	compared := rec
+	if r.Refs != nil {
+		compared = rec.Only(r.Refs)
+	}
+	hash, _ := compared.ConfigHash()
 	return hash == r.Digest || rec.BelongsTo(r.Digest) || proven && rec.BelongsTo(reloaded)
 }
 

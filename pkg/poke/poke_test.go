@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const (
@@ -192,4 +193,28 @@ func (p *patcher) Patch(_ context.Context, obj client.Object, patch client.Patch
 		return err
 	}
 	return p.err
+}
+
+// A flag or an annotation hides recorded objects from a workload for a time: the digest is not over them.
+func TestJudgeComparesWhatTheDigestIsOver(t *testing.T) {
+	t.Parallel()
+	keys := defaultKeys(t)
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	answer := &metav1.ObjectMeta{Generation: 4, Annotations: map[string]string{
+		keys.ConfigRecord: recorded + ",secret/db~4417e0a1b2c3d4e5@8",
+	}}
+	for name, tc := range map[string]struct {
+		refs []reference.Ref
+		want poke.Outcome
+	}{
+		"only it":                  {[]reference.Ref{app}, poke.Current},
+		"not known":                {nil, poke.Purged},
+		"all that is recorded":     {[]reference.Ref{app, db}, poke.Purged},
+		"another one":              {[]reference.Ref{db}, poke.Purged},
+		"one that is not recorded": {[]reference.Ref{{Kind: reference.Secret, Name: "tls"}}, poke.Purged},
+		"none":                     {[]reference.Ref{}, poke.Purged},
+	} {
+		got := poke.Judge(answer, poke.Request{Digest: digest, Refs: tc.refs, Generation: 4, Keys: keys})
+		assert.Equal(t, tc.want, got.Outcome, name)
+	}
 }

@@ -39,7 +39,9 @@ func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Du
 }
 
 // wroteRecord records that the Record of a workload was written, in place of the stored one.
-func (b *base) wroteRecord(s gather.Subject) { b.state.Contests.Wrote(s.Key, b.storedRecord(s), b.now()) }
+func (b *base) wroteRecord(s gather.Subject) {
+	b.state.Contests.Wrote(s.Key, b.storedRecord(s), b.now())
+}
 
 // storedRecord returns the text of the Record that is stored, also where another one is kept in memory.
 func (b *base) storedRecord(s gather.Subject) string {

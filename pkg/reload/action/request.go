@@ -73,6 +73,7 @@ func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) po
 		Namespace:        s.Key.Namespace,
 		Name:             s.Key.Name,
 		Digest:           proof,
+		Refs:             in.Refs,
 		Generation:       s.Object.Generation(),
 		UID:              types.UID(s.Object.UID()),
 		Keys:             a.annotations,
