@@ -120,3 +120,21 @@ func TestRecordOfASuspendedJobThatAnotherWriterRevertsIsWrittenEverLater(t *test
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
 }
+
+// With --webhook-url and without the right to patch Jobs, a change cannot be recorded, so that it is not posted.
+func TestMissingRightToRecordANotificationIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	j := unrecordedJob(t)
+	j.opts.NotifyOnly = true
+	l := j.leader(t)
+	j.reconcile(t, l)
+	j.Set("newer")
+	for range 100 {
+		j.Now = j.Now.Add(30 * time.Second)
+		assert.Positive(t, j.reconcile(t, l).RequeueAfter, "it is tried again: the right may be granted")
+	}
+	require.Len(t, j.Out.Messages, 1, "in less than an hour")
+	assert.Contains(t, j.Notes()[0], "ReloadFailed: the change is not posted to --webhook-url, because pod-reloader may not patch the Job to "+
+		"record it; add the component recreate-jobs, or set reloader.recreateJobs=true in the chart; or leave Jobs out by "+
+		"--ignored-workload-types=jobs: jobs.batch")
+}

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -37,7 +38,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 		if apianswer.MayBeStored(err) {
 			a.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)
 		}
-		return failed{s, failedWrite(reasonReloadFailed, err)}
+		return failed{s, failedNotice(s, err)}
 	}
 	a.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
@@ -50,6 +51,16 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 	a.wroteRecord(s)
 	a.notified(ctx, s, verdict.Changes, text)
 	return InOrder{s}
+}
+
+// failedNotice is failedWrite for the Record of a Change that is reported. The right to patch Jobs is not granted by default.
+func failedNotice(s gather.Subject, err error) failure {
+	f := failedWrite(reasonReloadFailed, err)
+	if f.refused && s.Object.Kind.CreateOnly {
+		f.err = fmt.Errorf("the change is not posted to --webhook-url, because pod-reloader may not patch the Job to record it; %s; "+
+			"or leave Jobs out by --ignored-workload-types=jobs: %w", grantRecreation, f.err)
+	}
+	return f
 }
 
 // notified offers a notification, which the Record that was written names.
