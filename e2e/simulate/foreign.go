@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -56,8 +53,7 @@ func configuration() (admissionregistrationv1.MutatingWebhook, error) {
 }
 
 var readConfiguration = sync.OnceValues(func() (admissionregistrationv1.MutatingWebhook, error) {
-	_, file, _, _ := runtime.Caller(0)
-	content, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "..", "manifests", "base", "webhook.yaml"))
+	_, content, err := readFile("manifests/base/webhook.yaml")
 	if err != nil {
 		return admissionregistrationv1.MutatingWebhook{}, fmt.Errorf("read the webhook's configuration: %w", err)
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 )
@@ -25,16 +25,9 @@ type KnownDefect struct {
 	Why string `json:"why"`
 }
 
-// Testdata is the folder with the kept histories and the list.
-func testdata() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "testdata")
-}
-
 // ReadKnown reads the list.
 func ReadKnown() (Known, error) {
-	name := filepath.Join(testdata(), "known.yaml")
-	content, err := os.ReadFile(name)
+	name, content, err := readFile("e2e/simulate/testdata/known.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read what is known to be broken: %w", err)
 	}
@@ -43,6 +36,17 @@ func ReadKnown() (Known, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return known, nil
+}
+
+// readFile returns the full name and the content of a file of the repository.
+func readFile(path string) (name string, content []byte, err error) {
+	root, err := toolchain.Root()
+	if err != nil {
+		return "", nil, err
+	}
+	name = filepath.Join(root, filepath.FromSlash(path))
+	content, err = os.ReadFile(name)
+	return name, content, err
 }
 
 // Has reports whether a violation is known.

@@ -3,8 +3,6 @@ package simulate
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"sigs.k8s.io/yaml"
 )
@@ -23,13 +21,9 @@ type Planted struct {
 	Situation string `json:"situation,omitempty"`
 }
 
-// Root is the root of the repository.
-func Root() string { return filepath.Join(testdata(), "..", "..", "..") }
-
 // ReadPlanted reads the list of faults.
 func ReadPlanted() ([]Planted, error) {
-	name := filepath.Join(testdata(), "planted.yaml")
-	content, err := os.ReadFile(name)
+	name, content, err := readFile("e2e/simulate/testdata/planted.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read the faults to plant: %w", err)
 	}
@@ -42,8 +36,7 @@ func ReadPlanted() ([]Planted, error) {
 
 // Apply returns the file's path and its content with the fault.
 func (p Planted) Apply() (path string, content []byte, err error) {
-	path = filepath.Join(Root(), filepath.FromSlash(p.File))
-	content, err = os.ReadFile(path)
+	path, content, err = readFile(p.File)
 	if err != nil {
 		return "", nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}

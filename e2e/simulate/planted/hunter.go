@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate"
 )
 
@@ -34,8 +35,12 @@ func build(ctx context.Context, dir string, overlay map[string]string) (hunter, 
 	if err := os.WriteFile(file, list, 0o600); err != nil {
 		return h, err
 	}
+	root, err := toolchain.Root()
+	if err != nil {
+		return h, err
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", file, "-ldflags", "-s -w", "-o", h.file, "./e2e/simulate/hunt")
-	cmd.Dir = simulate.Root()
+	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return h, fmt.Errorf("build it: %w\n%s", err, out)
 	}
