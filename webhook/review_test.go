@@ -90,9 +90,9 @@ func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
 		}
 		s := newHandler(t, w, hastily, logr.Discard())
 		const size, received = 400 << 10, 30
-		answers := make(chan *httptest.ResponseRecorder, 100)
+		answers, body := make(chan *httptest.ResponseRecorder, 50), large("big", size)
 		for range cap(answers) {
-			go func() { answers <- post(s.handler, large("big", size)) }()
+			go func() { answers <- post(s.handler, body) }()
 		}
 		synctest.Wait()
 		require.Len(t, answers, cap(answers)-received, "12 MiB of 400 KiB each are decided or wait")

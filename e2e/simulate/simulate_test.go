@@ -133,6 +133,7 @@ func TestKnownDefectConcernsHistories(t *testing.T) {
 // TestShrinkKeepsWhatFails shows the whole way from a failure to a short history.
 func TestShrinkKeepsWhatFails(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
@@ -169,6 +170,7 @@ func TestProgramKnowsCustomResourcesByItsConfigurationOnly(t *testing.T) {
 
 func TestHuntCountsWhatIsKnown(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	var out strings.Builder
 	dir := t.TempDir()
 	found, err := Hunt(t.Context(), &out, HuntOptions{

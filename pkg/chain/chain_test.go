@@ -316,7 +316,7 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 func TestHundredsOfResourcesThatFlap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const many, flaps = 300, 3
+		const many, flaps = 200, 2
 		w := newWorld(t)
 		registry := prometheus.NewRegistry()
 		require.NoError(t, w.Register(registry))
