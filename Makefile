@@ -29,9 +29,14 @@ K8S_VERSION ?= 1.36
 K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
+# With the flags of the program's build, what it shares with suites, tools and linters is compiled once. The race detector needs a C compiler.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+export CGO_ENABLED := 0
+
 TEST_TIMEOUT ?= 40m
 # Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
 GO_TEST := go test -ldflags=-w -vet=off
+RACE_TEST := CGO_ENABLED=1 $(GO_TEST) -race
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
@@ -45,13 +50,16 @@ SIMULATEFLAGS ?=
 # The package directories that make mutate changes, after its flags (-sample 30); empty means the core.
 MUTATE ?=
 FUZZPKG ?= ./pkg/... ./webhook/...
-# The suites that take longest begin first, so that none is left alone at the end.
-LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/chain ./e2e/suite/kind ./e2e/suite/install ./e2e/bench
-# Apart are what is compared with a real control plane at the pace of the models (make simulate-check), and what needs a
-# container engine (make image-check).
-PKG ?= $(LONGEST) $(shell go list ./... | grep -vE '/e2e/(simulate/(check|apiserver/conformance)|suite/image)$$')
 # The packages whose tests run on a control plane.
 ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
+# What is compared with a real control plane at the pace of the models (make simulate-check), and what needs a container engine
+# (make image-check).
+APART := /e2e/(simulate/(check|apiserver/conformance)|suite/image)$$
+# The suites that make test runs: what a change of the engine breaks first. The others take as long as all that make test does.
+FIRST := ./e2e/suite/promise ./e2e/suite/sequence ./e2e/suite/watch
+PKG ?= $(FIRST) $(shell go list ./... | grep -vE '$(ON_CONTROL_PLANE)|$(APART)')
+# The suites that take longest begin first, so that none is left alone at the end.
+LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/chain ./e2e/suite/kind ./e2e/suite/install ./e2e/bench
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
 # doubles the processor time that they take from the control plane.
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
@@ -90,10 +98,10 @@ UNCACHED := -count 1
 
 # go test discards what packages that pass have written: attempts that a slow machine has spoilt are in a file of notes.
 .PHONY: test
-test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/digest: one package)
+test: ## Run the unit tests, the simulator's, and those of the promises on a real control plane (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
 	@export POD_RELOADER_TEST_NOTES=$$(mktemp); raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
-	if [ -n "$$raced" ]; then $(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
+	if [ -n "$$raced" ]; then $(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
 	thinned=$$(grep -E '$(THINNED)' <<<"$$raced" || true); \
 	if [ -n "$$thinned" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$thinned || status=1; fi; \
 	suites=$$(go list $(PKG) | grep -E '$(SUITES)' || true); \
@@ -101,9 +109,13 @@ test: ## Run all tests: units and the suites on a real control plane (PKG=./pkg/
 	if [ -s "$$POD_RELOADER_TEST_NOTES" ]; then echo "Notes of tests, passed or failed:"; sort "$$POD_RELOADER_TEST_NOTES"; fi; \
 	rm -f "$$POD_RELOADER_TEST_NOTES"; exit $$status
 
+.PHONY: test-suites
+test-suites: ## Run the suites that make test leaves out
+	@$(MAKE) test PKG="$$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(APART)' | grep -vxFf <(go list $(FIRST)) | tr '\n' ' ')"
+
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
-	$(GO_TEST) -race -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
+	$(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) . ./pkg/... ./webhook/...
 
 # Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
 ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))

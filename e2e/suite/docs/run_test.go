@@ -23,7 +23,7 @@ import (
 // notRunHere lists the blocks that carry <!-- not run: … -->, by page and first line: everything else is run.
 var notRunHere = map[string]string{
 	"README.md: git clone https://github.com/pod-reloader/pod-reloader && cd pod-reloader": "clones what is being tested",
-	"README.md: make demo":                  "make test runs the demo",
+	"README.md: make demo":                  "the demo has tests of its own",
 	"README.md: kubectl apply -k manifests": "docs/installing.md runs it",
 	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0":           "needs a container engine and a registry",
 	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":                    "needs a kubelet",
