@@ -12,6 +12,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -72,6 +73,7 @@ func validateContent(next, old object) field.ErrorList {
 		errs = append(errs, validateSelector(selector, template(next).Labels)...)
 		errs = append(errs, validateTemplate(next)...)
 		if set, ok := next.(*appsv1.StatefulSet); ok {
+			errs = append(errs, validateStatefulSetStrategy(set)...)
 			errs = append(errs, validateStatefulSetUpdate(set, old)...)
 		} else if old != nil {
 			errs = append(errs, apivalidation.ValidateImmutableField(selector, selectorIn(old), field.NewPath("spec", "selector"))...)
@@ -159,6 +161,21 @@ func validateSelector(s *metav1.LabelSelector, set map[string]string) field.Erro
 		return append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", "labels"), set, "`selector` does not match template `labels`"))
 	}
 	return errs
+}
+
+// rollingUpdate is RollingUpdateStatefulSetStrategy without names of JSON, as the API server has it in memory and in its message.
+type rollingUpdate struct {
+	Partition      *int32
+	MaxUnavailable *intstr.IntOrString
+}
+
+func validateStatefulSetStrategy(o *appsv1.StatefulSet) field.ErrorList {
+	s, path := o.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy")
+	if s.Type == appsv1.OnDeleteStatefulSetStrategyType && s.RollingUpdate != nil {
+		only := "only allowed for updateStrategy '" + string(appsv1.RollingUpdateStatefulSetStrategyType) + "'"
+		return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), rollingUpdate(*s.RollingUpdate), only)}
+	}
+	return nil
 }
 
 func validateStatefulSetUpdate(next *appsv1.StatefulSet, old object) field.ErrorList {

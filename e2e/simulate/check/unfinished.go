@@ -88,13 +88,23 @@ func (s stored) unfinishedRollouts() error {
 			}
 			wanted := count(o, counts.wanted...)
 			for _, field := range counts.have {
-				if have := count(o, "status", field); have != wanted {
+				have := count(o, "status", field)
+				if field != counts.have[0] && waiting(o) {
+					continue
+				}
+				if have != wanted {
 					return fmt.Errorf("%s of %s are %s, not %s", field, nameOf(r, o), have, wanted)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// waiting reports whether pods of an earlier template stay until a user deletes them, or lowers the partition.
+func waiting(o world.Object) bool {
+	strategy := world.Section(o, "spec", "updateStrategy")
+	return strategy["type"] == "OnDelete" || count(strategy, "rollingUpdate", "partition") != "0"
 }
 
 // stuck has the UIDs of workloads with a pod that cannot start, or with a template of such pods.

@@ -15,6 +15,8 @@ type statefulSet struct {
 	// first is the first ordinal.
 	replicas, first, partition, minReady int
 	rolling, ordered                     bool
+	// partitioned is false for a rolling update without parameters: then the status says how many pods keep the current revision.
+	partitioned bool
 	// current is the revision before a rollout, update that of the template.
 	current, update revision
 	collisions      int
@@ -41,13 +43,14 @@ func (c *Cluster) syncStatefulSet(key world.Key, object world.Object) {
 func (c *Cluster) readStatefulSet(key world.Key, object world.Object) *statefulSet {
 	return &statefulSet{
 		owner: ownerOf(key, object), c: c,
-		replicas:   number(object, 1, "spec", "replicas"),
-		first:      number(object, 0, "spec", "ordinals", "start"),
-		partition:  number(object, 0, "spec", "updateStrategy", "rollingUpdate", "partition"),
-		minReady:   number(object, 0, "spec", "minReadySeconds"),
-		rolling:    world.Text(object, "spec", "updateStrategy", "type") != "OnDelete",
-		ordered:    world.Text(object, "spec", "podManagementPolicy") != "Parallel",
-		collisions: number(object, 0, "status", "collisionCount"),
+		replicas:    number(object, 1, "spec", "replicas"),
+		first:       number(object, 0, "spec", "ordinals", "start"),
+		partition:   number(object, 0, "spec", "updateStrategy", "rollingUpdate", "partition"),
+		minReady:    number(object, 0, "spec", "minReadySeconds"),
+		rolling:     world.Text(object, "spec", "updateStrategy", "type") != "OnDelete",
+		partitioned: world.Field(object, "spec", "updateStrategy", "rollingUpdate") != nil,
+		ordered:     world.Text(object, "spec", "podManagementPolicy") != "Parallel",
+		collisions:  number(object, 0, "status", "collisionCount"),
 	}
 }
 
@@ -140,7 +143,7 @@ func (s *statefulSet) create(i int) {
 		return
 	}
 	from := s.update
-	if s.rolling && i < s.partition {
+	if s.rolling && i < s.kept() {
 		from = s.current
 	}
 	template := from.template()
@@ -154,6 +157,14 @@ func (s *statefulSet) create(i int) {
 	}
 	pod["spec"] = spec
 	s.c.put(key, pod)
+}
+
+// kept is how many pods are made from the current revision during a rolling update.
+func (s *statefulSet) kept() int {
+	if s.partitioned {
+		return s.partition
+	}
+	return number(s.object, 0, "status", "currentReplicas")
 }
 
 // shrink removes pods beyond the number of replicas, with ordered pods one in a pass and only while no other than the lowest

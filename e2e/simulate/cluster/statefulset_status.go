@@ -26,8 +26,9 @@ func (s *statefulSet) putStatus() {
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "currentReplicas", currents)
 	withCount(status, "updatedReplicas", updated)
-	// The next pass needs the current revision and the collision count.
-	needed := world.Text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions
+	// The next pass needs the current revision, the collision count, and without a partition how many pods keep the current revision.
+	needed := world.Text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions ||
+		s.rolling && !s.partitioned && currents < s.kept()
 	if !equal(world.Section(s.object, "status"), status) && (needed || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}

@@ -62,6 +62,8 @@ func TestStatefulSetUpdatesFromTheHighestOrdinal(t *testing.T) {
 	}
 }
 
+var partition = []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
+
 func TestStatefulSetRollouts(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -90,6 +92,44 @@ func TestStatefulSetRollouts(t *testing.T) {
 			func(k *kit, cart world.Key) { k.image(cart, "cart:2"); k.settle(); k.delete(pod("cart-1")) },
 			[]string{"cart:1", "cart:2", "cart:1", "cart:1"},
 			3,
+		},
+		"partition lowered": {
+			"updateStrategy: {rollingUpdate: {partition: 2}}",
+			func(k *kit, cart world.Key) { k.image(cart, "cart:2"); k.settle(); k.set(cart, int64(1), partition...) },
+			[]string{"cart:1", "cart:2", "cart:2", "cart:2"},
+			1,
+		},
+		"partition raised, and a pod above the earlier one deleted": {
+			"updateStrategy: {rollingUpdate: {partition: 2}}",
+			func(k *kit, cart world.Key) {
+				k.image(cart, "cart:2")
+				k.settle()
+				k.set(cart, int64(4), partition...)
+				k.settle()
+				k.delete(pod("cart-3"))
+			},
+			[]string{"cart:1", "cart:1", "cart:2", "cart:1"},
+			2,
+		},
+		"OnDelete becomes a rolling update without parameters": {
+			"updateStrategy: {type: OnDelete}",
+			func(k *kit, cart world.Key) {
+				k.image(cart, "cart:2")
+				k.settle()
+				k.set(cart, "RollingUpdate", "spec", "updateStrategy", "type")
+			},
+			[]string{"cart:2", "cart:2", "cart:2", "cart:2"},
+			0,
+		},
+		"rolling update without parameters, and a pod deleted while it is stuck": {
+			"updateStrategy: {type: RollingUpdate}",
+			func(k *kit, cart world.Key) {
+				k.image(cart, "cart:broken")
+				k.settle()
+				k.delete(pod("cart-0"))
+			},
+			[]string{"cart:1", "cart:1", "cart:1", "-"},
+			2,
 		},
 		"broken": {
 			"",

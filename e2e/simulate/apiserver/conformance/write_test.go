@@ -111,6 +111,25 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
+func TestUpdateStrategies(t *testing.T) {
+	t.Parallel()
+	strategy := func(path, value string) step { return patch(path+"/w", merge, `{"spec":{"updateStrategy":`+value+`}}`) }
+	for name, path := range map[string]string{"StatefulSet": statefulSets, "DaemonSet": daemonSets} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps := []step{
+				post(path, workload(name, selector)), strategy(path, `{"type":"OnDelete","rollingUpdate":null}`), get(path + "/w"),
+				strategy(path, `{"type":"RollingUpdate"}`), strategy(path, `{"rollingUpdate":{}}`), get(path + "/w"),
+			}
+			if name == "StatefulSet" {
+				steps = append(steps, strategy(path, `{"rollingUpdate":{"partition":2}}`), strategy(path, `{"type":"OnDelete"}`),
+					strategy(path, `{"rollingUpdate":null}`), strategy(path, `null`), get(path+"/w"))
+			}
+			play(t, steps)
+		})
+	}
+}
+
 func TestConfigObjects(t *testing.T) {
 	t.Parallel()
 	app := configMaps + "/app"
