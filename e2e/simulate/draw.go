@@ -61,7 +61,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	}
 	n := unstaged(random, h.Steps)
-	h.Steps = slices.Concat(dryRuns(seed, podReferences(seed, c, h.Steps[:n])), h.Steps[n:])
+	h.Steps = slices.Concat(dryRuns(seed, updateStrategies(seed, c, podReferences(seed, c, h.Steps[:n]))), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
 }
@@ -162,12 +162,21 @@ func unstaged(random, steps []history.Step) int {
 	return n
 }
 
-// podReferences replaces some steps by edits of what pod specs reference; in most histories none. Faults stay, and so does what creates
-// and deletes config objects: a finale goes by that. It shifts no other choice of the seed.
+// podReferences replaces some steps by edits of what pod specs reference; in most histories none. It shifts no other choice of the seed.
 func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
-	r := rand.New(rand.NewPCG(seed, 12))
-	edit, found := c.Find(act.EditPodReferences)
-	if !found || r.IntN(3) > 0 {
+	return replaceSome(rand.New(rand.NewPCG(seed, 12)), c, steps, act.EditPodReferences)
+}
+
+// updateStrategies replaces some steps by edits of the strategies by which pods wait for a user, and by deletions of such pods; in most
+// histories none. It shifts no other choice of the seed.
+func updateStrategies(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+	return replaceSome(rand.New(rand.NewPCG(seed, 14)), c, steps, act.SetUpdateStrategy, act.SetUpdateStrategy, act.DeletePod)
+}
+
+// replaceSome replaces some steps by acts of some names, in one history in three. Faults stay, and so does what creates and deletes config
+// objects: a finale goes by that.
+func replaceSome(r *rand.Rand, c history.Catalogue, steps []history.Step, names ...string) []history.Step {
+	if r.IntN(3) > 0 {
 		return steps
 	}
 	steps = slices.Clone(steps)
@@ -176,8 +185,13 @@ func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []his
 		if fault || old.Do == act.CreateConfig || old.Do == act.DeleteConfig || r.IntN(6) > 0 {
 			continue
 		}
-		steps[i] = edit.Draw(r, steps[:i])
-		steps[i].Do, steps[i].Wait = edit.Name, old.Wait
+		name := names[0]
+		if len(names) > 1 {
+			name = names[r.IntN(len(names))]
+		}
+		drawn, _ := c.Find(name)
+		steps[i] = drawn.Draw(r, steps[:i])
+		steps[i].Do, steps[i].Wait = name, old.Wait
 	}
 	return steps
 }

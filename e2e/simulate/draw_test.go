@@ -101,11 +101,22 @@ func TestFurtherFlagsAreInSomeHistories(t *testing.T) {
 
 func TestEditsOfPodReferencesReplaceNoFault(t *testing.T) {
 	t.Parallel()
+	replacesNoFault(t, podReferences, act.EditPodReferences)
+}
+
+func TestEditsOfUpdateStrategiesReplaceNoFault(t *testing.T) {
+	t.Parallel()
+	replacesNoFault(t, updateStrategies, act.SetUpdateStrategy, act.DeletePod)
+}
+
+// replacesNoFault looks at which steps some acts take the places of.
+func replacesNoFault(t *testing.T, replace func(uint64, history.Catalogue, []history.Step) []history.Step, names ...string) {
+	t.Helper()
 	const seeds = 60
 	with, c := 0, Catalogue()
 	for seed := range uint64(seeds) {
 		steps := Draw(seed, DrawOptions{Steps: 60, Faults: true}).Steps
-		drawn := podReferences(seed, c, steps)
+		drawn := replace(seed, c, steps)
 		require.Len(t, drawn, len(steps))
 		edited := 0
 		for i, s := range drawn {
@@ -113,7 +124,7 @@ func TestEditsOfPodReferencesReplaceNoFault(t *testing.T) {
 			if _, fault := findFault(steps[i].Do); fault {
 				assert.Equal(t, steps[i], s)
 			}
-			if s.Do == act.EditPodReferences {
+			if slices.Contains(names, s.Do) {
 				edited++
 			}
 		}

@@ -44,6 +44,7 @@ func written() map[string][]history.Step {
 		"a CronJob is run":                   runs(),
 		"reloads pause a Deployment":         pauses(),
 		"the client proves what it knows":    clients(),
+		"pods wait for a user":               strategies(),
 	}
 }
 
@@ -79,6 +80,30 @@ func configuration() []history.Step {
 		step("edit-config", app, "key", "greeting", "value", "v4"),
 		step("edit-many", "", "objects", app+","+extra+","+db, "value", "v3"),
 		step("apply-config", db, "key", "password", "value", "v1", "as", "stringData"),
+	}
+}
+
+func strategies() []history.Step {
+	return []history.Step{
+		step("scale", store, "replicas", "3"),
+		step("set-update-strategy", store, "to", "partition=2"),
+		step("edit-config", extra, "key", "level", "value", "v1"),
+		step("delete-pod", store, "pod", "0"),
+		step("set-update-strategy", store, "to", "partition=1"),
+		step("edit-config", extra, "key", "level", "value", "v2"),
+		step("set-update-strategy", store, "to", "partition=3"),
+		step("delete-pod", store, "pod", "2"),
+		step("set-update-strategy", store, "to", "OnDelete"),
+		step("edit-config", extra, "key", "level", "value", "v3"),
+		step("delete-pod", store, "pod", "1"),
+		step("set-update-strategy", store, "to", "RollingUpdate"),
+		step("release-broken", store),
+		step("delete-pod", store, "pod", "0"),
+		step("undo", store, "back", "1"),
+		step("set-update-strategy", agent, "to", "OnDelete"),
+		step("edit-config", app, "key", "greeting", "value", "v1"),
+		step("delete-pod", agent, "pod", "0"),
+		step("set-update-strategy", agent, "to", "RollingUpdate"),
 	}
 }
 

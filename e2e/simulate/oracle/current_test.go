@@ -37,7 +37,23 @@ func TestCurrent(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		})},
-		"rollout pending": {options: hooked, because: "the template is right, the pods wait (paused, OnDelete, a broken image)", happens: quietly(func(s *harness) {
+		"rollout paused": {options: hooked, because: "the template is right, the pods wait", happens: quietly(func(s *harness) {
+			change(s)
+			s.wait(time.Second)
+			s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
+			s.reload(cart, "b", "configmap/app modified")
+		})},
+		"rollout stuck": {options: hooked, because: "the template is right, and a pod does not start", happens: quietly(func(s *harness) {
+			change(s)
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			old := s.objects[s.pods[0]]
+			s.change(nil, world.Key{Resource: world.Pods, Namespace: "shop", Name: "cart-2"}, nil, edited(old, func(o world.Object) {
+				world.Section(o, "metadata")["uid"] = "uid-cart-2"
+				o["status"] = world.Object{"phase": "Pending"}
+			}))
+		})},
+		"rollout that nothing keeps": {options: hooked, want: "current/rollout", because: "the pods do not wait", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")

@@ -114,12 +114,14 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
 			s.quiet()
 		}},
 		"Events allowed again": {options: hooked, want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *harness) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
+			s.rollout(cart)
 			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "events"})
 			s.quiet()
 		}},

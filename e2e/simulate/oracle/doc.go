@@ -19,7 +19,7 @@
 // What is not judged:
 //   - Workloads with annotations of the second dialect that the oracle does not know, and with more than 1,000 listed objects.
 //   - The pods of Jobs, and Jobs that a write of the program has adopted.
-//   - Whether pods follow a new template: paused Deployments, OnDelete, partitions and broken images are the cluster's.
+//   - Whether pods follow a new template, where a pause, OnDelete, a partition or a pod that does not run may keep them.
 //   - Pods that started with a content that was there for a moment only: the program knows nothing of pods.
 //   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen,
 //     after an edit of the lists in direct mode, and after the creation of a required object.

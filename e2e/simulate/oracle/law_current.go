@@ -29,7 +29,7 @@ func (l *currentLaw) quiet(now time.Time) {
 		case !w.eligible:
 			l.count("pods excused: not looked after")
 		case !p.stamp.same(w.last()):
-			l.count("pods excused: rollout pending")
+			l.judgeRollout(p, now)
 		case l.held(w):
 			l.count("pods excused: held")
 		case l.saysFull(w):
@@ -40,6 +40,33 @@ func (l *currentLaw) quiet(now time.Time) {
 			l.judgePod(p, now)
 		}
 	}
+}
+
+// judgeRollout looks why a pod has an earlier template, although all is quiet.
+func (l *currentLaw) judgeRollout(p *pod, now time.Time) {
+	w := p.workload
+	reason := l.waitsFor(p)
+	if reason != "" {
+		l.count("pods excused: rollout pending, " + reason)
+		return
+	}
+	l.violate(now, broken{"current", w.id.String(), "rollout"},
+		"pod %s of %s has an earlier template than that of %s (version %d), and nothing keeps it", p.id.name, l.when(p.startedAt),
+		l.when(w.last().at), w.last().version)
+}
+
+// waitsFor returns what keeps a pod of an earlier template; empty if nothing does.
+func (l *currentLaw) waitsFor(p *pod) string {
+	reason, partition := pendingOf(p.workload.object)
+	if reason != "" && (partition == 0 || p.ordinal() < partition) {
+		return reason
+	}
+	for _, other := range l.pods {
+		if other.workload == p.workload && !other.running {
+			return "a pod does not run"
+		}
+	}
+	return ""
 }
 
 // judgePod judges the contents that a pod was started with.
@@ -53,7 +80,7 @@ func (l *currentLaw) judgePod(p *pod, now time.Time) {
 			l.count("pods excused: custom resource held")
 			continue
 		}
-		if h.at(p.started) == content || content == absent && !w.triggers[r].deleted {
+		if h.at(p.runsSince()) == content || content == absent && !w.triggers[r].deleted {
 			continue
 		}
 		last := h.edits[len(h.edits)-1]
@@ -65,7 +92,7 @@ func (l *currentLaw) judgePod(p *pod, now time.Time) {
 		switch {
 		case content == absent:
 			how = "deleted"
-		case h.at(p.started) == absent:
+		case h.at(p.runsSince()) == absent:
 			how = "created"
 		}
 		signature := how

@@ -136,7 +136,7 @@ func (l *keptLaw) onlyKeyLost(p *pod, s *stamp) bool {
 	brought := p.stamp.brought != nil && p.stamp.brought.open
 	return looked && !brought && !slices.ContainsFunc(w.refs, func(r ref) bool {
 		content, alone := l.contentsBetween(p, s, r).only()
-		return isReferent(r.plural) || !alone || content != l.contents.of(w.id.namespace, r).at(p.started)
+		return isReferent(r.plural) || !alone || content != l.contents.of(w.id.namespace, r).at(p.runsSince())
 	})
 }
 
@@ -199,12 +199,12 @@ func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
 // differed reports whether the program may have found another content of an object than that of a pod.
 func (l *keptLaw) differed(p *pod, s *stamp, r ref, h *history) bool {
 	w, between := p.workload, l.contentsBetween(p, s, r)
-	if by := w.triggers[r]; by.deleted || by.created && (h.at(p.started) == absent || l.believes(w, p.stamp, r, absent)) {
+	if by := w.triggers[r]; by.deleted || by.created && (h.at(p.runsSince()) == absent || l.believes(w, p.stamp, r, absent)) {
 		content, alone := between.only()
-		return !alone || content != h.at(p.started)
+		return !alone || content != h.at(p.runsSince())
 	}
 	// It may come and go.
-	between[h.at(p.started)] = true
+	between[h.at(p.runsSince())] = true
 	if content, ok := h.beforeAbsence(p.stamp.version); ok && w.tracked[r] < p.stamp.version {
 		between[content] = true // a release meanwhile makes no difference
 	}

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -17,6 +19,23 @@ type pod struct {
 	started   int64
 	startedAt time.Time
 	running   bool
+	// late means that the template of its stamp was not that of the workload any more when it was made.
+	late bool
+}
+
+// runsSince returns the version whose contents the program may take for those of the pod. It knows nothing of pods: one that is made late
+// from an earlier template, as below a partition, is to it like the others of that template.
+func (p *pod) runsSince() int64 {
+	if p.late {
+		return p.stamp.version
+	}
+	return p.started
+}
+
+// ordinal is the number of a pod of a StatefulSet.
+func (p *pod) ordinal() int {
+	n, _ := strconv.Atoi(p.id.name[strings.LastIndexByte(p.id.name, '-')+1:])
+	return n
 }
 
 // set is a ReplicaSet or a ControllerRevision: a template of a workload.
@@ -142,7 +161,8 @@ func (l *podLog) newPod(key id, c world.Commit) *pod {
 	if w == nil {
 		return nil
 	}
-	return &pod{id: key, uid: uidOf(c.New), workload: w, stamp: l.stampOf(w, c)}
+	s := l.stampOf(w, c)
+	return &pod{id: key, uid: uidOf(c.New), workload: w, stamp: s, late: s != nil && !s.same(w.last())}
 }
 
 // stampOf returns the stamp that a new pod was made from: the last one with its template and its managed annotations.
