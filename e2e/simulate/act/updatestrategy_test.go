@@ -31,8 +31,13 @@ func TestUpdateStrategyIsChecked(t *testing.T) {
 	t.Parallel()
 	c := Catalogue()
 	for _, tc := range []struct{ on, to string }{
-		{storeSet, ""}, {storeSet, "Recreate"}, {storeSet, "partition=-1"}, {storeSet, "partition=x"}, {storeSet, "partition="},
-		{"daemonsets/shop/agent", "partition=1"}, {"deployments/shop/cart", "OnDelete"},
+		{storeSet, ""},
+		{storeSet, "Recreate"},
+		{storeSet, "partition=-1"},
+		{storeSet, "partition=x"},
+		{storeSet, "partition="},
+		{"daemonsets/shop/agent", "partition=1"},
+		{"deployments/shop/cart", "OnDelete"},
 	} {
 		s := history.Step{Do: SetUpdateStrategy, On: tc.on, With: map[string]string{"to": tc.to}}
 		assert.Error(t, mustFind(t, c, SetUpdateStrategy).Check(s), "%s of %s", tc.to, tc.on)

@@ -26,13 +26,17 @@ func (s *statefulSet) putStatus() {
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "currentReplicas", currents)
 	withCount(status, "updatedReplicas", updated)
-	// The next pass needs the current revision, the collision count, and without a partition how many pods keep the current revision.
-	needed := world.Text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions ||
-		s.rolling && !s.partitioned && currents < s.kept()
-	if !equal(world.Section(s.object, "status"), status) && (needed || !s.c.defers(s.key)) {
+	if !equal(world.Section(s.object, "status"), status) && (s.needsStatus(currents) || !s.c.defers(s.key)) {
 		s.c.putStatus(s.key, with(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)
+}
+
+// needsStatus reports whether the next pass needs the status: the current revision, the collision count, and without a partition how many
+// pods keep the current revision.
+func (s *statefulSet) needsStatus(currents int) bool {
+	return world.Text(s.object, "status", "currentRevision") == "" || number(s.object, 0, "status", "collisionCount") != s.collisions ||
+		s.rolling && !s.partitioned && currents < s.kept()
 }
 
 func (s *statefulSet) count(fits func(world.Object) bool) int {
