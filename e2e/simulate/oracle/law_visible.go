@@ -39,10 +39,17 @@ func isBlindable(call *world.Call) bool {
 	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
 }
 
-// isOwn reports whether a request is about the Secrets of the installation alone, where it looks at no others.
-func (l *rules) isOwn(call *world.Call) bool {
-	plural := call.Key.Resource.Plural
-	return l.options.Hidden.fromAll(plural) && call.Key.Namespace == l.options.KeySecret.Namespace
+// isOwnList reports whether a request lists Secrets of the installation, where it looks at no others: such a list, of the manifests of
+// Jobs, belongs to no watch.
+func (l *rules) isOwnList(call *world.Call) bool {
+	return call.Verb == "list" && l.options.Hidden.fromAll(call.Key.Resource.Plural) && call.Key.Namespace == l.options.KeySecret.Namespace
+}
+
+// isNamed reports whether a watch is named as one of a resource, with its group or without. Where nothing looks at the resource, single
+// objects of the installation are watched, such as secrets/pod-reloader-digest-key.
+func (l *rules) isNamed(watch, resource string) bool {
+	name, _, _ := strings.Cut(watch, ".")
+	return name == resource || l.options.Hidden.fromAll(resource) && strings.HasPrefix(name, resource+"/")
 }
 
 // isWatched reports whether what the program may have to watch of a resource shows all changes: configuration, workloads, custom resources
@@ -65,7 +72,7 @@ func watchedKind(plural string) string {
 }
 
 func (l *visibleLaw) request(call *world.Call) {
-	if !l.isProgram(call) || !isBlindable(call) || l.isOwn(call) {
+	if !l.isProgram(call) || !isBlindable(call) || l.isOwnList(call) {
 		return
 	}
 	key := [2]string{call.Client, call.Key.Resource.Plural}
@@ -159,7 +166,7 @@ func (l *visibleLaw) blind(client string, now time.Time) []blindWatch {
 func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
 	l.count("blindness judged: " + watchedKind(watch.resource))
 	l.blindness.shown = true
-	if !shownAsBlind(families, watch.resource) {
+	if !l.shownAsBlind(families, watch.resource) {
 		l.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
 			watch.resource, l.when(watch.since), l.when(at), syncedMetric, watchHealthy)
 	}
@@ -167,7 +174,7 @@ func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[st
 		return
 	}
 	for _, event := range l.events.warnings {
-		if event.at.After(watch.since) && (saysOf(event.note, watch.resource) || l.disturbedBesides(at)) {
+		if event.at.After(watch.since) && (l.saysOf(event.note, watch.resource) || l.disturbedBesides(at)) {
 			return
 		}
 	}
@@ -176,7 +183,7 @@ func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[st
 }
 
 // shownAsBlind reports whether the metrics say that a resource, or nothing at all, is seen.
-func shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
+func (l *rules) shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
 	if lowest, found := gauge(families[syncedMetric]); found && lowest == 0 {
 		return true
 	}
@@ -184,10 +191,10 @@ func shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
 		of := resource
 		for _, label := range metric.GetLabel() {
 			if label.GetName() == "resource" {
-				of, _, _ = strings.Cut(label.GetValue(), ".")
+				of = label.GetValue()
 			}
 		}
-		if of == resource && metric.GetGauge().GetValue() == 0 {
+		if l.isNamed(of, resource) && metric.GetGauge().GetValue() == 0 {
 			return true
 		}
 	}
@@ -195,12 +202,9 @@ func shownAsBlind(families map[string]*dto.MetricFamily, resource string) bool {
 }
 
 // saysOf reports whether a text names a resource as one that is watched: as a word, or with its group.
-func saysOf(text, resource string) bool {
+func (l *rules) saysOf(text, resource string) bool {
 	between := func(c rune) bool { return c != '.' && c != '/' && (c < 'a' || c > 'z') }
-	return slices.ContainsFunc(strings.FieldsFunc(text, between), func(word string) bool {
-		name, _, _ := strings.Cut(word, ".")
-		return name == resource
-	})
+	return slices.ContainsFunc(strings.FieldsFunc(text, between), func(word string) bool { return l.isNamed(word, resource) })
 }
 
 // report is how long the program needs at most, once nothing else disturbs it, until the Event about a watch is written.

@@ -62,7 +62,7 @@ func (l *visibleLaw) judgeWhy(q Question, printed string, at time.Time) {
 	}
 	l.count("explanations judged")
 	named := slices.ContainsFunc(strings.Split(printed, "\n"), func(line string) bool {
-		return strings.Contains(line, "watch") && saysOf(line, q.watch.resource)
+		return strings.Contains(line, "watch") && l.saysOf(line, q.watch.resource)
 	})
 	if !named {
 		l.violate(at, broken{"visible", idOf(q.Workload).String(), "why"},

@@ -278,6 +278,27 @@ func TestBlindnessOfWhatSomeInstallationsWatchIsVisible(t *testing.T) {
 	})
 }
 
+// Without the Secrets of workloads, the one with the digest keys is watched still.
+func TestBlindnessOfTheDigestKeyIsVisible(t *testing.T) {
+	t.Parallel()
+	own := world.Key{Resource: world.Secrets, Namespace: "pod-reloader"}
+	without := Options{Hidden: Hidden{Kinds: []string{"secrets"}}}
+	const key = "secrets/pod-reloader-digest-key"
+	listed := func(s *harness) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+		s.oracle.Request(s.call(replica, "list", own, nil))
+		s.wait(6 * time.Minute)
+		s.scrapeWatch(replica, key, 1)
+	}
+	runLaw(t, "visible", map[string]lawCase{
+		"shown":              {options: without, because: "both name it", happens: blindTo(own, "rights", "secrets", key, 0, key+" in namespace pod-reloader (refused)")},
+		"not shown":          {options: without, want: "visible/metric", because: "keys are not seen", happens: blindTo(own, "rights", "secrets", key, 1, key+" (refused)")},
+		"not named":          {options: without, want: "visible/event", because: "keys are not seen", happens: blindTo(own, "watch-refused", "secrets", key, 0, "configmaps (refused)")},
+		"one of the watches": {want: "visible/metric", because: "other Secrets are watched, too", happens: blindTo(own, "rights", "secrets", key, 0, "secrets (refused)")},
+		"manifests of Jobs":  {options: without, because: "they are not watched", happens: listed},
+	})
+}
+
 func TestWhyNamesWhatIsNotWatched(t *testing.T) {
 	t.Parallel()
 	asks := func(scope, printed string, ends bool) func(s *harness) {
