@@ -20,12 +20,8 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	switch {
 	case in.View.Unresolved != nil:
 		return unknown, in.View.Unresolved.Error()
-	case in.Ring.Empty() && in.NoKey != "":
-		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
-	case in.Ring.Empty() && len(differs) == 0:
-		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	case in.Ring.Empty():
-		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
+		return uncompared(in, differs)
 	case len(in.Unread) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
 			len(in.Unread), len(in.View.Intent.Tracked))
@@ -35,6 +31,18 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return string(verdict.Action), verdict.Reason + "; the installation posts that to --webhook-url, and restarts nothing"
 	default:
 		return string(verdict.Action), verdict.Reason
+	}
+}
+
+// uncompared gives the reason where there is no digest key here to compare contents with.
+func uncompared(in Input, differs map[reference.Ref]string) (string, string) {
+	switch {
+	case in.NoKey != "":
+		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
+	case len(differs) == 0:
+		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
+	default:
+		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"
 	}
 }
 

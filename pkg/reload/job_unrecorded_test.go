@@ -93,7 +93,7 @@ func TestRecordOfAJobThatAnotherWriterRemovesIsWrittenEverLater(t *testing.T) {
 		j.reconcile(t, l)
 		unstructured.RemoveNestedField(j.Stored().Object, "metadata", "annotations", j.Manifests.Keys.ConfigRecord)
 	}
-	assert.Positive(t, len(j.Writes()))
+	assert.NotEmpty(t, j.Writes())
 	assert.LessOrEqual(t, len(j.Writes()), 10)
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
@@ -115,7 +115,7 @@ func TestRecordOfASuspendedJobThatAnotherWriterRevertsIsWrittenEverLater(t *test
 		j.reconcile(t, l)
 		j.Annotate(j.Manifests.Keys.ConfigRecord, before)
 	}
-	assert.Positive(t, len(j.Writes()))
+	assert.NotEmpty(t, j.Writes())
 	assert.LessOrEqual(t, len(j.Writes()), 10)
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
