@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // rootCAName is the ConfigMap that Kubernetes creates in each namespace. It distinguishes a namespace from a later one of the same name,
@@ -39,35 +40,51 @@ func (c recreations) rootCAToStore(ctx context.Context, namespace string) (strin
 	return uid, err
 }
 
-// createInNamespace creates the Job of a manifest, unless its namespace was deleted and created again: another tenant may own that one,
-// so that nothing of the Job must appear there, and no Event either. The ConfigMap alone may have been created again, too: the Secret is left,
+// inNamespace does the next step for a manifest, unless its namespace was deleted and created again: another tenant may own that one, so
+// that nothing of the Job must appear there, and no Event either. The ConfigMap alone may have been created again, too: the Secret is left,
 // so that no Job is lost.
-func (c recreations) createInNamespace(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (c recreations) inNamespace(
+	ctx context.Context, s gather.Subject, r recreation, next func(context.Context, gather.Subject, recreation) Outcome,
+) Outcome {
 	if r.manifest.RootCA == "" {
-		return c.createJob(ctx, s, r)
+		return next(ctx, s, r)
 	}
 	uid, err := c.rootCA(ctx, s.Key.Namespace)
 	switch {
 	case apianswer.NotFound(err):
 		return c.awaitRootCA(ctx, s, r)
 	case err != nil:
-		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
+		return failed{unreported(s), failedWrite(reasonRecreationFailed, fmt.Errorf(
+			"whether this is the namespace of the Job in secret %s/%s, or a later one of the same name, is not known: %w",
+			r.secret.GetNamespace(), r.secret.GetName(), err))}
 	case uid == r.manifest.RootCA:
-		return c.createJob(ctx, s, r)
+		return next(ctx, s, r)
 	}
 	log.FromContext(ctx).Info("A Job is not created again in a later namespace of the same name; the Secret is left",
-		"job", s.Key, "secret", r.secret.GetName(), "remedy", "delete the Secret; if only the ConfigMap "+rootCAName+
-			" of the namespace was created again, create the Job from job.json of the Secret first")
-	c.state.Recreations.Done(s.Key, r.secret.GetName())
+		"job", s.Key, "secret", r.secret.GetNamespace()+"/"+r.secret.GetName(), "remedy", "delete the Secret; if only the ConfigMap "+
+			rootCAName+" of the namespace was created again, create the Job from job.json of the Secret first")
+	c.state.Recreations.Leave(s.Key, r.secret.GetName())
 	return nil
 }
 
-// awaitRootCA is createInNamespace where there is no ConfigMap kube-root-ca.crt: the namespace is deleted, or was just created.
+// unreported is a subject without the object that Events are on: the namespace may be another tenant's.
+func unreported(s gather.Subject) gather.Subject {
+	s.Object = workload.Summary{Kind: s.Object.Kind}
+	return s
+}
+
+// awaitRootCA is inNamespace where there is no ConfigMap kube-root-ca.crt: the namespace is deleted, or was just created.
 func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recreation) Outcome {
-	if isNamespaceGone(c.create(ctx, s, r.manifest.Job.DeepCopy(), client.DryRunAll)) {
-		return c.endRecreation(ctx, s, r)
+	err := c.create(ctx, s, r.manifest.Job.DeepCopy(), client.DryRunAll)
+	switch {
+	case isNamespaceGone(err):
+		return c.endRecreation(ctx, unreported(s), r)
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return failed{unreported(s), passing(reasonRecreationWaits, fmt.Sprintf(
+			"the Job in secret %s/%s is created when its namespace has the ConfigMap %s again", r.secret.GetNamespace(), r.secret.GetName(), rootCAName))}
+	default:
+		return failed{unreported(s), failedWrite(reasonRecreationFailed, err)}
 	}
-	return failed{s, passing(reasonRecreationWaits, "the new Job is created when its namespace has the ConfigMap "+rootCAName+" again")}
 }
 
 // isNamespaceGone reports that an object cannot be created because its namespace is deleted, or is being deleted.

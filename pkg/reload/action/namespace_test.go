@@ -38,7 +38,23 @@ func TestJobIsCreatedAgainInItsOwnNamespaceOnly(t *testing.T) {
 	assert.Empty(t, j.Writes())
 	assert.Len(t, j.Notes(), reported, "an Event would be in the namespace of the other tenant")
 	assert.Len(t, j.API.Objects, 2, "the Secret is left: the ConfigMap alone may have been created again")
-	assert.Empty(t, next.state.Recreations.First(reloadtest.JobKey), "it is not tried again")
+	next.ResumeRecreations(t.Context())
+	assert.Empty(t, next.state.Recreations.First(reloadtest.JobKey), "it is not tried again, nor logged")
+}
+
+// The other tenant has a Job of the same name, too.
+func TestJobOfALaterNamespaceGetsNoEvent(t *testing.T) {
+	t.Parallel()
+	j := newDeletedJob(t)
+	j.API.NewRootCA()
+	j.API.Store(j.Job(nil, nil))
+	reported := len(j.Notes())
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	assert.Zero(t, j.reconcile(t, next))
+	assert.Empty(t, j.Writes())
+	assert.Len(t, j.Notes(), reported)
+	assert.Empty(t, next.state.Recreations.First(reloadtest.JobKey))
 }
 
 func TestJobIsCreatedAgainOnceItsNamespaceIsKnown(t *testing.T) {
@@ -61,11 +77,13 @@ func TestJobIsCreatedAgainOnceItsNamespaceIsKnown(t *testing.T) {
 				delete(j.API.Objects, reloadtest.RootCAName)
 			}
 			j.API.Before = failing("get ConfigMap", tc.read)
+			reported := len(j.Notes())
 			next := j.unlistedLeader()
 			next.ResumeRecreations(t.Context())
 			if again := j.reconcile(t, next); tc.read != nil || tc.deleted {
 				assert.Positive(t, again.RequeueAfter)
 				require.Nil(t, j.Stored())
+				assert.Len(t, j.Notes(), reported, "the namespace may be that of another tenant")
 				j.API.Before, j.API.Objects[reloadtest.RootCAName] = nil, root
 				j.Now = j.Now.Add(time.Minute)
 				j.reconcile(t, next)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
@@ -56,7 +57,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 // failedNotice is failedWrite for the Record of a Change that is reported. The right to patch Jobs is not granted by default.
 func failedNotice(s gather.Subject, err error) failure {
 	f := failedWrite(reasonReloadFailed, err)
-	if f.refused && s.Object.Kind.CreateOnly {
+	if f.refused && !apierrors.IsUnauthorized(err) && s.Object.Kind.CreateOnly {
 		f.err = fmt.Errorf("the change is not posted to --webhook-url, because pod-reloader may not patch the Job to record it; %s; "+
 			"or leave Jobs out by --ignored-workload-types=jobs: %w", grantRecreation, f.err)
 	}

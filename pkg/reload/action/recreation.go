@@ -87,7 +87,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case apianswer.NotFound(err) && c.state.Recreations.IsCreated(s.Key, r.secret.GetName()): // a user has deleted the new Job
 		return c.endRecreation(ctx, s, r)
 	case apianswer.NotFound(err):
-		return c.createInNamespace(ctx, s, r)
+		return c.inNamespace(ctx, s, r, c.createJob)
 	case err != nil:
 		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 	case o.UID() == r.manifest.UID && job.Deleting():
@@ -98,7 +98,11 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case job.ReplacementOf(c.annotations) == r.manifest.UID:
 		return c.recreated(ctx, c.withObject(s, o), r)
 	}
-	s = c.withObject(s, o)
+	return c.inNamespace(ctx, c.withObject(s, o), r, c.dropRecreation)
+}
+
+// dropRecreation drops a manifest beside another Job of the same name.
+func (c recreations) dropRecreation(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	if ended := c.endRecreation(ctx, s, r); ended != nil {
 		return ended
 	}
@@ -202,7 +206,7 @@ func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recr
 // failedCompletion is failedWrite for a Job whose manifest is in a Secret.
 func (c recreations) failedCompletion(secret string, err error) failure {
 	f := failedWrite(reasonRecreationFailed, err)
-	if f.refused {
+	if f.refused && !apierrors.IsUnauthorized(err) {
 		f.reason = reasonRecreationRefused
 		f.err = fmt.Errorf("the re-creation of the Job, which may be deleted, cannot be completed: unless it exists, create it from job.json "+
 			"in the Secret %s/%s, and delete the Secret; or %s: %w", c.jobs.Store.Namespace, secret, grantRecreation, f.err)

@@ -19,6 +19,8 @@ type manifestSecret struct {
 	name string
 	// created says that the Job was created again, and that the Secret could not be deleted yet.
 	created bool
+	// left says that nothing is done about it while this process leads.
+	left bool
 }
 
 // Add records that a Secret has the manifest of a Job.
@@ -49,6 +51,15 @@ func (r *recreations) Created(key workload.Key, secret string) {
 	})
 }
 
+// Leave records that a Secret stays, and that nothing is done about it any more.
+func (r *recreations) Leave(key workload.Key, secret string) {
+	r.secrets.find(key, func(all *[]manifestSecret) {
+		if i := slices.IndexFunc(*all, named(secret)); i >= 0 {
+			(*all)[i].left = true
+		}
+	})
+}
+
 // IsCreated reports whether the Job of a Secret was created again: where it does not exist, a user has deleted it.
 func (r *recreations) IsCreated(key workload.Key, secret string) (created bool) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
@@ -71,8 +82,12 @@ func (r *recreations) Done(key workload.Key, secret string) {
 	}
 }
 
-// First returns the first Secret for a Job; empty if there is none.
+// First returns the first Secret for a Job that something is to be done about; empty if there is none.
 func (r *recreations) First(key workload.Key) (secret string) {
-	r.secrets.find(key, func(all *[]manifestSecret) { secret = (*all)[0].name })
+	r.secrets.find(key, func(all *[]manifestSecret) {
+		if i := slices.IndexFunc(*all, func(s manifestSecret) bool { return !s.left }); i >= 0 {
+			secret = (*all)[i].name
+		}
+	})
 	return secret
 }
