@@ -81,6 +81,20 @@ func TestGates(t *testing.T) {
 			s.wait(500 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
+		"changed before a direct write": {
+			because: "it was made from an earlier content, and five seconds have passed", happens: func(s *harness) {
+				s.begin()
+				s.set(configMap("app"), "2")
+				s.wait(time.Second)
+				s.set(configMap("app"), "3")
+				s.wait(1400 * time.Millisecond)
+				s.reload(cart, "b", "configmap/app modified")
+				s.wait(4400 * time.Millisecond)
+				s.set(configMap("app"), "4")
+				s.wait(700 * time.Millisecond)
+				s.reload(cart, "c", "configmap/app modified")
+			},
+		},
 		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")

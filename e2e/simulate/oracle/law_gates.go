@@ -52,7 +52,7 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	l.count("settle judged")
 	sinceFirst, sinceLast := s.arrivedAt.Sub(first.at), s.arrivedAt.Sub(last.at)
 	tooSoon := sinceFirst < almost(gates.settle) || amongChanges(sinceLast, gates) && l.watched(w, first.at, s.arrivedAt)
-	if !tooSoon || s.arrivedAt.Sub(l.firstTouch(w, w.stampedSince(before), first.at)) >= almost(gates.settleMax) {
+	if !tooSoon || s.arrivedAt.Sub(l.firstTouch(w, l.actedUntil(w, before), first.at)) >= almost(gates.settleMax) {
 		return
 	}
 	l.violate(s.at, broken{"gates", w.id.String(), "settle"},
@@ -69,6 +69,15 @@ func (l *gatesLaw) heardOf(w *workload, before *stamp, first edit) bool {
 // amongChanges reports whether a change was so long ago that the program had heard of it, and so short that it should wait.
 func amongChanges(sinceLast time.Duration, gates timing) bool {
 	return sinceLast >= max(gates.settle/2, slowAfter) && sinceLast < almost(gates.settle)
+}
+
+// actedUntil returns the version of the last write that a stamp surely acted on.
+func (l *gatesLaw) actedUntil(w *workload, s *stamp) int64 {
+	until := w.stampedSince(s)
+	if s.program && s.direct {
+		until = min(until, l.versionAt(s.arrivedAt.Add(-readBefore)))
+	}
+	return until
 }
 
 // firstTouch returns when one of the listed objects was written first after a version, at the latest at the given time. A write
