@@ -132,7 +132,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 // buildLoop adds the watch loop to the manager.
 func (b *builder) buildLoop(mgr manager.Manager) error {
 	o := b.options
-	api, err := newResources(mgr, b.log)
+	api, err := newResources(mgr)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,13 +19,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workloadstate"
 )
 
-// resources reads and writes objects live. A client and a RESTMapper of controller-runtime keep for ever which resource a kind has: Reset
+// resources reads and writes objects live. A client and a RESTMapper of controller-runtime keep for ever which resource a kind has: Fresh
 // makes new ones.
 type resources struct {
 	config  *rest.Config
 	http    *http.Client
 	scheme  *apiruntime.Scheme
-	log     logr.Logger
 	current atomic.Pointer[served]
 }
 
@@ -41,29 +40,27 @@ type served struct {
 }
 
 // newResources begins with what the manager knows.
-func newResources(mgr manager.Manager, log logr.Logger) (*resources, error) {
-	r := &resources{config: mgr.GetConfig(), http: mgr.GetHTTPClient(), scheme: mgr.GetScheme(), log: log}
-	return r, r.renew(mgr.GetRESTMapper())
+func newResources(mgr manager.Manager) (*resources, error) {
+	r := &resources{config: mgr.GetConfig(), http: mgr.GetHTTPClient(), scheme: mgr.GetScheme()}
+	return r, r.renew(nil, mgr.GetRESTMapper())
 }
 
-func (r *resources) renew(mapper meta.RESTMapper) error {
+func (r *resources) renew(before *served, mapper meta.RESTMapper) error {
 	c, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: r.scheme, Mapper: mapper})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	r.current.Store(&served{mapper, c})
+	if !r.current.CompareAndSwap(before, &served{mapper, c}) {
+		return errors.New("the resource of another kind has changed meanwhile")
+	}
 	return nil
 }
 
-// Reset has the API server asked again which resources kinds have. It sends no request.
-func (r *resources) Reset() {
+// Fresh makes a RESTMapper that asks the API server. Requests go on as before, also where it finds nothing, until use is called.
+func (r *resources) Fresh() (fresh workloadstate.Finder, use func() error, err error) {
+	before := r.current.Load()
 	mapper, err := apiutil.NewDynamicRESTMapper(r.config, r.http)
-	if err == nil {
-		err = r.renew(mapper)
-	}
-	if err != nil { // the way to the API server is not valid, which was found at the start
-		r.log.Error(err, "Cannot look up resources again")
-	}
+	return mapper, func() error { return r.renew(before, mapper) }, err
 }
 
 // RESTMapping returns the resource of a kind.

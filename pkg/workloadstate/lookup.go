@@ -40,7 +40,7 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 	// The name is a guess, and mostly right.
 	guess, _ := meta.UnsafeGuessKindToResource(w.kind.GroupVersionKind)
 	for {
-		to, err := l.find()
+		to, err := l.find(w.source.options.Mapper)
 		if err != nil && ctx.Err() != nil {
 			return target{}, false
 		}
@@ -54,16 +54,24 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 		} else {
 			w.log.Error(err, "Cannot watch this workload kind; retrying")
 		}
-		select {
-		case <-ctx.Done():
+		if !passes(ctx, pause.Step()) {
 			return target{}, false
-		case <-time.After(pause.Step()):
 		}
 	}
 }
 
+// passes waits. It is false when the context ends.
+func passes(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
 // again finds the resource again each time the API server does not have it any more, until the context ends: its definition may be deleted
-// and created again with another name.
+// and created again with another name. A lookup that fails is repeated, since no other request for what is not served may follow.
 func (l *lookup) again(ctx context.Context) {
 	w := l.of
 	pause := pauses().DelayWithReset(clock.RealClock{}, steady)
@@ -76,30 +84,27 @@ func (l *lookup) again(ctx context.Context) {
 				continue // it was asked before the new one was known
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause()):
+		for found := false; !found; {
+			if !passes(ctx, pause()) {
+				return
+			}
+			select {
+			case <-w.unserved: // it has waited for this lookup
+			default:
+			}
+			found = l.relocate(ctx)
 		}
-		select {
-		case <-w.unserved: // it has waited for this lookup
-		default:
-		}
-		l.relocate(ctx)
 	}
 }
 
-// relocate follows another resource if the kind has one now. A kind that is not installed any more is no failure.
-func (l *lookup) relocate(ctx context.Context) {
+// relocate follows another resource if the kind has one now. A kind that is not installed any more is no failure. It is false after a
+// failure.
+func (l *lookup) relocate(ctx context.Context) bool {
 	w := l.of
 	was := w.target.Load()
-	to, err := l.find()
-	if err == nil && to.resource == was.resource {
-		w.source.options.Mapper.Reset() // it may know what was served before
-		to, err = l.find()
-	}
+	to, err := l.renewed(was)
 	if ctx.Err() != nil {
-		return
+		return true
 	}
 	w.source.discovered(was.resource, err)
 	switch {
@@ -110,34 +115,63 @@ func (l *lookup) relocate(ctx context.Context) {
 			"resource", to.resource.String(), "before", was.resource.String())
 		w.target.Store(&to)
 	}
+	return err == nil || meta.IsNoMatchError(err)
+}
+
+// renewed finds the resource that the API server has now. Reads and writes go there from then on.
+func (l *lookup) renewed(was *target) (target, error) {
+	mapper, kind := l.of.source.options.Mapper, l.of.kind
+	fresh, use, err := mapper.Fresh()
+	if err != nil {
+		return target{}, err
+	}
+	to, err := l.find(fresh)
+	if err != nil {
+		return target{}, err
+	}
+	if to.resource == was.resource {
+		known, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil && known.Resource.GroupResource() == to.resource {
+			return to, nil
+		}
+	}
+	return to, use()
 }
 
 // find asks for the resource. The error is a NoMatchError where the kind is not installed, and another one where it is served in other
 // versions alone: then there are workloads that are not seen.
-func (l *lookup) find() (target, error) {
-	to, err := l.of.source.resolve(l.of.kind)
+func (l *lookup) find(finder Finder) (target, error) {
+	to, err := l.of.source.resolve(finder, l.of.kind)
 	if !meta.IsNoMatchError(err) {
 		l.failed, l.otherwise = 0, nil
 		return to, err
 	}
-	if l.failed%versionsEvery == 0 {
-		l.otherwise = l.inAnotherVersion()
+	if l.failed%versionsEvery != 0 || l.askVersions() {
+		l.failed++
 	}
-	l.failed++
 	if l.otherwise != nil {
 		return target{}, l.otherwise
 	}
 	return target{}, err
 }
 
-func (l *lookup) inAnotherVersion() error {
+// askVersions asks the API server for the other versions of the kind: what the Mapper knows of them does not change. It is false without an
+// answer.
+func (l *lookup) askVersions() bool {
 	kind := l.of.kind
-	mapping, err := l.of.source.options.Mapper.RESTMapping(kind.GroupKind())
-	if err != nil || mapping.GroupVersionKind.Version == kind.Version {
-		return nil //nolint:nilerr // it is not known to be served at all
+	fresh, _, err := l.of.source.options.Mapper.Fresh()
+	if err != nil {
+		return false
 	}
-	return fmt.Errorf("the cluster serves %s in the version %s, and not in %s: name the served version in the workload kinds of the configuration",
-		kind.GroupKind(), mapping.GroupVersionKind.Version, kind.Version)
+	mapping, err := fresh.RESTMapping(kind.GroupKind())
+	switch {
+	case meta.IsNoMatchError(err):
+		l.otherwise = nil
+	case err == nil && mapping.GroupVersionKind.Version != kind.Version:
+		l.otherwise = fmt.Errorf("the cluster serves %s in the version %s, and not in %s: name the served version in the workload kinds of the configuration",
+			kind.GroupKind(), mapping.GroupVersionKind.Version, kind.Version)
+	}
+	return err == nil || meta.IsNoMatchError(err)
 }
 
 // unservedBy notes that the API server does not have a resource. It always has the built-in ones.

@@ -21,17 +21,26 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// definitions is an API server that serves a custom kind as one resource, as another one later, or not at all. As a mapper it knows what was
-// served at its last Reset.
+// definitions is an API server that serves a custom kind as one resource, as another one later, or not at all. It is a Mapper, too.
 type definitions struct {
-	mu sync.Mutex
-	// served and known are the resource, with its version.
-	served, known schema.GroupVersionResource
-	// away fails lookups.
-	away    error
-	resets  int
+	mu     sync.Mutex
+	served schema.GroupVersionResource
+	// away fails lookups, unlisted those of all versions.
+	away, unlisted error
+	// blip answers the next list or watch with 404, and lookups are away from then on.
+	blip bool
+	// known is what the Mapper knows, used how often it has got to know something else.
+	known   *finder
+	used    int
 	asked   []string
 	reports []string
+}
+
+// finder asks for what it does not know. That a version is not served is not kept, which versions there are is.
+type finder struct {
+	of       *definitions
+	known    schema.GroupVersionResource
+	versions bool
 }
 
 func gadget() workload.Kind {
@@ -42,26 +51,49 @@ func resource(version, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "example.com", Version: version, Resource: name}
 }
 
-func (d *definitions) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.away != nil:
-		return nil, d.away
-	case d.known.Resource == "":
-		d.known = d.served // that nothing is known is not kept
+func (f *finder) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	all := len(versions) == 0
+	if f.known.Resource == "" || !all && versions[0] != f.known.Version {
+		served := f.of.served
+		switch {
+		case all && f.versions:
+		case f.of.away != nil:
+			return nil, f.of.away
+		case all && f.of.unlisted != nil:
+			return nil, f.of.unlisted
+		case all:
+			f.known, f.versions = served, true
+		case versions[0] == served.Version:
+			f.known = served
+		}
 	}
-	if d.known.Resource == "" || len(versions) > 0 && versions[0] != d.known.Version {
+	if f.known.Resource == "" || !all && versions[0] != f.known.Version {
 		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 	}
-	return &meta.RESTMapping{Resource: d.known, GroupVersionKind: gk.WithVersion(d.known.Version), Scope: meta.RESTScopeNamespace}, nil
+	return &meta.RESTMapping{Resource: f.known, GroupVersionKind: gk.WithVersion(f.known.Version), Scope: meta.RESTScopeNamespace}, nil
 }
 
-func (d *definitions) Reset() {
+func (d *definitions) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known = schema.GroupVersionResource{}
-	d.resets++
+	if d.known == nil {
+		d.known = &finder{of: d}
+	}
+	known := d.known
+	d.mu.Unlock()
+	return known.RESTMapping(gk, versions...)
+}
+
+func (d *definitions) Fresh() (Finder, func() error, error) {
+	fresh := &finder{of: d}
+	return fresh, func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.known = fresh
+		d.used++
+		return nil
+	}, nil
 }
 
 func (d *definitions) set(served schema.GroupVersionResource, away error) {
@@ -77,7 +109,9 @@ func (d *definitions) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.asked = append(d.asked, r.URL.Path)
 	path := fmt.Sprintf("/apis/example.com/%s/%s", d.served.Version, d.served.Resource)
 	answer := &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("404 page not found")), Request: r}
-	if r.URL.Path == path {
+	if d.blip {
+		d.blip, d.away = false, errors.New("away")
+	} else if r.URL.Path == path {
 		name := strings.NewReader(initial(d.served.Resource))
 		answer.StatusCode, answer.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
 		answer.Body = &open{name, r}
@@ -123,64 +157,101 @@ func (d *definitions) discovered(about watchhealth.Watch, err error) {
 	}
 }
 
-// seen returns what was reported, how often the mapper was reset, and the number of requests since the last call.
-func (d *definitions) seen() (reports []string, resets, requests int) {
+// seen returns what was reported, how often a fresh Finder was used, and the number of requests since the last call.
+func (d *definitions) seen() (reports []string, used, requests int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	reports, resets, requests = d.reports, d.resets, len(d.asked)
-	d.reports, d.resets, d.asked = nil, 0, nil
-	return reports, resets, requests
+	reports, used, requests = d.reports, d.used, len(d.asked)
+	d.reports, d.used, d.asked = nil, 0, nil
+	return reports, used, requests
+}
+
+// followed runs the watch of a kind that is served as gadgets.
+func followed(t *testing.T) (*definitions, <-chan string) {
+	t.Helper()
+	d := &definitions{served: resource("v1", "gadgets")}
+	s := New(Options{Mapper: d, Config: &rest.Config{Host: "http://server", QPS: -1}, HTTPClient: &http.Client{Transport: d}, Discovered: d.discovered, Log: logr.Discard()})
+	w, changes := s.Watch(gadget(), nil), make(chan string, 10)
+	w.changed = func(before, after workload.Summary) { changes <- formatChange(before, after) }
+	go w.Run(t.Context())
+	await(t, changes, "- > gadgets@5")
+	d.seen()
+	return d, changes
 }
 
 func TestDefinitionCreatedAgainWithAnotherNameIsFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &definitions{served: resource("v1", "gadgets")}
-		s := New(Options{Mapper: d, Config: &rest.Config{Host: "http://server", QPS: -1}, HTTPClient: &http.Client{Transport: d}, Discovered: d.discovered, Log: logr.Discard()})
-		w, changes := s.Watch(gadget(), nil), make(chan string, 10)
-		w.changed = func(before, after workload.Summary) { changes <- formatChange(before, after) }
-		ended := make(chan struct{})
-		ctx := t.Context()
-		go func() {
-			defer close(ended)
-			w.Run(ctx)
-		}()
-		await(t, changes, "- > gadgets@5")
-		d.seen()
-
+		d, changes := followed(t)
 		d.set(schema.GroupVersionResource{}, nil)
 		<-time.After(time.Hour)
-		reports, resets, requests := d.seen()
+		reports, used, requests := d.seen()
 		assert.Equal(t, []string{"gadgets.example.com: not installed"}, reports, "this is no failure")
-		assert.Equal(t, 1, resets, "the API server answers each later lookup")
+		assert.Zero(t, used, "all other kinds are as they were")
 		assert.Less(t, requests, 1500, "as often as the longest pause says")
 
 		d.set(schema.GroupVersionResource{}, errors.New("away"))
 		<-time.After(2 * time.Minute)
 		d.set(resource("v1", "widgets"), nil)
 		await(t, changes, "gadgets@5 > -", "- > widgets@5")
-		reports, _, _ = d.seen()
+		reports, used, _ = d.seen()
 		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, reports)
+		assert.Equal(t, 1, used)
+	})
+}
+
+// The definition is replaced: the watch works again before a lookup fails.
+func TestFailedLookupIsRepeatedWhileTheWatchWorks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := followed(t)
+		d.mu.Lock()
+		d.blip = true
+		d.mu.Unlock()
+		<-time.After(3 * time.Minute)
+		d.set(resource("v1", "gadgets"), nil)
+		<-time.After(time.Minute)
+		reports, used, _ := d.seen()
+		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, reports)
+		assert.Zero(t, used, "it is served as before")
 	})
 }
 
 // Its workloads exist, and are not seen.
 func TestKindServedInOtherVersionsAloneIsAFailure(t *testing.T) {
 	t.Parallel()
-	d := &definitions{served: resource("v2", "gadgets")}
+	d := &definitions{}
 	l := lookup{of: New(Options{Mapper: d}).Watch(gadget(), nil)}
-	for range 2 * versionsEvery {
-		_, err := l.find()
+	lookups := func() (err error) {
+		for range versionsEvery {
+			_, err = l.find(d)
+			assert.Error(t, err)
+		}
+		return err
+	}
+	assert.True(t, meta.IsNoMatchError(lookups()), "it is not installed")
+	for _, away := range []error{nil, errors.New("away"), nil} {
+		d.set(resource("v2", "gadgets"), away)
+		if err := lookups(); away != nil {
+			assert.ErrorIs(t, err, away)
+			continue
+		}
+		_, err := l.find(d)
 		assert.EqualError(t, err, "the cluster serves Gadget.example.com in the version v2, and not in v1: "+
 			"name the served version in the workload kinds of the configuration")
 		assert.False(t, meta.IsNoMatchError(err), "it is installed")
 	}
 	d.set(schema.GroupVersionResource{}, nil)
-	d.Reset()
-	for range versionsEvery {
-		_, err := l.find()
-		assert.Error(t, err)
-	}
-	_, err := l.find()
-	assert.True(t, meta.IsNoMatchError(err), "it is uninstalled")
+	assert.True(t, meta.IsNoMatchError(lookups()), "it is uninstalled")
+}
+
+func TestVersionsAreAskedForUntilThereIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	d := &definitions{served: resource("v2", "gadgets"), unlisted: errors.New("away")}
+	l := lookup{of: New(Options{Mapper: d}).Watch(gadget(), nil)}
+	_, err := l.find(d)
+	assert.True(t, meta.IsNoMatchError(err), "%v", err)
+	d.unlisted = nil
+	_, err = l.find(d)
+	assert.ErrorContains(t, err, "in the version v2")
 }

@@ -157,7 +157,7 @@ func (l *logs) count(text string) int {
 // fixed knows the same at all times.
 type fixed struct{ meta.RESTMapper }
 
-func (fixed) Reset() {}
+func (f fixed) Fresh() (Finder, func() error, error) { return f, func() error { return nil }, nil }
 
 func mapper() Mapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})

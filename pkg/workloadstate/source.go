@@ -32,11 +32,17 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Mapper knows the resources of kinds, as a meta.ResettableRESTMapper does.
-type Mapper interface {
+// Finder finds the resources of kinds; a meta.RESTMapper does.
+type Finder interface {
 	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
-	// Reset drops what is known: the API server is asked again.
-	Reset()
+}
+
+// Mapper knows the resources of kinds.
+type Mapper interface {
+	Finder
+	// Fresh returns a Finder that knows nothing yet and asks the API server. Once use is called, all requests go to what it has found. use
+	// fails if that of another Finder was called meanwhile.
+	Fresh() (fresh Finder, use func() error, err error)
 }
 
 // Source makes watches of workloads.
@@ -70,8 +76,8 @@ func (s *Source) discovered(resource schema.GroupResource, err error) {
 }
 
 // resolve finds the resource of a kind.
-func (s *Source) resolve(kind workload.Kind) (target, error) {
-	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+func (s *Source) resolve(finder Finder, kind workload.Kind) (target, error) {
+	mapping, err := finder.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return target{}, err
 	}
