@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
@@ -89,11 +90,12 @@ func failedWrite(reason string, err error) failure {
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
 }
 
-// failedWriteOf is failedWrite for a workload of a kind. A path that is not found may stay so if the kind is a custom one: the cluster does
-// not serve that version any more, of which the watch shows no deletion.
+// failedWriteOf is failedWrite for a workload of a kind. A path, or a resource, that is not found may stay so if the kind is a custom one: the
+// cluster does not serve that version any more, of which the watch shows no deletion.
 func failedWriteOf(kind workload.Kind, reason string, err error) failure {
 	f := failedWrite(reason, err)
-	if strings.Contains(kind.Group, ".") && apierrors.IsNotFound(err) && !apianswer.NotFound(err) {
+	unserved := meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !apianswer.NotFound(err)
+	if unserved && strings.Contains(kind.Group, ".") {
 		f.soon, f.quiet = false, false
 	}
 	return f

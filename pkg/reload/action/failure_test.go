@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -65,6 +66,7 @@ func TestWriteOfAKindThatIsNotServedIsRepeatedRarely(t *testing.T) {
 		soon  bool
 	}{
 		"a custom kind":              {"example.com", path, false},
+		"its resource is not found":  {"example.com", fmt.Errorf("patch: %w", &meta.NoKindMatchError{}), false},
 		"a built-in kind":            {"apps", path, true},
 		"an object of a custom one":  {"example.com", apierrors.NewNotFound(resource, "web"), true},
 		"an API server that is away": {"example.com", errors.New("away"), true},
