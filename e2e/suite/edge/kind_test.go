@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,6 +17,9 @@ import (
 
 // fleet is a kind with its pod template at a place of its own, named on the command line of the shared installation.
 var fleet = fixture.Fleet{Group: "edge.example.com", Template: "spec.pods.template"}
+
+// defined is a kind whose definition is created again in a test.
+var defined = fixture.Fleet{Group: "anew.example.com", Template: "spec.pods.template"}
 
 // newFleet is one as a user's file has it.
 func newFleet(s *fixture.Fixture, name string) *unstructured.Unstructured {
@@ -99,6 +103,48 @@ func TestKindThatIsServedLater(t *testing.T) {
 	text, err := shared.Why(t.Context(), "fleet/late", "-n", s.Namespace, fleet.Flag())
 	require.NoError(t, err)
 	assert.Contains(t, text, "configmap/app", "why knows the kind")
+}
+
+// The definition of a kind is deleted, and created again with another plural: the kind is looked up again.
+func TestKindThatIsDefinedAnewWithAnotherPlural(t *testing.T) {
+	t.Parallel()
+	cp := shared.ControlPlane()
+	create := func(s *fixture.Fixture, f fixture.Fleet, name string) (path string) {
+		object := newFleet(s, name)
+		object.SetGroupVersionKind(f.Kind())
+		text, err := object.MarshalJSON()
+		require.NoError(t, err)
+		path = fmt.Sprintf("/apis/%s/v1/namespaces/%s/%s", f.Group, s.Namespace, f.Resource().Resource)
+		_, err = cp.KubectlInput(t.Context(), string(text), "create", "--raw", path, "-f", "-")
+		require.NoError(t, err)
+		return path + "/" + name
+	}
+	followed := func(s *fixture.Fixture, path string) {
+		s.Await("the Record of "+path, func() error {
+			text, err := cp.Kubectl(t.Context(), "get", "--raw", path)
+			if err == nil && !strings.Contains(text, fixture.ConfigRecord) {
+				err = errors.New("there is none")
+			}
+			return err
+		})
+	}
+	defined.Define(t, shared)
+	before := fixture.New(t, shared)
+	before.ConfigMap("app", fixture.Data{"key": "1"})
+	followed(before, create(before, defined, "before"))
+	_, err := cp.Kubectl(t.Context(), "delete", "customresourcedefinition", defined.Resource().GroupResource().String())
+	require.NoError(t, err)
+
+	anew := defined
+	anew.Plural = "flotillas"
+	anew.Define(t, shared)
+	s := anew.Fixture(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	followed(s, create(s, anew, "after"))
+	s.SetConfigMap("app", "key", "2")
+	w := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "after"}
+	s.AwaitChanges(w, 1, "the patch goes to the resource that is served now")
+	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 }
 
 // logged reports whether one line of a log has all the texts.

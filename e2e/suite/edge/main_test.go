@@ -9,11 +9,11 @@ import (
 )
 
 // shared is the installation of the tests that do it no harm. The refractory gate is off, so that a restart too many
-// shows instead of being put off. One of its kinds of workloads is not served at its start.
+// shows instead of being put off. Two of its kinds of workloads are not served at its start.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{
-		"--refractory=0s", "--settle=300ms", fleet.Flag(),
+		"--refractory=0s", "--settle=300ms", fleet.Flag(), defined.Flag(),
 	}}, func(i *installation.Installation) { shared = i }))
 }
