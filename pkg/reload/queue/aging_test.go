@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -55,6 +56,13 @@ func TestFewAreRaisedAtOnce(t *testing.T) {
 	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
 }
 
+// start lets the queue feed a controller, as a source does, and waits until it is open.
+func start(t *testing.T, q *Queue, to workqueue.TypedRateLimitingInterface[workload.Key]) {
+	t.Helper()
+	require.NoError(t, q.Source(func(context.Context) {}).Start(t.Context(), to))
+	require.NoError(t, q.WaitUntilOpen(t.Context()))
+}
+
 func TestOnlyTheLeaderQueues(t *testing.T) {
 	t.Parallel()
 	leads := &Leadership{}
@@ -68,8 +76,7 @@ func TestOnlyTheLeaderQueues(t *testing.T) {
 	q = New(leads, time.Now)
 	pq := priorityqueue.New[workload.Key]("test")
 	defer pq.ShutDown()
-	var to workqueue.TypedRateLimitingInterface[workload.Key] = pq
-	q.to.Store(&to)
+	start(t, q, pq)
 	q.Add(Config, web)
 	assert.Zero(t, pq.Len(), "a standby")
 	leads.Begin(time.Now())
@@ -85,8 +92,7 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 		q := New(leads, time.Now)
 		pq := priorityqueue.New[workload.Key]("test")
 		defer pq.ShutDown()
-		var to workqueue.TypedRateLimitingInterface[workload.Key] = pq
-		q.to.Store(&to)
+		start(t, q, pq)
 		now := time.Now()
 		leads.Begin(now)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +103,7 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 		q.Add(Config, busy)
 		for {
 			key, _ := pq.Get()
-			q.aging.Taken(key)
+			q.Taken(key)
 			if key == adopted {
 				break
 			}
@@ -108,4 +114,50 @@ func TestConstantChangeStarvesNoLowPriority(t *testing.T) {
 		}
 		assert.GreaterOrEqual(t, time.Since(now), agesAfter, "what is urgent comes first")
 	})
+}
+
+// What a reconciliation returns for later waits as well, from the time at which it is due.
+func TestResultIsRaisedWhereItWaits(t *testing.T) {
+	t.Parallel()
+	now, web, low := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), workload.Key{Name: "web"}, Workload
+	tests := map[string]struct {
+		result reconcile.Result
+		want   []workload.Key
+	}{
+		"later":                            {After(time.Minute, low), []workload.Key{web}},
+		"later, as a change of a config":   {After(time.Minute, Config), nil},
+		"not again":                        {reconcile.Result{}, nil},
+		"not again, whatever the priority": {reconcile.Result{Priority: &low}, nil},
+		"later, without a priority":        {reconcile.Result{RequeueAfter: time.Minute}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := New(&Leadership{}, func() time.Time { return now })
+			assert.Equal(t, tc.result, q.Requeued(web, tc.result))
+			assert.Empty(t, q.aging.Raise(now.Add(time.Minute+agesAfter-1)))
+			assert.Equal(t, tc.want, q.aging.Raise(now.Add(time.Minute+agesAfter)))
+		})
+	}
+}
+
+func TestWhatIsTakenIsNotRaised(t *testing.T) {
+	t.Parallel()
+	now, web := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), workload.Key{Name: "web"}
+	q := New(&Leadership{}, func() time.Time { return now })
+	q.Requeued(web, After(time.Minute, Workload))
+	q.Taken(web)
+	assert.Empty(t, q.aging.Raise(now.Add(time.Hour)))
+}
+
+func TestQueueWithoutPrioritiesIsFed(t *testing.T) {
+	t.Parallel()
+	leads, web := &Leadership{}, workload.Key{Name: "web"}
+	leads.Begin(time.Now())
+	q := New(leads, time.Now)
+	to := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
+	defer to.ShutDown()
+	start(t, q, to)
+	q.Add(Config, web)
+	assert.Equal(t, 1, to.Len())
 }
