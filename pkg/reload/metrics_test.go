@@ -30,6 +30,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
 		{Action: policy.Hold, Changes: []policy.Change{deleted}},
 		{Action: policy.Nothing, Adopt: []reference.Ref{ref}},
+		{Action: policy.Nothing, Adopt: []reference.Ref{ref, {Kind: reference.Secret, Name: "app"}}},
 		{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: "aaaaaaaa"},
 		{Action: policy.Nothing},
 	} {
@@ -42,7 +43,7 @@ pod_reloader_verdicts_total{reason="deleted",verdict="hold"} 1
 pod_reloader_verdicts_total{reason="foreign-key",verdict="adopt"} 1
 pod_reloader_verdicts_total{reason="modified",verdict="reload"} 1
 pod_reloader_verdicts_total{reason="several",verdict="reload"} 1
-pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 1
+pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 2
 `), "pod_reloader_verdicts_total"), "what is routine is not counted")
 }
 
@@ -63,24 +64,28 @@ pod_reloader_direct_writes_total{kind="Deployment"} 0
 `), "pod_reloader_direct_writes_total"), "the loop does not stamp Jobs")
 }
 
-func TestAgeOfTheOldestDueReload(t *testing.T) {
+func TestDueReloadsAreCountedWithTheAgeOfTheOldest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	registry, due := prometheus.NewRegistry(), &new(state.State).Due
 	newMetrics(registry, due.Oldest, func() time.Time { return now })
-	age := func() float64 {
+	value := func(name string) float64 {
 		families, err := registry.Gather()
 		require.NoError(t, err)
 		for _, f := range families {
-			if f.GetName() == "pod_reloader_oldest_due_reload_age_seconds" {
+			if f.GetName() == name {
 				return f.GetMetric()[0].GetGauge().GetValue()
 			}
 		}
 		return -1
 	}
+	age := func() float64 { return value("pod_reloader_oldest_due_reload_age_seconds") }
+	count := func() float64 { return value("pod_reloader_due_reloads") }
 	assert.Zero(t, age(), "nothing is due")
+	assert.Zero(t, count())
 	due.Due(workload.Key{Name: "web"}, now.Add(-90*time.Second))
 	assert.InDelta(t, 90.0, age(), 0.001)
+	assert.InDelta(t, 1.0, count(), 0)
 	due.Forget(workload.Key{Name: "web"})
 	due.Due(workload.Key{Name: "web"}, now.Add(time.Minute))
 	assert.Zero(t, age(), "it is not due yet")

@@ -45,13 +45,13 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 		p.state.Due.Due(s.Key, since)
 	}
 	wait, gate := p.gates.Wait(in)
-	if wait > 0 {
-		log.FromContext(ctx).V(1).Info("Waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
+	if wait == 0 {
+		return 0
 	}
-	switch {
-	case gate == state.GateSettle:
+	log.FromContext(ctx).V(1).Info("Waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
+	if gate == state.GateSettle {
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
-	case wait > 0:
+	} else {
 		p.waits(s)
 	}
 	return wait

@@ -60,6 +60,26 @@ func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 	}
 }
 
+// An attempt at the start of a leader finds what has changed before: since when is not known.
+func TestReloadWithoutAnEventIsDueFromNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct{ first, want time.Time }{
+		"no event":          {want: now},
+		"an event was seen": {first: now.Add(-time.Minute), want: now.Add(-time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(cluster{}, Options{Now: func() time.Time { return now }})
+			s := gather.Subject{Key: workload.Key{Name: "web"}}
+			s.Events.First = tc.first
+			l.pacing.due(s)
+			since, _ := l.state.Due.Oldest()
+			assert.Equal(t, tc.want, since)
+		})
+	}
+}
+
 // changing is a Store whose content changes while it is read.
 type changing struct {
 	reloadtest.Store

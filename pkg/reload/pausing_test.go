@@ -26,6 +26,7 @@ func TestPausedWorkloadIsLookedAtWhenThePeriodEnds(t *testing.T) {
 	assert.Equal(t, queue.After(time.Second, queue.Config), notLater(queue.After(time.Minute, queue.Config), time.Second), "the priority stays")
 	assert.Equal(t, queue.After(time.Second, queue.Workload), notLater(queue.After(time.Minute, queue.Retry), time.Second))
 	assert.Equal(t, time.Minute, notLater(queue.After(time.Hour, queue.Retry), time.Minute).RequeueAfter)
+	assert.Equal(t, queue.After(time.Minute, queue.Retry), notLater(queue.After(time.Minute, queue.Retry), time.Minute), "in time")
 }
 
 const (

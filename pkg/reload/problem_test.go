@@ -91,16 +91,40 @@ func TestOnlyListedAndRequiredObjectsAreMissing(t *testing.T) {
 	}
 }
 
+// What is to be read may say more of what is missing: all of it is one Event.
+func TestMissingObjectIsReportedAfterAReadOfWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	db := reference.Ref{Kind: reference.Secret, Name: "db"}
+	for name, tc := range map[string]struct {
+		refs, reads []reference.Ref
+		count       int
+	}{
+		"all is known":                    {[]reference.Ref{app}, []reference.Ref{app}, 1},
+		"what is unknown is read":         {[]reference.Ref{app, db}, []reference.Ref{db}, 0},
+		"nothing is read, as by a Record": {[]reference.Ref{app, db}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &reloadtest.Outbox{}
+			absent := map[reference.Ref]digest.State{app: {Absent: true}}
+			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
+			l.problems.report(t.Context(), reloadtest.Web(t), policy.Input{Refs: tc.refs, Current: absent}, tc.reads)
+			assert.Len(t, out.Messages, tc.count)
+		})
+	}
+}
+
 // An Event has a limited length: it counts the custom resources that it does not name.
 func TestHeldCustomResourcesBeyondTheFirstAreCounted(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
-	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{})
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{Now: func() time.Time { return now }})
 	in := policy.Input{Current: map[reference.Ref]digest.State{}}
 	for n := range mostMissing + 2 {
 		ref := reference.Ref{Kind: "kafkas.example.com", Name: "cluster-" + strconv.Itoa(n)}
 		in.Refs = append(in.Refs, ref)
-		in.Current[ref] = digest.State{Hold: &digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)}}
+		in.Current[ref] = digest.State{Hold: &digest.Hold{Reason: "missing", Since: now.Add(-digest.ReportHoldAfter)}}
 	}
 	l.problems.report(t.Context(), reloadtest.Web(t), in, nil)
 	require.Len(t, out.Notes(), 1)

@@ -112,3 +112,20 @@ func TestReloadDoesNotWaitForWhatIsRefusedAgain(t *testing.T) {
 	assert.Zero(t, p.awaitUnread(t.Context(), s, in))
 	assert.Equal(t, 1, asked, "nothing is asked for twice")
 }
+
+// The Record has as many custom resources that were refused as it has others that are not read yet.
+func TestReloadWaitsForWhatIsNotReadAndForWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	edge, core := reference.Ref{Kind: "proxies.example.com", Name: "edge"}, reference.Ref{Kind: "proxies.example.com", Name: "core"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var asked []reference.Ref
+	p := pacing{state: &state.State{}, now: func() time.Time { return now }, retry: func(_ string, refs []reference.Ref) { asked = refs }}
+	known := map[digest.KeyID]digest.Entry{"1c9e04ab": {}}
+	in := policy.Input{Refs: []reference.Ref{core, edge}, Current: map[reference.Ref]digest.State{
+		core: {Hold: &digest.Hold{Reason: "unread", Unread: true}, Entries: known},
+		edge: {Hold: &digest.Hold{Reason: "forbidden", Refused: now.Add(-time.Minute)}, Entries: known},
+	}}
+	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}}
+	assert.Equal(t, time.Second, p.awaitUnread(t.Context(), s, in))
+	assert.Equal(t, []reference.Ref{edge}, asked)
+}

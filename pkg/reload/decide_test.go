@@ -1,0 +1,175 @@
+package reload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func TestRecordOfANewerVersionIsReportedAndHoldsNothing(t *testing.T) {
+	t.Parallel()
+	out := &reloadtest.Outbox{}
+	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	s.View.Managed[stamp.Record] = "v2:"
+	held := func() { l.events.Warn(s.Reported(), reasonHeld, "held") }
+	held()
+	for range 2 {
+		l.actions.Close(t.Context(), l.decide(t.Context(), s))
+	}
+	held()
+	notes := out.Notes()
+	require.Len(t, notes, 3, "what is reported again has ended meanwhile")
+	assert.Contains(t, notes[1], "a newer version of pod-reloader")
+}
+
+func TestHoldIsReportedAndCounted(t *testing.T) {
+	t.Parallel()
+	out, registry := &reloadtest.Outbox{}, prometheus.NewRegistry()
+	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out, Metrics: registry}}, Options{})
+	s.View.Managed[stamp.Record] = reloadtest.StampedView(t, l.keys.Ring()).Managed[stamp.Record]
+	s.View.Required = map[reference.Ref]bool{app: true}
+	l.store.(*reloadtest.Store).States[app] = digest.State{Absent: true}
+	l.actions.Close(t.Context(), l.decide(t.Context(), s))
+	notes := out.Notes()
+	require.Len(t, notes, 2)
+	assert.Contains(t, notes[0], "not found")
+	assert.Contains(t, notes[1], "reload held: new pods could not start: configmap/app deleted")
+	counted, err := testutil.GatherAndCount(registry, "pod_reloader_verdicts_total")
+	require.NoError(t, err)
+	assert.Equal(t, 1, counted)
+}
+
+// What is wrong with the annotations may be why the workload does not ask for a reload.
+func TestProblemOfAnExcludedWorkloadIsReported(t *testing.T) {
+	t.Parallel()
+	out := &reloadtest.Outbox{}
+	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	s.Problems, s.View.Intent.Asked = []annotation.Problem{{Message: "no boolean"}}, false
+	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
+	assert.Equal(t, []string{"no boolean"}, out.Notes())
+}
+
+func TestLostStampOfAWorkloadIsReported(t *testing.T) {
+	t.Parallel()
+	out := &reloadtest.Outbox{}
+	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	s.Object = reloadtest.Summary(workload.Builtin()[1], map[string]any{"metadata": map[string]any{"generation": int64(3)}})
+	l.state.Writes.Stamped(s.Key, s.Object.Generation(), time.Now())
+	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
+	require.NotEmpty(t, out.Notes())
+	assert.Contains(t, out.Notes()[0], "is not stored")
+}
+
+// A release has stamped the workload while its configuration changes: it is not restarted once more before that has settled.
+func TestChangesSettleAnewAfterAStamp(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		stamped bool
+		want    time.Duration
+	}{
+		"it was stamped":                     {true, 500 * time.Millisecond},
+		"changes go on for the longest time": {false, 25 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, s := dueLoop(t, cluster{client: &refusing{}}, Options{
+				Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
+			})
+			l.leads.Begin(now.Add(-time.Minute))
+			l.state.Changes.Changed(s.Key, now.Add(-5*time.Second))
+			l.state.Changes.Changed(s.Key, now.Add(-500*time.Millisecond))
+			s.Events = l.state.Changes.Attempt(s.Key)
+			if tc.stamped {
+				last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange}
+				s.View.Managed[stamp.Hash], s.View.Managed[stamp.LastReload] = last.Hash, last.String()
+				s.View.Managed[stamp.Record] = "v1:abc:" + s.View.Managed[stamp.Record][len("v1:-:"):]
+			}
+			assert.Equal(t, tc.want, l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s)).RequeueAfter)
+		})
+	}
+}
+
+// A key that is in the ring is not foreign: where it is lost again, it is taken over again.
+func TestKeyThatHasReturnedMayBeTakenOverAgain(t *testing.T) {
+	t.Parallel()
+	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{})
+	newest, _ := l.keys.Ring().Newest()
+	l.state.Takeovers.Done(s.Key, newest.ID, "1")
+	l.decide(t.Context(), s)
+	assert.True(t, l.state.Takeovers.May(s.Key, newest.ID))
+}
+
+// An attempt that has waited for nothing puts off no look at what changes next.
+func TestChangeAfterAnAttemptIsLookedAt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{
+		Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
+	})
+	l.state.Changes.Changed(s.Key, now.Add(-time.Second))
+	s.Events = l.state.Changes.Attempt(s.Key)
+	l.decide(t.Context(), s)
+	after, needed := l.state.Changes.Look(s.Key, now)
+	assert.True(t, needed)
+	assert.Zero(t, after)
+}
+
+// Only a reload is due: an adoption restarts nothing.
+func TestReloadIsDueUntilItIsMade(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct{ occupied, adopts, due bool }{
+		"a reload that fails":               {due: true},
+		"a reload that waits for a slot":    {occupied: true, due: true},
+		"an adoption that fails":            {adopts: true},
+		"an adoption that waits for a slot": {occupied: true, adopts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, s := dueLoop(t, cluster{client: &refusing{}}, Options{Now: func() time.Time { return now }})
+			if tc.occupied {
+				require.True(t, l.actions.MayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}, inflight.Urgent))
+			}
+			if tc.adopts {
+				delete(s.View.Managed, stamp.Record)
+			}
+			l.decide(t.Context(), s)
+			since, count := l.state.Due.Oldest()
+			if assert.Equal(t, tc.due, count == 1) && tc.due {
+				assert.Equal(t, now, since)
+			}
+		})
+	}
+}
+
+func TestReloadGetsASlotBeforeAnAdoption(t *testing.T) {
+	t.Parallel()
+	l, reload := dueLoop(t, cluster{client: &refusing{}}, Options{})
+	q := open(t, l)
+	l.leads.Begin(time.Now())
+	other := workload.Key{Namespace: "shop", Name: "other"}
+	require.True(t, l.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent))
+	adoption := reload
+	adoption.Key.Name, adoption.View.Managed = "new", stamp.Managed{}
+	l.decide(t.Context(), adoption)
+	l.decide(t.Context(), reload)
+	l.actions.ReleaseSlot(other)
+	require.Equal(t, 1, q.Len())
+	key, _ := q.Get()
+	assert.Equal(t, reload.Key, key)
+}
