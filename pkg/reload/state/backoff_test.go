@@ -48,3 +48,31 @@ func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {
 	b.Forget(key)
 	assert.False(t, b.Exceeds(key, FewConflicts), "the next change is asked for with its digest again")
 }
+
+func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	key := workload.Key{Name: "web"}
+	for name, tc := range map[string]struct {
+		pace              Pace
+		persists, lingers int
+	}{
+		"what a user must mend":    {pace: Rarely},
+		"a missing right":          {pace: Refused},
+		"what passes by itself":    {pace: Soon, persists: Persistent, lingers: Persistent + 1},
+		"a conflict with a change": {pace: Conflict, lingers: Persistent + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBackoff()
+			assert.False(t, b.Failing(key))
+			for n := 1; n <= Persistent+1; n++ {
+				b.When(key, tc.pace)
+				assert.True(t, b.Failing(key))
+				assert.Equal(t, tc.persists > 0 && n >= tc.persists, b.Persists(key), n)
+				assert.Equal(t, tc.lingers > 0 && n >= tc.lingers, b.Lingers(key), n)
+			}
+			b.Forget(key)
+			assert.False(t, b.Failing(key))
+		})
+	}
+}

@@ -73,3 +73,11 @@ func TestConfigurationIsRestlessUntilItHasSettled(t *testing.T) {
 	assert.False(t, g.Unsettled(GateInput{Now: now}), "no change was seen")
 	assert.False(t, Gates{}.Unsettled(GateInput{Now: now, LastEvent: now}), "without a settle time, only conflicts count")
 }
+
+func TestRefractoryTimeEndsOnlyWhereThereIsOne(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	assert.Equal(t, now.Add(time.Second), Gates{Refractory: time.Second}.RefractoryEnd(GateInput{LastReload: now}))
+	assert.Zero(t, Gates{Refractory: time.Second}.RefractoryEnd(GateInput{}), "no reload is known")
+	assert.Zero(t, Gates{}.RefractoryEnd(GateInput{LastReload: now}), "it is switched off")
+}

@@ -15,6 +15,8 @@ func TestEventsOfAWorkloadAreLeftOnceNoneIsPending(t *testing.T) {
 	assert.False(t, c.Pending(key))
 	c.Changed(key, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	assert.True(t, c.Pending(key))
+	c.Changed(key, time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC))
+	assert.True(t, c.Pending(key), "a second one changes nothing about that")
 	assert.False(t, c.leave(key), "the workload is not in order yet")
 	assert.True(t, c.Pending(key))
 	c.Lead()

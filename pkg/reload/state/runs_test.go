@@ -29,3 +29,25 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 
 	assert.False(t, new(runs).HasRun(key, ""), "there is no Job")
 }
+
+func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
+	t.Parallel()
+	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, Run{Job: "backup-1", After: "1", Content: "new"}
+	for name, tc := range map[string]struct {
+		last  Run
+		after string
+		want  bool
+	}{
+		"the reload follows the same one": {made, "1", true},
+		"it was made since":               {made, "2", false},
+		"no Job was made":                 {Run{}, "", false},
+	} {
+		var r runs
+		r.Ran(key, tc.last, time.Time{})
+		got, ok := r.Made(key, tc.after)
+		assert.Equal(t, tc.want, ok, name)
+		if tc.want {
+			assert.Equal(t, made, got)
+		}
+	}
+}

@@ -130,6 +130,7 @@ func TestEventsWhileAWorkloadWaitsNeedOneLook(t *testing.T) {
 	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second)), "it was looked at, and may not wait any more")
 	m.Waits(key, 0)
 	assert.Equal(t, look{0, true}, at(t0.Add(8*time.Second)), "without a settle time, no event waits")
+	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second-1)), "nor does one that comes late")
 }
 
 func TestChangesMayComeLate(t *testing.T) {

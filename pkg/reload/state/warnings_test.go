@@ -146,3 +146,14 @@ func TestTextsOfWarningsAreNotKept(t *testing.T) {
 	assert.True(t, m.IsWarned(key, "ReloadFailed", DigestOf(text)))
 	assert.False(t, m.IsWarned(key, "ReloadFailed", DigestOf(text+"x")))
 }
+
+func TestWarningThatWaitsIsNotPutOffByOneWhoseTimeHasCome(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 20 { // the order of reasons is that of a map
+		m := &warnings{}
+		m.Warn(key, "ConfigMissing", "app", t0)
+		m.Warn(key, "ReloadHeld", "app", t0.Add(time.Second))
+		require.Equal(t, time.Second, m.Again(key, t0.Add(WarnAgain)))
+	}
+}
