@@ -31,6 +31,14 @@ func TestRecentForgets(t *testing.T) {
 	_, ok = r.Get(Object{Namespace: "shop", Ref: issuer}, now)
 	assert.True(t, ok, "a custom resource can be in no namespace")
 
+	inShop := Object{Namespace: "shop", Ref: reference.Ref{Kind: "proxies.example.com", Name: "edge"}}
+	r.Put(inShop, Change{At: now})
+	_, ok = r.Get(inShop, now)
+	assert.True(t, ok, "or in one")
+	r.Put(Object{Ref: app.Ref}, Change{At: now})
+	_, ok = r.Get(Object{Namespace: "other", Ref: app.Ref}, now)
+	assert.False(t, ok, "a ConfigMap is in one")
+
 	off := NewRecent(0)
 	off.Put(app, Change{At: now})
 	assert.Empty(t, off.at, "nothing has to settle")
