@@ -49,6 +49,8 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 			failed: []time.Duration{late}, noAnswer: true, result: outbox.Created, leader: 1, next: 1, why: "once",
 		},
 		"no answer for long, and given up": {failed: []time.Duration{late}, noAnswer: true, leader: 1, why: "the next leader cannot know"},
+		"failed until it counts":           {failed: []time.Duration{countedAfter}, leader: 1, next: 1},
+		"taken over when it has counted":   {taken: countedAfter, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
 		"taken over late":                  {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
 	}
 	for name, tc := range tests {

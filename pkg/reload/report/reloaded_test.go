@@ -146,6 +146,38 @@ func TestJobDoesNotReportTheReloadsOfThoseItReplaces(t *testing.T) {
 	l.EmitOwn(jobOf("u2", two), two)
 	l.EmitReloads(jobOf("u2", two))
 	assert.Len(t, out.messages, 2, "one for each")
+	three := reloadAt(now.Add(30*time.Millisecond), "3").After(two)
+	l.EmitReloads(jobOf("u3", three))
+	assert.Len(t, out.messages, 3, "its own, although this process has not made it")
+}
+
+// The pods of some kinds are restarted by a field of their own.
+func TestReloadWithoutAStampIsReported(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.with.Leads.Begin(now.Add(-time.Minute))
+	s := webOf()
+	s.Managed = stamp.Managed{stamp.LastReload: reloadAt(*now, "").String()}
+	assert.True(t, l.EmitReloads(s))
+	assert.Len(t, out.messages, 1)
+}
+
+func TestEventOfAReloadThatIsNotStoredIsNamedByItsGeneration(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		unwritten  bool
+		generation int64
+		same       bool
+	}{
+		"not stored":                       {unwritten: true, generation: 3, same: true},
+		"not stored, without a generation": {unwritten: true},
+		"stored":                           {generation: 3},
+	} {
+		s, first, again := webOf(), reloadAt(now, "a"), reloadAt(now.Add(time.Second), "a")
+		s.Unwritten, first.Generation, again.Generation = tc.unwritten, tc.generation, tc.generation
+		assert.Equal(t, tc.same, eventName(s, first) == eventName(s, again), name)
+	}
 }
 
 func TestReloadThatFollowsAtOnceLosesNothing(t *testing.T) {
