@@ -170,3 +170,21 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 		})
 	}
 }
+
+// The digest is over the content of what exists.
+func TestWhatExistsAndWasNotReadIsReadForTheDigest(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	for name, tc := range map[string]struct {
+		state digest.State
+		want  []reference.Ref
+	}{
+		"not read": {digest.State{UID: "uid"}, []reference.Ref{app}},
+		"read":     {digest.State{UID: "uid", Entries: map[digest.KeyID]digest.Entry{}}, nil},
+		"absent":   {digest.State{Absent: true}, nil},
+		"held":     {digest.State{Hold: &digest.Hold{Reason: "not-ready"}}, nil},
+	} {
+		got := unread(policy.Input{Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: tc.state}})
+		assert.Equal(t, tc.want, got, name)
+	}
+}

@@ -1,0 +1,156 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// accepting is a client whose patches of annotations are stored, unless a webhook drops them.
+type accepting struct {
+	client.Client
+	drops  bool
+	writes int
+}
+
+func (c *accepting) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	c.writes++
+	body, err := patch.Data(answer)
+	if err != nil {
+		return err
+	}
+	var sent metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return err
+	}
+	if c.drops {
+		sent.Annotations = nil
+	}
+	answer.SetAnnotations(sent.Annotations)
+	answer.SetResourceVersion("7")
+	return nil
+}
+
+func TestAdoptionIsReportedAndCounted(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	lost, _ := reloadtest.Ring(t, "b").Newest()
+	for name, tc := range map[string]struct {
+		api     accepting
+		foreign bool
+		// again says that the key was taken over before.
+		again  bool
+		budget int
+		// attempts are those that have failed before.
+		attempts int
+		note     string
+		adopted  bool
+		deferred bool
+	}{
+		"nothing is recorded":               {budget: 1000, adopted: true},
+		"the key of the Record is lost":     {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
+		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "which this installation does not have"},
+		"there is no room for a Record":     {budget: 10, note: "too large"},
+		"the webhook sees another state":    {api: accepting{drops: true}, budget: 1000, deferred: true},
+		"the webhook has another key still": {api: accepting{drops: true}, budget: 1000, attempts: state.Persistent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, registry := &reloadtest.Outbox{}, prometheus.NewRegistry()
+			actions := newActions(Options{Client: &tc.api, Gather: absentApp(t, nil, reloadtest.Ring(t, "a"), now), Metrics: registry}, out)
+			s := reloadtest.Web(t)
+			s.View.WorkloadBudget = tc.budget
+			if tc.foreign {
+				s.View.Managed[stamp.Record] = recordOf(reloadtest.Ring(t, "b"), "-")
+			}
+			if tc.again {
+				actions.state.Takeovers.Done(s.Key, lost.ID, "6")
+			}
+			for range tc.attempts {
+				actions.backoff.When(s.Key, state.Soon)
+			}
+			in := actions.gather.Input(s)
+			require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
+			actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions)
+			if tc.note == "" {
+				assert.Empty(t, out.Notes())
+			} else if assert.Len(t, out.Notes(), 1) {
+				assert.Contains(t, out.Notes()[0], tc.note)
+			}
+			assert.Equal(t, !tc.foreign, actions.state.Takeovers.May(s.Key, lost.ID))
+			assert.Equal(t, tc.deferred, actions.state.Deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "also after an event")
+			count, failures := 0.0, 1.0
+			if tc.adopted {
+				count, failures = 1, 0
+			} else if !tc.api.drops {
+				failures = 0
+			}
+			assert.InDelta(t, count, testutil.ToFloat64(actions.metrics.adoptions.WithLabelValues("Deployment")), 0)
+			assert.InDelta(t, failures, testutil.ToFloat64(actions.metrics.failures.WithLabelValues(reasonAdoptionFailed)), 0)
+		})
+	}
+}
+
+// Nothing is kept of an attempt after which nothing is due: the next change is a new beginning.
+func TestNothingIsKeptOfWhatIsInOrder(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, ended := range map[string]func(s gather.Subject) Outcome{
+		"in order":          func(s gather.Subject) Outcome { return InOrder{s} },
+		"but for a removal": func(s gather.Subject) Outcome { return inOrderUntil{InOrder{s}, time.Minute} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
+			s := reloadtest.Web(t)
+			actions.state.Due.Due(s.Key, now)
+			actions.state.Unread.Wait(s.Key, now.Add(-time.Hour))
+			actions.state.Deferrals.Defer(s.Key, state.Deferral{Until: now.Add(time.Minute), Firm: true})
+			first := actions.backoff.When(s.Key, state.Soon)
+			ended(s).close(t.Context(), actions)
+			_, due := actions.state.Due.Oldest()
+			assert.Zero(t, due)
+			_, unread := actions.state.Unread.Wait(s.Key, now)
+			assert.Positive(t, unread, "it waits anew")
+			assert.Zero(t, actions.state.Deferrals.Wait(s.Key, now, now))
+			assert.Equal(t, first, actions.backoff.When(s.Key, state.Soon), "the pauses begin anew")
+		})
+	}
+}
+
+func TestDurationOfAReloadIsCountedWhereItsEventIsKnown(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	registry := prometheus.NewRegistry()
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Metrics: registry}, &reloadtest.Outbox{})
+	s := reloadtest.Web(t)
+	for range 2 {
+		reloaded{s, policy.Verdict{}, reloadtest.ReloadAt(now, "abc"), 2}.close(t.Context(), actions)
+		s.Events.First = now.Add(-2 * time.Second)
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "pod_reloader_reload_duration_seconds" {
+			require.Len(t, f.GetMetric(), 1)
+			assert.Equal(t, uint64(1), f.GetMetric()[0].GetHistogram().GetSampleCount())
+			assert.InDelta(t, 2.0, f.GetMetric()[0].GetHistogram().GetSampleSum(), 0)
+			return
+		}
+	}
+	assert.Fail(t, "there is no duration")
+}
