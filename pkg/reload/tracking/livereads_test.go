@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,37 @@ func TestLiveReadsThatHangHoldFewWorkers(t *testing.T) {
 		}
 		assert.Len(t, live.read, 300, "they are answered again, so that all are read")
 	})
+}
+
+// Only a read that has taken too long is one that hangs.
+func TestReadThatFailsAtOnceDoesNotHang(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		err   error
+		hangs bool
+	}{
+		"it fails":                    {err: refused},
+		"it fails after its time":     {takes: liveReadLimit, err: refused, hangs: true},
+		"it is answered":              {},
+		"it is answered at the limit": {takes: liveReadLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var r liveReads
+				err := r.do(t.Context(), func(ctx context.Context) error {
+					if tc.takes > 0 {
+						<-ctx.Done()
+					}
+					return tc.err
+				})
+				assert.Equal(t, tc.err, err)
+				assert.Equal(t, tc.hangs, r.hang)
+			})
+		})
+	}
 }
 
 // Each of them has its turn.

@@ -107,12 +107,16 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 		places   []index.Object
 		queued   []string // namespaces
 	}{
-		"all work":            {watches: failing{}},
-		"Secrets":             {watches: failing{"secrets": true}, places: []index.Object{{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}}},
-		"ConfigMaps":          {watches: failing{"configmaps": true}, places: []index.Object{{Namespace: "bank", Ref: app}, {Namespace: "shop", Ref: app}}},
-		"of one namespace":    {watches: failing{"secrets shop": true}, places: []index.Object{{Namespace: "shop", Ref: db}}},
-		"workloads":           {watches: failing{"fleets.example.com": true}, queued: []string{"bank", "shop"}},
-		"of one, too":         {watches: failing{"fleets.example.com shop": true}, queued: []string{"shop"}},
+		"all work":         {watches: failing{}},
+		"Secrets":          {watches: failing{"secrets": true}, places: []index.Object{{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}}},
+		"ConfigMaps":       {watches: failing{"configmaps": true}, places: []index.Object{{Namespace: "bank", Ref: app}, {Namespace: "shop", Ref: app}}},
+		"of one namespace": {watches: failing{"secrets shop": true}, places: []index.Object{{Namespace: "shop", Ref: db}}},
+		"workloads":        {watches: failing{"fleets.example.com": true}, queued: []string{"bank", "shop"}},
+		"of one, too":      {watches: failing{"fleets.example.com shop": true}, queued: []string{"shop"}},
+		"as many of both": {
+			watches: failing{"secrets shop": true, "fleets.example.com shop": true},
+			places:  []index.Object{{Namespace: "shop", Ref: db}}, queued: []string{"shop"},
+		},
 		"other workloads":     {watches: failing{"deployments.apps": true}},
 		"namespaces":          {watches: failing{"namespaces": true}, selector: selector, queued: []string{"bank", "shop"}},
 		"of no concern to us": {watches: failing{"namespaces": true}},
