@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -39,6 +40,9 @@ type served struct {
 	client client.Client
 }
 
+// discoveryLimit is how long an answer about what is served may take: a RESTMapper has no context that could end its request.
+const discoveryLimit = 30 * time.Second
+
 // newResources begins with what the manager knows.
 func newResources(mgr manager.Manager) (*resources, error) {
 	r := &resources{config: mgr.GetConfig(), http: mgr.GetHTTPClient(), scheme: mgr.GetScheme()}
@@ -59,7 +63,9 @@ func (r *resources) renew(before *served, mapper meta.RESTMapper) error {
 // Fresh makes a RESTMapper that asks the API server. Requests go on as before, also where it finds nothing, until use is called.
 func (r *resources) Fresh() (fresh workloadstate.Finder, use func() error, err error) {
 	before := r.current.Load()
-	mapper, err := apiutil.NewDynamicRESTMapper(r.config, r.http)
+	timely := *r.http
+	timely.Timeout = discoveryLimit
+	mapper, err := apiutil.NewDynamicRESTMapper(r.config, &timely)
 	return mapper, func() error { return r.renew(before, mapper) }, err
 }
 

@@ -181,3 +181,27 @@ func TestOlderAnswersDoNotReplaceNewerOnes(t *testing.T) {
 		assert.Same(t, used, api.current.Load())
 	})
 }
+
+// mute is an API server that accepts requests and does not answer.
+type mute struct{}
+
+func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A lookup that hangs would keep its kind unwatched for ever.
+func TestFreshLookupEndsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := &resources{config: &rest.Config{Host: "http://server", QPS: -1}, http: &http.Client{Transport: mute{}}}
+		began := time.Now()
+		fresh, _, err := api.Fresh()
+		if err == nil {
+			_, err = fresh.RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
+		}
+		require.ErrorContains(t, err, "deadline exceeded")
+		assert.False(t, meta.IsNoMatchError(err), "it is not known whether the kind is installed")
+		assert.LessOrEqual(t, time.Since(began), 3*discoveryLimit)
+	})
+}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -74,7 +73,7 @@ func passes(ctx context.Context, pause time.Duration) bool {
 // and created again with another name. A lookup that fails is repeated, since no other request for what is not served may follow.
 func (l *lookup) again(ctx context.Context) {
 	w := l.of
-	pause := pauses().DelayWithReset(clock.RealClock{}, steady)
+	pause, looked := pauses(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,16 +82,19 @@ func (l *lookup) again(ctx context.Context) {
 			if lost != w.target.Load() {
 				continue // it was asked before the new one was known
 			}
+			if time.Since(looked) > steady {
+				pause = pauses()
+			}
 		}
 		for found := false; !found; {
-			if !passes(ctx, pause()) {
+			if !passes(ctx, pause.Step()) {
 				return
 			}
 			select {
 			case <-w.unserved: // it has waited for this lookup
 			default:
 			}
-			found = l.relocate(ctx)
+			found, looked = l.relocate(ctx), time.Now()
 		}
 	}
 }

@@ -29,9 +29,10 @@ type definitions struct {
 	away, unlisted error
 	// blip answers the next list or watch with 404, and lookups are away from then on.
 	blip bool
-	// known is what the Mapper knows, used how often it has got to know something else.
+	// known is what the Mapper knows, used how often it has got to know something else, fresh how often the API server was to be asked.
 	known   *finder
 	used    int
+	fresh   int
 	asked   []string
 	reports []string
 }
@@ -86,6 +87,9 @@ func (d *definitions) RESTMapping(gk schema.GroupKind, versions ...string) (*met
 }
 
 func (d *definitions) Fresh() (Finder, func() error, error) {
+	d.mu.Lock()
+	d.fresh++
+	d.mu.Unlock()
 	fresh := &finder{of: d}
 	return fresh, func() error {
 		d.mu.Lock()
@@ -157,6 +161,13 @@ func (d *definitions) discovered(about watchhealth.Watch, err error) {
 	}
 }
 
+// lookups returns how many fresh Finders were made.
+func (d *definitions) lookups() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fresh
+}
+
 // seen returns what was reported, how often a fresh Finder was used, and the number of requests since the last call.
 func (d *definitions) seen() (reports []string, used, requests int) {
 	d.mu.Lock()
@@ -189,6 +200,7 @@ func TestDefinitionCreatedAgainWithAnotherNameIsFollowed(t *testing.T) {
 		assert.Equal(t, []string{"gadgets.example.com: not installed"}, reports, "this is no failure")
 		assert.Zero(t, used, "all other kinds are as they were")
 		assert.Less(t, requests, 1500, "as often as the longest pause says")
+		assert.Less(t, d.lookups(), 110, "each asks for all that the cluster serves")
 
 		d.set(schema.GroupVersionResource{}, errors.New("away"))
 		<-time.After(2 * time.Minute)
