@@ -30,7 +30,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if ended != nil {
 		return ended
 	}
-	s.View = view
+	s.Object, s.View = o.Summary(), view
 	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, s.View.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}

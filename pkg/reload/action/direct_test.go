@@ -223,6 +223,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 			seen: time.Minute, requested: time.Minute, annotations: map[string]string{period: "1m", pausedAt: "2026-01-02T03:04:05Z"}, paused: true,
 			notes: []string{paused},
 		},
+		"it is paused by now":        {paused: true, notes: []string{"stamped, rollout pending (paused): configmap/app deleted"}},
 		"it asks for nothing by now": {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": ""}},
 		"it is excluded by now":      {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
 		"it is out of scope by now":  {labels: map[string]string{"tier": "other"}},

@@ -94,6 +94,20 @@ func TestJobIsCreatedAgainOnceItsNamespaceIsKnown(t *testing.T) {
 	}
 }
 
+// What fails before the namespace is compared is not reported either.
+func TestUnreadableJobOfALaterNamespaceGetsNoEvent(t *testing.T) {
+	t.Parallel()
+	j := newDeletedJob(t)
+	j.API.NewRootCA()
+	j.API.Before = failing("get Job", forbidden("Job"))
+	reported := len(j.Notes())
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	assert.Zero(t, j.reconcile(t, next))
+	assert.Len(t, j.Notes(), reported)
+	assert.Empty(t, next.state.Recreations.First(reloadtest.JobKey))
+}
+
 // The ConfigMap is deleted with the namespace.
 func TestManifestEndsWithTheNamespaceOfTheJob(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,9 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case apianswer.NotFound(err):
 		return c.inNamespace(ctx, s, r, c.createJob)
 	case err != nil:
-		return failed{s, c.failedCompletion(r.secret.GetName(), err)}
+		return c.inNamespace(ctx, s, r, func(_ context.Context, s gather.Subject, r recreation) Outcome {
+			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
+		})
 	case o.UID() == r.manifest.UID && job.Deleting():
 		return failed{c.withObject(s, o), failure{reason: reasonRecreationWaits, err: fmt.Errorf(
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
