@@ -17,6 +17,8 @@ type pendingLaw struct {
 
 	// reasons has why the pods of a workload waited, in the order of time.
 	reasons map[*workload][]pendingSince
+	// periods has when a Deployment last asked for a pause after a reload.
+	periods map[*workload]time.Time
 }
 
 // pendingSince is why the pods of a workload wait from a moment on; empty if they do not.
@@ -26,7 +28,7 @@ type pendingSince struct {
 }
 
 func newPendingLaw(l *ledger) *pendingLaw {
-	return &pendingLaw{ledger: l, reasons: map[*workload][]pendingSince{}}
+	return &pendingLaw{ledger: l, reasons: map[*workload][]pendingSince{}, periods: map[*workload]time.Time{}}
 }
 
 // pendingOf returns why the controller of a workload leaves pods of an earlier template alone; empty if it does not. A partition keeps
@@ -56,6 +58,9 @@ func (l *pendingLaw) stored(c world.Commit) {
 	if w == nil || c.New == nil {
 		return
 	}
+	if pausingOf(c.Old).period > 0 || pausingOf(c.New).period > 0 {
+		l.periods[w] = c.At
+	}
 	known := l.reasons[w]
 	reason, _ := pendingOf(c.New)
 	if len(known) == 0 || known[len(known)-1].reason != reason {
@@ -75,7 +80,7 @@ func (l *pendingLaw) judge(c world.Commit) {
 		return
 	}
 	w := l.byUID[world.Text(subjectOf(c.New), "uid")]
-	if w == nil || w.gone || w.hasOtherWords() || w.story.unannotated > 0 || w.story.returned || !l.aboutLast(w, c.New) {
+	if w == nil || w.gone || w.hasOtherWords() || !l.periods[w].Before(w.story.noted) || w.story.unannotated > 0 || w.story.returned || !l.aboutLast(w, c.New) {
 		return
 	}
 	l.count("reasons of waiting pods judged")
