@@ -55,7 +55,7 @@ ON_CONTROL_PLANE := /e2e/(kit|suite|demo|bench|cmd/cluster)
 # What is compared with a real control plane at the pace of the models (make simulate-check), and what needs a container engine
 # (make image-check).
 APART := /e2e/(simulate/(check|apiserver/conformance)|suite/image)$$
-# The suites that make test runs: what a change of the engine breaks first. The others take as long as all that make test does.
+# The suites that make test runs: what a change of the engine breaks first. The others take longer than all that make test does.
 FIRST := ./e2e/suite/promise ./e2e/suite/sequence ./e2e/suite/watch
 PKG ?= $(FIRST) $(shell go list ./... | grep -vE '$(ON_CONTROL_PLANE)|$(APART)')
 # The suites that take longest begin first, so that none is left alone at the end.
@@ -98,7 +98,7 @@ UNCACHED := -count 1
 
 # go test discards what packages that pass have written: attempts that a slow machine has spoilt are in a file of notes.
 .PHONY: test
-test: ## Run the unit tests, the simulator's, and those of the promises on a real control plane (PKG=./pkg/digest: one package)
+test: ## Run the unit tests, the simulator, and the suites of promises, sequences and watches (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
 	@export POD_RELOADER_TEST_NOTES=$$(mktemp); raced=$$(go list $(PKG) | grep -vE '$(SUITES)' || true); status=0; \
 	if [ -n "$$raced" ]; then $(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
@@ -111,7 +111,8 @@ test: ## Run the unit tests, the simulator's, and those of the promises on a rea
 
 .PHONY: test-suites
 test-suites: ## Run the suites that make test leaves out
-	@$(MAKE) test PKG="$$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(APART)' | grep -vxFf <(go list $(FIRST)) | tr '\n' ' ')"
+	@packages=$$(go list $(LONGEST) ./e2e/... | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(APART)' | grep -vxFf <(go list $(FIRST)) | tr '\n' ' '); \
+	$(MAKE) test PKG="$$packages"
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
