@@ -1,0 +1,176 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// readable is a Store with the states of config objects; it counts its reads.
+type readable struct {
+	Store
+
+	states map[reference.Ref]digest.State
+	err    error
+	reads  int
+}
+
+func (r *readable) Current(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+	r.reads++
+	return r.states, r.err
+}
+
+func (r *readable) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return r.Current(ctx, namespace, refs)
+}
+
+func TestReadAddsContents(t *testing.T) {
+	t.Parallel()
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	seen, read := digest.State{UID: "seen"}, digest.State{UID: "read"}
+	for name, tc := range map[string]struct {
+		refs  []reference.Ref
+		err   error
+		want  digest.State
+		reads int
+	}{
+		"one":               {refs: []reference.Ref{app}, want: read, reads: 1},
+		"none":              {want: seen},
+		"it cannot be read": {refs: []reference.Ref{app}, err: errors.New("away"), want: seen, reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &readable{states: map[reference.Ref]digest.State{app: read}, err: tc.err}
+			in := policy.Input{Current: map[reference.Ref]digest.State{app: seen, db: seen}}
+			require.ErrorIs(t, Gatherer{Store: store}.Read(t.Context(), Subject{}, in, tc.refs), tc.err)
+			assert.Equal(t, map[reference.Ref]digest.State{app: tc.want, db: seen}, in.Current)
+			assert.Equal(t, tc.reads, store.reads)
+		})
+	}
+}
+
+// What is recorded already, the pods have: only a creation without a Record is looked up.
+func TestAsCreated(t *testing.T) {
+	t.Parallel()
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	seen, past := digest.State{ResourceVersion: "3"}, digest.State{ResourceVersion: "4"}
+	same, changed := digest.State{ResourceVersion: "5"}, digest.State{ResourceVersion: "6"}
+	for name, tc := range map[string]struct {
+		born     string
+		managed  stamp.Managed
+		known    policy.Known
+		live     map[reference.Ref]digest.State
+		err      error
+		want     map[reference.Ref]digest.State
+		outdated bool
+		reads    int
+	}{
+		"nothing has changed": {
+			born: "5", live: map[reference.Ref]digest.State{app: same, db: same}, want: map[reference.Ref]digest.State{app: same, db: same}, reads: 1,
+		},
+		"one of two has changed": {
+			born: "5", live: map[reference.Ref]digest.State{app: changed, db: same}, want: map[reference.Ref]digest.State{app: past, db: same},
+			outdated: true, reads: 1,
+		},
+		"both have changed": {
+			born: "5", live: map[reference.Ref]digest.State{app: changed, db: changed}, want: map[reference.Ref]digest.State{app: past, db: past},
+			outdated: true, reads: 1,
+		},
+		"it cannot be read":         {born: "5", err: errors.New("away"), reads: 1},
+		"its creation was not seen": {live: map[reference.Ref]digest.State{app: changed}},
+		"there is a Record":         {born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed}},
+		"the hash is known":         {born: "5", known: policy.Known{Hash: "x"}, live: map[reference.Ref]digest.State{app: changed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key, creations, store := workload.Key{Namespace: "shop", Name: "web"}, &state.Creations{}, &readable{states: tc.live, err: tc.err}
+			if tc.born != "" {
+				creations.Created(key, tc.born)
+			}
+			g := Gatherer{Creations: creations, Store: store, Past: func(context.Context, string, reference.Ref, string) (digest.State, error) {
+				return past, nil
+			}}
+			before := map[reference.Ref]digest.State{app: seen, db: seen}
+			in := policy.Input{Known: tc.known, Current: before}
+			created, outdated, err := g.AsCreated(t.Context(), Subject{Key: key, View: stamp.View{Managed: tc.managed}}, in, []reference.Ref{app, db})
+			require.ErrorIs(t, err, tc.err)
+			if tc.want == nil {
+				tc.want = before
+			}
+			assert.Equal(t, tc.want, created.Current)
+			assert.Equal(t, tc.outdated, outdated)
+			assert.Equal(t, tc.reads, store.reads)
+			assert.Equal(t, map[reference.Ref]digest.State{app: seen, db: seen}, in.Current, "the input is not written to")
+		})
+	}
+}
+
+// paged is an API server with pages of one object each, which are numbered.
+type paged struct {
+	client.Reader
+	pages int
+	// fails is the page that cannot be read.
+	fails int
+	kind  string
+	limit int64
+}
+
+var errPage = errors.New("away")
+
+func (p *paged) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	number, _ := strconv.Atoi(o.Continue)
+	number++
+	if number == p.fails || number > p.pages {
+		return errPage
+	}
+	u := list.(*unstructured.UnstructuredList)
+	p.kind, p.limit = u.GetKind(), o.Limit
+	page := unstructured.Unstructured{Object: map[string]any{}}
+	page.SetName(strconv.Itoa(number))
+	u.Items = []unstructured.Unstructured{page}
+	if number < p.pages {
+		u.SetContinue(strconv.Itoa(number))
+	}
+	return nil
+}
+
+func TestListReadsAllPages(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		api  paged
+		err  error
+		used []string
+	}{
+		"one page":                  {api: paged{pages: 1}, used: []string{"1"}},
+		"some":                      {api: paged{pages: 3}, used: []string{"1", "2", "3"}},
+		"a later one is unreadable": {api: paged{pages: 3, fails: 2}, err: errPage, used: []string{"1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var used []string
+			err := Gatherer{Live: &tc.api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), 7, func(o unstructured.Unstructured) {
+				used = append(used, o.GetName())
+			})
+			require.ErrorIs(t, err, tc.err)
+			assert.Equal(t, tc.used, used)
+			assert.Equal(t, "SecretList", tc.api.kind)
+			assert.Equal(t, int64(7), tc.api.limit)
+		})
+	}
+}
