@@ -1,11 +1,13 @@
 package tracking
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -34,4 +36,53 @@ func TestEventOfAWorkloadThatWaitsQueuesItForLater(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, 1, q.Len())
 	})
+}
+
+// The index has a Job that was running at its last change. What is cached of it may be newer, or gone.
+func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
+	t.Parallel()
+	all := workload.Builtin()
+	jobs := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	metadata := map[string]any{"namespace": "shop", "name": "web"}
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	for name, tc := range map[string]struct {
+		kind    workload.Kind
+		cached  []workload.Summary
+		unknown bool
+		queued  bool
+	}{
+		"it runs":                 {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata})}, queued: true},
+		"it has finished":         {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata, "status": complete})}},
+		"it is gone":              {kind: jobs, queued: true},
+		"its kind is left":        {kind: jobs, unknown: true, queued: true},
+		"a kind without a finish": {kind: all[1], cached: []workload.Summary{summaryOf(all[1], map[string]any{"metadata": metadata, "status": complete})}, queued: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, q := leading(t, Options{Ignores: func(s workload.Summary, _ bool) bool { return s.Finished() }})
+			app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Kind: tc.kind.ID(), Namespace: "shop", Name: "web"}
+			if !tc.unknown {
+				l.tracking.watches.add(&watched{kind: tc.kind, workloads: workloadsOf(tc.cached)})
+			}
+			l.tracking.index.Set(key, []reference.Ref{app})
+			l.tracking.ConfigChanged(configstate.Event{Namespace: key.Namespace, Ref: app, Received: time.Now()})
+			assert.Equal(t, tc.queued, q.Len() == 1)
+		})
+	}
+}
+
+// A kind can be left while all are read again.
+func TestRereadGoesOnAfterAKindThatIsLeft(t *testing.T) {
+	t.Parallel()
+	l, q := leading(t, Options{})
+	web := deployment(workload.Builtin()[1], "web")
+	left := workload.Key{Kind: "a.example.com/v1/A", Namespace: "shop", Name: "a"}
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	l.tracking.watches.add(&watched{kind: web.Kind, workloads: workloadsOf{web}})
+	l.tracking.index.Set(left, []reference.Ref{app})
+	l.tracking.index.Set(web.Key(), []reference.Ref{{Kind: reference.ConfigMap, Name: "former"}})
+	require.Equal(t, []workload.Key{left, web.Key()}, l.tracking.index.All())
+	l.tracking.Reread()
+	assert.ElementsMatch(t, []workload.Key{left, web.Key()}, l.tracking.index.Trackers("shop", app))
+	assert.Equal(t, 2, q.Len())
 }

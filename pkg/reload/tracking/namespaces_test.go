@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,19 +75,27 @@ func TestScopeOfTheLoop(t *testing.T) {
 // undiscovered is a cache without an informer until the resource of namespaces is found.
 type undiscovered struct {
 	cache.Cache
-	found atomic.Bool
+	found    atomic.Bool
+	informer takesHandlers
 }
 
 func (u *undiscovered) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	if !u.found.Load() {
 		return nil, errors.New("away")
 	}
-	return takesHandlers{}, nil
+	return &u.informer, nil
 }
 
-type takesHandlers struct{ cache.Informer }
+// takesHandlers is an informer that refuses the first handler, as one that has just stopped does.
+type takesHandlers struct {
+	cache.Informer
+	handlers atomic.Int32
+}
 
-func (takesHandlers) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *takesHandlers) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	if i.handlers.Add(1) == 1 {
+		return nil, errors.New("stopped")
+	}
 	return nil, nil //nolint:nilnil // it is not used
 }
 
@@ -105,5 +114,21 @@ func TestFailureToFindNamespacesIsReported(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		assert.False(t, watches.Failing("namespaces", ""))
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, int32(2), from.informer.handlers.Load(), "a second handler would queue all workloads once more")
 	})
+}
+
+// Another namespace of the name is listed or created, which queues its workloads in any case.
+func TestNamespaceThatWasReadLiveIsForgottenWithItsDeletion(t *testing.T) {
+	t.Parallel()
+	l, store, keys := blindTracking(t, failing{"namespaces": true}, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
+	shop := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	for name, deleted := range map[string]any{"seen": shop, "missed": toolscache.DeletedFinalStateUnknown{Key: "shop"}} {
+		require.True(t, l.tracking.InScope(t.Context(), keys[1], nil))
+		l.tracking.namespaces.OnDelete(deleted)
+		l.tracking.namespaces.OnUpdate(shop, shop)
+		assert.Empty(t, store.queued(), name)
+	}
 }
