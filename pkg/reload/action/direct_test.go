@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -177,12 +178,15 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at   time.Time
 		hash string
+		// seen says that the watch shows it.
+		seen bool
 		wait time.Duration
 	}{
 		"reloaded a second ago":                  {at: now.Add(-time.Second), wait: 4 * time.Second},
 		"a clock was ahead":                      {at: now.Add(time.Hour), wait: 5 * time.Second},
 		"reloaded long ago":                      {at: now.Add(-5 * time.Second)},
 		"the last reload is of another template": {at: now.Add(-time.Second), hash: "other"},
+		"the gates have looked at it":            {at: now.Add(-time.Second), seen: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,12 +194,17 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			hash := "present"
 			last := reloadtest.ReloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
 			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
+			if tc.seen {
+				web.View.Managed[stamp.LastReload] = last
+			}
 			c := &stored{webhook: func(s string) string { return s }, uid: types.UID(web.Object.UID()), hash: hash, annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": last,
 				annotation.DefaultPrefix + "config-record": recordOf(ring, hash),
 			}}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
-			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
+			ended := actions.stamp(t.Context(), web, policy.Verdict{})
+			assert.Equal(t, tc.wait > 0, actions.state.Deferrals.IsFirm(web.Key), "events end no wait of another cause")
+			result := ended.close(t.Context(), actions)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
 			assert.Equal(t, tc.wait, actions.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")

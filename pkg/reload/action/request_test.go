@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -32,6 +33,18 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	assert.True(t, result.Stamped)
 	assert.NotEmpty(t, result.Managed[stamp.Hash])
 	assert.NotContains(t, result.Managed, stamp.Dummy)
+}
+
+func TestDirectWriteOfWhatIsNotDueStampsNothing(t *testing.T) {
+	t.Parallel()
+	ring := reloadtest.Ring(t, "a")
+	newest, _ := ring.Newest()
+	view := reloadtest.View(t)
+	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=-"
+	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
+	result, err := played(view, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	require.NoError(t, err)
+	assert.False(t, result.Stamped)
 }
 
 func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
@@ -83,6 +96,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
+			assert.Equal(t, tc.outcome == poke.Conflict, got.conflict)
 		})
 	}
 }
@@ -98,7 +112,7 @@ func TestRequestAboutCustomResourcesAsksForTheLiveStateLater(t *testing.T) {
 	}{
 		"without one":                   {states: map[reference.Ref]digest.State{app: {Absent: true}}},
 		"one that is held here":         {states: map[reference.Ref]digest.State{edge: {Hold: &digest.Hold{Reason: "not-ready"}}}},
-		"one that is known":             {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, changed: time.Second, after: 15 * time.Second},
+		"one that is known":             {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, changed: stillChanging, after: 15 * time.Second},
 		"one that changes all the time": {states: map[reference.Ref]digest.State{edge: {UID: "uid"}}, after: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,5 +200,47 @@ func TestWhatExistsAndWasNotReadIsReadForTheDigest(t *testing.T) {
 	} {
 		got := unread(policy.Input{Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: tc.state}})
 		assert.Equal(t, tc.want, got, name)
+	}
+}
+
+// A kind without generations shows the earlier last-reload after a request for the live state that has reloaded nothing.
+func TestAnswerToARequestForTheLiveState(t *testing.T) {
+	t.Parallel()
+	const pending = "stamped, rollout pending (next scheduled run): "
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	app, other := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "other"}
+	in := policy.Input{
+		Ring: reloadtest.Ring(t, "a"), Refs: []reference.Ref{app, other}, Current: map[reference.Ref]digest.State{app: {Absent: true}, other: {Absent: true}},
+	}
+	before, runs, stamps := reloadtest.ReloadAt(now.Add(-time.Hour), "abc"), reloadtest.ReloadAt(now, "abc"), reloadtest.ReloadAt(now, "abc")
+	stamps.Changes = []record.Change{{Ref: other.String(), Type: record.Modified}}
+	for name, tc := range map[string]struct {
+		answer record.LastReload
+		notes  []string
+		owes   bool
+	}{
+		"nothing was reloaded": {answer: before},
+		"it was stamped":       {answer: stamps, notes: []string{pending + "secret/other modified"}},
+		"what runs the CronJob has changed, too": {
+			answer: runs, notes: []string{pending + "configmap/app modified"}, owes: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stored := stored{uid: "u1", annotations: map[string]string{annotation.DefaultPrefix + "last-reload": tc.answer.String()}}
+			c, out := &full{stored: stored}, &reloadtest.Outbox{}
+			actions := newActions(Options{Gather: absentApp(t, c, in.Ring, now), Client: c, Webhook: true, Gates: state.Gates{Settle: time.Second}}, out)
+			s, _ := dueCronJob(true)
+			s = reloadtest.Reloaded(s, before)
+			s.Events.Last = now
+			s.View.TemplateBudget, s.View.WorkloadBudget = 1000, 1000
+			s.View.Intent.Tracked[other] = annotation.Trigger{}
+			seen := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Modified}}}
+			result := actions.request(t.Context(), s, in, seen).close(t.Context(), actions)
+			assert.Equal(t, tc.notes, out.Notes())
+			assert.Equal(t, tc.notes == nil || tc.owes, result.RequeueAfter > 0)
+			assert.Equal(t, tc.notes == nil, actions.backoff.Failing(s.Key), "it is tried again")
+			assert.Equal(t, tc.owes, actions.state.Runs.Owed(s.Key))
+		})
 	}
 }

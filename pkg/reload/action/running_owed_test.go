@@ -20,7 +20,7 @@ import (
 func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 	t.Parallel()
 	atOnce := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	other := reference.Ref{Kind: reference.Secret, Name: "other"}
+	other, third := reference.Ref{Kind: reference.Secret, Name: "other"}, reference.Ref{Kind: reference.Secret, Name: "third"}
 	modified := func(refs ...reference.Ref) []policy.Change {
 		changes := make([]policy.Change, 0, len(refs))
 		for _, ref := range refs {
@@ -38,6 +38,7 @@ func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 		"both see what stamps only":               {seen: modified(other), stamped: modified(other)},
 		"the webhook sees what runs it, too":      {seen: modified(other), stamped: modified(atOnce, other), want: true},
 		"the webhook names not all that it sees":  {seen: modified(other), stamped: modified(other), more: 1, want: true},
+		"it sees more of what stamps only":        {seen: modified(other), stamped: modified(other, third)},
 		"it names not all that both see":          {seen: modified(other, other), stamped: modified(other), more: 1},
 		"the hash alone was known to the webhook": {seen: modified(other), stamped: modified(policy.Any), want: true},
 		"both see what runs it, which must not":   {seen: modified(atOnce), stamped: modified(atOnce)},
@@ -47,7 +48,7 @@ func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := dueCronJob(true)
-			s.View.Intent.Tracked[other] = annotation.Trigger{}
+			s.View.Intent.Tracked[other], s.View.Intent.Tracked[third] = annotation.Trigger{}, annotation.Trigger{}
 			require.True(t, s.View.Intent.Tracked[atOnce].AtOnce)
 			if tc.ran != "" {
 				s.Ran = state.Run{Job: "backup-1", Hash: tc.ran}

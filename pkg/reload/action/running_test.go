@@ -2,16 +2,19 @@ package action
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
@@ -30,12 +33,15 @@ import (
 func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	for range 2 {
+	for attempt := range 2 {
+		logged := ""
+		ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged += args }, funcr.Options{}))
 		actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
-		ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
+		ended := actions.runs.run(ctx, &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
 		assert.NotEmpty(t, s.Ran)
+		assert.Contains(t, logged, fmt.Sprintf(`"existed"=%t`, attempt > 0))
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 

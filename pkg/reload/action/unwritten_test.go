@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -57,11 +58,15 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 		hash       string
 		uid        types.UID
 		unreadable error
-		reads      int
-		note       string
+		// live says that the request is one for the live state.
+		live  bool
+		reads int
+		note  string
 	}{
 		"the template shows the reload":      {hash: due, reads: 1, note: "stamped: configmap/app deleted"},
 		"nothing was reloaded":               {hash: "present", reads: 1},
+		"nothing was, by the live state":     {hash: "present", live: true, reads: 1},
+		"the webhook reads another state":    {hash: "other", live: true, reads: 1, note: "stamped: configmap/app deleted"},
 		"a release came first":               {hash: "other", reads: 1},
 		"another workload by now":            {hash: due, uid: "new", reads: 1},
 		"the template cannot be read":        {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
@@ -79,7 +84,11 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 			if tc.uid != "" {
 				c.uid = tc.uid
 			}
-			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}}, out)
+			gates := state.Gates{Settle: time.Second, Refractory: 5 * time.Second}
+			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, Gates: gates}, out)
+			if tc.live {
+				web.Events.Last = now
+			}
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 			}
@@ -110,6 +119,30 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
 	}).close(t.Context(), actions)
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes())
+}
+
+// A webhook that is back may write last-reload all the same, or the user may have made room.
+func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	last := reloadtest.ReloadAt(now, "abc").String()
+	for name, tc := range map[string]struct {
+		stored, unwritten string
+		want              bool
+	}{
+		"it is stored":               {stored: last},
+		"there is no room":           {unwritten: last, want: true},
+		"no room, and stored":        {stored: last, unwritten: last},
+		"another webhook removes it": {},
+	} {
+		actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
+		answer := &metav1.PartialObjectMetadata{}
+		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
+		actions.annotations = reloadtest.Reader(t).Keys
+		ended := actions.stamped(reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
+		require.IsType(t, reloaded{}, ended, name)
+		assert.Equal(t, tc.want, ended.(reloaded).subject.Unwritten, name)
+	}
 }
 
 // While the watch does not show the reload, the loop finds it a second time: nothing that is stored says when it was made.
