@@ -13,7 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -101,6 +104,56 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			}
 			assert.InDelta(t, count, testutil.ToFloat64(actions.metrics.adoptions.WithLabelValues("Deployment")), 0)
 			assert.InDelta(t, failures, testutil.ToFloat64(actions.metrics.failures.WithLabelValues(reasonAdoptionFailed)), 0)
+		})
+	}
+}
+
+// appeared is a Store with an object whose creation was seen.
+type appeared struct {
+	reloadtest.Store
+	version string
+}
+
+func (a *appeared) Created(string, reference.Ref) string { return a.version }
+
+// What has changed since the pods started is looked at once its earlier state is adopted.
+func TestAdoptionOfAnEarlierStateIsFollowedByALook(t *testing.T) {
+	t.Parallel()
+	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(version string) digest.State {
+		return digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", version, ring)
+	}
+	for name, tc := range map[string]struct {
+		// born is the version at which the workload was created, since the one that its pods have started with.
+		born, since string
+		want        time.Duration
+	}{
+		"nothing has changed":               {},
+		"an object has changed":             {born: "5", want: time.Second},
+		"an object has appeared":            {since: "5", want: time.Second},
+		"the workload is newer than either": {born: "7", since: "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gathered := absentApp(t, nil, ring, now)
+			gathered.Store = &appeared{reloadtest.Store{States: map[reference.Ref]digest.State{app: at("6")}}, "6"}
+			gathered.Past = func(context.Context, string, reference.Ref, string) (digest.State, error) { return at("4"), nil }
+			api := &accepting{}
+			actions := newActions(Options{Client: api, Gather: gathered}, &reloadtest.Outbox{})
+			s := reloadtest.Web(t)
+			s.View.WorkloadBudget = 1000
+			s.View.Intent.Tracked[app] = annotation.Trigger{OnCreate: true, OnAppear: true}
+			if tc.born != "" {
+				actions.state.Creations.Created(s.Key, tc.born)
+			}
+			if tc.since != "" {
+				actions.state.Versions.Changed(s.Key, tc.since)
+			}
+			in := actions.gather.Input(s)
+			require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
+			assert.Equal(t, tc.want, actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions).RequeueAfter)
+			assert.Equal(t, 1, api.writes)
 		})
 	}
 }

@@ -88,6 +88,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 	}{
 		"a test of the patch failed": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false), true},
 		"the object is invalid":      {apierrors.NewInvalid(kind, "web", nil), false},
+		"a kind is named":            {apierrors.NewInvalid(kind, "", nil), false},
 		"no right to write":          {apierrors.NewForbidden(resource, "web", errors.New("cause")), false},
 	}
 	for name, tc := range tests {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,28 @@ func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
 				assert.Equal(t, "posted to --webhook-url, not reloaded: configmap/app created", note)
 			}
 		})
+	}
+}
+
+// The right to patch Jobs is one that the user has not granted; credentials that have expired are no missing right.
+func TestMissingRightToPatchJobsIsExplained(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "web", errors.New("no"))
+	refused.ErrStatus.Message = `jobs.batch "web" is forbidden: User "x" cannot patch resource "jobs"`
+	for name, tc := range map[string]struct {
+		kind workload.Kind
+		err  error
+		want bool
+	}{
+		"a Job without the right":     {jobKind(), refused, true},
+		"another kind":                {workload.Builtin()[1], refused, false},
+		"a Job, without credentials":  {jobKind(), apierrors.NewUnauthorized("expired"), false},
+		"a Job, the server is away":   {jobKind(), errors.New("away"), false},
+		"a Job that a policy refuses": {jobKind(), freeze(), false},
+	} {
+		f := failedNotice(gather.Subject{Object: workload.Summary{Kind: tc.kind}}, tc.err)
+		require.ErrorIs(t, f.err, tc.err, name)
+		assert.Equal(t, tc.want, strings.Contains(f.text(), "may not patch the Job"), name)
 	}
 }
 

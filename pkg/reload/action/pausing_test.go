@@ -184,6 +184,12 @@ func TestReloadPauses(t *testing.T) {
 		assert.Nil(t, actions.pauses.begin(other), name)
 		assert.Empty(t, actions.pauses.beginDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
+	stateful := s
+	stateful.Object.Kind = workload.Builtin()[0]
+	require.False(t, stateful.Object.Kind.Pausable())
+	assert.Nil(t, actions.pauses.begin(stateful), "a kind without pauses")
+	actions.pauses.at = ""
+	assert.Nil(t, actions.pauses.begin(s), "no pauses of ours")
 }
 
 // configHash is the annotation with a reload request, and with the hash of a template.

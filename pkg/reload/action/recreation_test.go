@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -180,6 +181,25 @@ func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
 				}
 			}
 			assert.Equal(t, 1, reloaded)
+		})
+	}
+}
+
+// Another leader has deleted the manifest, or has stored one of its own under the name since.
+func TestManifestOfAnotherLeaderIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"it is gone":  apierrors.NewNotFound(reloadtest.Resource("Secret"), "manifest"),
+		"another one": apierrors.NewConflict(reloadtest.Resource("Secret"), "manifest", errors.New("the UID differs")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = failing("delete Secret", err)
+			actions := j.leader()
+			assert.Zero(t, j.reconcile(t, actions), "nothing is left to do")
+			assert.Empty(t, actions.state.Recreations.First(reloadtest.JobKey))
+			assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 		})
 	}
 }

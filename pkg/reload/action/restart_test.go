@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -242,6 +243,30 @@ func TestRestartThatIsNotRecordedIsReportedAndRepeatedEverLater(t *testing.T) {
 	assert.Equal(t, first, deferred(), "the event of the write does not end the wait")
 	assert.Greater(t, wait(), first)
 	assert.Greater(t, deferred(), first)
+}
+
+func TestRestartIsExplainedByALastReloadOfItsOwn(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before, after := reloadtest.ReloadAt(now.Add(-time.Hour), "abc"), reloadtest.ReloadAt(now, "abc")
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: reloadtest.Reader(t)}}, &reloadtest.Outbox{})
+	for name, tc := range map[string]struct {
+		stored string
+		want   bool
+	}{
+		"its own":             {after.String(), true},
+		"that of before":      {before.String(), false},
+		"none":                {"", false},
+		"one of another form": {"yesterday", false},
+	} {
+		answer := &metav1.PartialObjectMetadata{}
+		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
+		last, explained := actions.explained(reloadtest.Reloaded(reloadtest.Web(t), before), answer)
+		assert.Equal(t, tc.want, explained, name)
+		if tc.want {
+			assert.Equal(t, after, last, name)
+		}
+	}
 }
 
 // ruledAPI is argoAPI with a webhook, which may read another configuration than the loop.

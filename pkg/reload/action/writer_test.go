@@ -47,6 +47,25 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
 }
 
+// The client may return what has just arrived although the time is over.
+func TestAnswerInTheLastMomentIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, bounded(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}))
+		limited, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := bounded(limited, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.Error(t, err)
+		assert.NotErrorIs(t, err, errNoAnswer, "the time of the caller is over, which says nothing about the request")
+	})
+}
+
 // unanswered is a reader whose reads hang.
 type unanswered struct{ client.Reader }
 
