@@ -29,14 +29,16 @@ K8S_VERSION ?= 1.36
 K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
-# With the flags of the program's build, what it shares with suites, tools and linters is compiled once. The race detector needs a C compiler.
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+# With the flags of the program's build, what it shares with suites, tools and linters is compiled once. The race detector shares nothing
+# with them, and needs a C compiler.
+RACE_GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS))
+export GOFLAGS := $(strip $(RACE_GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
 TEST_TIMEOUT ?= 40m
 # Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
 GO_TEST := go test -ldflags=-w -vet=off
-RACE_TEST := CGO_ENABLED=1 $(GO_TEST) -race
+RACE_TEST := GOFLAGS='$(RACE_GOFLAGS)' CGO_ENABLED=1 $(GO_TEST) -race
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
