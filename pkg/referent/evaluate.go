@@ -68,7 +68,7 @@ type frame struct {
 }
 
 func (w *walk) visit(root *node) {
-	if !root.dirty || w.index[root] > 0 {
+	if !root.dirty { // it was below another one
 		return
 	}
 	w.enter(root)

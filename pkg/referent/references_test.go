@@ -46,6 +46,7 @@ func TestObjectWithoutReferencesHoldsThoseThatCanBeItsParents(t *testing.T) {
 	before, beside := w.entry("proxies/p"), w.entry("services/s")
 	cluster := w.resource("clusters").Read(object("c2", map[string]any{"proxyRef": named("absent"), "serviceRef": named("s")}))
 	require.Equal(t, 2, cluster.References())
+	require.Equal(t, "map[n:{9 8}] 9", w.Sizes(), "references to parents count, too")
 	nodes := w.Len()
 	w.Put(cluster.WithoutReferences())
 	w.Evaluate()
