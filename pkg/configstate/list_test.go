@@ -152,3 +152,31 @@ func TestLiveReadsOneByOneWhereAListCostsMore(t *testing.T) {
 		})
 	}
 }
+
+func TestLiveListsWhereAListCostsLess(t *testing.T) {
+	t.Parallel()
+	const list = "list /api/v1/namespaces/a/secrets"
+	for name, c := range map[string]struct {
+		others int
+		first  []reference.Ref
+		want   []string
+	}{
+		"as few refs as that":   {want: []string{list}},
+		"as many other objects": {others: 48, want: []string{list}},
+		"behind another kind":   {first: []reference.Ref{cm("app")}, want: []string{"get /api/v1/namespaces/a/configmaps/app", list}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			refs := append(c.first, manySecrets(s, 16)...)
+			for n := range c.others {
+				s.put(secret("a", fmt.Sprintf("other-%d", n), "x"))
+			}
+			f := knowing(t, s, refs, ring(t, 1))
+			states, err := f.Live(t.Context(), "a", refs)
+			require.NoError(t, err)
+			assert.Len(t, states, len(refs))
+			assert.Equal(t, c.want, s.seen())
+		})
+	}
+}

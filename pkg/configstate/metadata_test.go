@@ -64,6 +64,67 @@ func TestCountOfConfigObjects(t *testing.T) {
 	assert.False(t, known, "a kind without a watch")
 }
 
+func TestListingReplacesWhatItsWatchDelivered(t *testing.T) {
+	t.Parallel()
+	c, w, events := newCache()
+	scoped, secrets := &watcher{kind: reference.ConfigMap, namespace: "shop"}, &watcher{kind: reference.Secret}
+	c.put(secrets, configMapMeta("1", "1"), origin{})
+	for n := range 100 {
+		other := configMapMeta("1", "1")
+		other.Namespace = fmt.Sprint("ns-", n)
+		c.put(w, other, origin{})
+	}
+	c.put(w, configMapMeta("1", "1"), origin{})
+	*events = nil
+
+	c.replace(scoped, nil)
+	assert.Equal(t, []EventType{Deleted}, *events)
+	assert.Empty(t, c.names(scopeKey{reference.ConfigMap, "shop"}))
+	c.replace(w, nil)
+	assert.Len(t, *events, 101, "a watch of all namespaces")
+	assert.NotEmpty(t, c.names(scopeKey{reference.Secret, "shop"}), "another kind")
+}
+
+func TestFirstListingEndsWhatWasOnlyRead(t *testing.T) {
+	t.Parallel()
+	c, w, _ := newCache()
+	var gone []string
+	c.events.add(func(e Event) {
+		if e.Type == Deleted {
+			gone = append(gone, e.Namespace+" "+e.Ref.String())
+		}
+	})
+	scoped := &watcher{kind: reference.ConfigMap, namespace: "shop"}
+	read := func(namespace string, kind reference.Kind, name string) {
+		c.digests.put(objectKey{namespace, reference.Ref{Kind: kind, Name: name}}, digest.State{UID: "uid", ResourceVersion: "1"})
+	}
+	read("shop", reference.ConfigMap, "listed")
+	read("shop", reference.ConfigMap, "read")
+	read("shop", reference.ConfigMap, "rechecked")
+	read("pay", reference.ConfigMap, "read")
+	read("shop", reference.Secret, "read")
+	c.put(scoped, configMapMeta("rechecked", "1"), c.beforeRead(scoped))
+
+	listing := []*metav1.PartialObjectMetadata{configMapMeta("listed", "1")}
+	c.replace(scoped, listing)
+	assert.ElementsMatch(t, []string{"shop configmap/read", "shop configmap/rechecked"}, gone)
+	gone = nil
+	c.replace(w, listing)
+	assert.Equal(t, []string{"pay configmap/read"}, gone, "a watch of all namespaces")
+}
+
+func TestObservedState(t *testing.T) {
+	t.Parallel()
+	c, w, _ := newCache()
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "1")})
+	k := numbered(1)
+	c.digests.put(k, version("1", "a"))
+	states := map[reference.Ref]digest.State{}
+	c.observe(states, "shop", []reference.Ref{classOf("shop", "vault").ref, k.ref}, nil)
+	assert.Equal(t, map[reference.Ref]digest.State{k.ref: {UID: "uid", ResourceVersion: "1"}}, states,
+		"without a key there are no Entries, and the content of a class is elsewhere")
+}
+
 // The states of several objects are of one moment: an object that was renamed is seen under one of its names.
 func TestObservedStatesAreOfOneMoment(t *testing.T) {
 	t.Parallel()

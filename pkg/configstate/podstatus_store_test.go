@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Whatever comes and goes, the status that is kept as the one that counts is the one that all of them give.
@@ -42,4 +44,10 @@ func TestStatusThatCountsIsThatOfAll(t *testing.T) {
 			require.Equal(t, want, x.counting[k], "step %d", step)
 		}
 	}
+}
+
+func TestResourceOfAWatch(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "secretproviderclasspodstatuses", resourceOf(podStatusKind))
+	assert.Equal(t, "configmaps", resourceOf(reference.ConfigMap))
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -46,4 +48,28 @@ func TestSettledWatchesOfANamespace(t *testing.T) {
 	assert.False(t, p.listed(secrets))
 	assert.False(t, p.settled("elsewhere", kinds), "no watch has its Secrets")
 	assert.True(t, p.settled("elsewhere", kinds[:1]))
+}
+
+// A cluster without the driver has no SecretProviderClasses; one without ConfigMaps is none.
+func TestFailureOfAWatchThatHoldsUpTheRest(t *testing.T) {
+	t.Parallel()
+	unknown, busy := apierrors.NewNotFound(schema.GroupResource{}, ""), apierrors.NewInternalError(assert.AnError)
+	for name, c := range map[string]struct {
+		kind    reference.Kind
+		err     error
+		refused bool
+		holds   bool
+	}{
+		"no ConfigMaps":              {reference.ConfigMap, unknown, false, true},
+		"ConfigMaps are refused":     {reference.ConfigMap, busy, true, false},
+		"no classes":                 {reference.SecretProviderClass, unknown, false, false},
+		"classes are not delivered":  {reference.SecretProviderClass, busy, false, true},
+		"statuses are not delivered": {podStatusKind, busy, false, true},
+		"statuses are refused":       {podStatusKind, busy, true, false},
+	} {
+		w := &watcher{kind: c.kind}
+		w.progress = newSyncProgress(watches{{kind: c.kind}: w})
+		w.failed(c.err, c.refused)
+		assert.Equal(t, !c.holds, w.progress.synced(), name)
+	}
 }

@@ -129,6 +129,49 @@ func TestNotFoundOfAProxyIsAnError(t *testing.T) {
 	}
 }
 
+// What was read before is forgotten, so that the object itself is read next; but where the watch has not listed it, only the first
+// listing reports its end to those who have read it.
+func TestLiveForgetsWhatIsAbsent(t *testing.T) {
+	t.Parallel()
+	const path = " /api/v1/namespaces/a/secrets/db"
+	for name, c := range map[string]struct {
+		namespace string
+		status    int
+		want      string
+	}{
+		"listed":       {"a", 0, "get" + path},
+		"out of scope": {"b", 0, "get" + path},
+		"not listed":   {"a", http.StatusForbidden, "meta" + path},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			db := s.put(secret("a", "db", "x"))
+			s.refusing("/api/v1/namespaces/a/secrets$", c.status)
+			f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{c.namespace} }).start(t)
+			for _, absent := range []bool{false, true, true} {
+				if absent {
+					s.forget(db) // no watch delivers it
+				}
+				s.seen()
+				states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+				require.NoError(t, err)
+				assert.Equal(t, absent, states[sec("db")].Absent)
+			}
+			assert.Equal(t, []string{c.want}, s.seen())
+		})
+	}
+}
+
+func TestAnotherObjectInTheResponseIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.objects["/api/v1/namespaces/a/secrets/db"] = secret("a", "other", "x")
+	states, err := newFixture(t, s, nil).Live(t.Context(), "a", []reference.Ref{sec("db")})
+	require.ErrorContains(t, err, "the response has an object")
+	assert.Empty(t, states)
+}
+
 func TestLiveTrustsTheWatchForNews(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

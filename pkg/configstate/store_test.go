@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -272,6 +273,20 @@ func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		assert.Len(t, f.logs.all(), 4, "a failure and a recovery for each of the two kinds, however often it was tried")
 	}, wait, time.Millisecond)
+	for _, line := range f.logs.all() {
+		assert.Contains(t, line, `"namespace"="closed"`)
+	}
+}
+
+func TestStoreNeedsAConfigAndARing(t *testing.T) {
+	t.Parallel()
+	whole := configstate.Options{Config: &rest.Config{}, Ring: func() digest.Ring { return digest.Ring{} }}
+	for name, missing := range map[string]configstate.Options{"Config": {Ring: whole.Ring}, "Ring": {Config: whole.Config}} {
+		_, err := configstate.New(missing)
+		assert.Error(t, err, name)
+	}
+	_, err := configstate.New(whole)
+	assert.NoError(t, err)
 }
 
 func TestStoreStartsOnce(t *testing.T) {
