@@ -96,9 +96,6 @@ const reconcileLimit = time.Minute
 
 // SetupWithManager registers the loop. It runs on the leader. Its watches run on every replica, so that a standby has synced caches.
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
-	if opts.Workers <= 0 {
-		opts.Workers = 16
-	}
 	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
 		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, live: deps.API,

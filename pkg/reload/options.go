@@ -50,7 +50,7 @@ type Options struct {
 	Webhook bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Workers is the number of workloads treated at the same time besides those whose write is in flight; 0 means 16. The
+	// Workers is the number of workloads treated at the same time besides those whose write is in flight, at least 1. The
 	// more there are, the more of them share the reads of an object that they depend on.
 	Workers int
 	// CountByNamespace counts reloads by namespace, too: a label whose values have no bound.
