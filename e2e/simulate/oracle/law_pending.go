@@ -69,9 +69,9 @@ func (l *pendingLaw) stored(c world.Commit) {
 }
 
 // hasOtherWords reports whether what happens to the pods of a workload is not only a matter of its spec: a reload pauses the Deployment, or
-// runs the CronJob.
-func (w *workload) hasOtherWords() bool {
-	return w.id.plural == "cronjobs" || pausingOf(w.object).period > 0
+// runs the CronJob. The Event has the pause of the moment of the reload.
+func (l *pendingLaw) hasOtherWords(w *workload) bool {
+	return w.id.plural == "cronjobs" || pausingOf(w.object).period > 0 || !l.periods[w].Before(w.story.noted)
 }
 
 // judge looks whether the Event of the last reload of a workload says whether the pods wait, and why.
@@ -80,7 +80,7 @@ func (l *pendingLaw) judge(c world.Commit) {
 		return
 	}
 	w := l.byUID[world.Text(subjectOf(c.New), "uid")]
-	if w == nil || w.gone || w.hasOtherWords() || !l.periods[w].Before(w.story.noted) || w.story.unannotated > 0 || w.story.returned || !l.aboutLast(w, c.New) {
+	if w == nil || w.gone || l.hasOtherWords(w) || w.story.unannotated > 0 || w.story.returned || !l.aboutLast(w, c.New) {
 		return
 	}
 	l.count("reasons of waiting pods judged")
