@@ -29,16 +29,17 @@ K8S_VERSION ?= 1.36
 K8S_OLDEST ?= 1.32
 export K8S_VERSION
 
-# With the flags of the program's build, what it shares with suites, tools and linters is compiled once. The race detector shares nothing
-# with them, and needs a C compiler.
-RACE_GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS))
-export GOFLAGS := $(strip $(RACE_GOFLAGS) -trimpath)
+# With the flags of the program's build, what it shares with suites, tools and linters is compiled once. What is instrumented is shared with
+# none of them, and the race detector needs a C compiler.
+PLAIN_GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS))
+export GOFLAGS := $(strip $(PLAIN_GOFLAGS) -trimpath)
 export CGO_ENABLED := 0
 
 TEST_TIMEOUT ?= 40m
 # Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
 GO_TEST := go test -ldflags=-w -vet=off
-RACE_TEST := GOFLAGS='$(RACE_GOFLAGS)' CGO_ENABLED=1 $(GO_TEST) -race
+INSTRUMENTED_TEST := GOFLAGS='$(PLAIN_GOFLAGS)' CGO_ENABLED=1 $(GO_TEST)
+RACE_TEST := $(INSTRUMENTED_TEST) -race
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
@@ -138,7 +139,7 @@ fuzz: ## Run every fuzz test for FUZZTIME: a time (30s) or a number of inputs (3
 	@for dir in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(FUZZPKG)); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(f \*testing\.F) {$$/\1/p' "$$dir"/*_test.go); do \
 	    echo "fuzz $$target in $$dir for $(FUZZTIME)"; \
-	    $(GO_TEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
+	    $(INSTRUMENTED_TEST) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir"; \
 	  done; \
 	done
 
