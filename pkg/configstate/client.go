@@ -82,7 +82,7 @@ func (c *client) request(kind reference.Kind, namespace, accept string) *rest.Re
 // with its own reads; a server that restarts causes no error that way.
 func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 	body, err := request.Stream(ctx)
-	if utilnet.IsProbableEOF(err) { // or a reset
+	if utilnet.IsProbableEOF(err) { // a reset is one, too
 		return request.Stream(ctx)
 	}
 	return body, err
