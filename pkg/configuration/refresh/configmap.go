@@ -39,9 +39,10 @@ type configMap struct {
 	synced bool
 
 	// The goroutine of explain alone uses the others. version is that of the object that was read last, read is true once
-	// there was an answer; later failures are not reported any more.
+	// there was an answer; later failures are not reported any more. refusal is the text of the last one that was.
 	version string
 	read    bool
+	refusal string
 }
 
 func newConfigMap(options SourceOptions) (*configMap, error) {
@@ -96,7 +97,8 @@ func (c *configMap) explain(ctx context.Context) {
 			first, next = false, now.Add(readEvery)
 			c.readOnce(ctx)
 		}
-		if !c.read && denied(err) {
+		if !c.read && denied(err) && err.Error() != c.refusal {
+			c.refusal = err.Error()
 			c.offer(Content{Missing: unreadable(c.options.Location, err), Regarding: regarding(c.options.Location, nil)})
 		}
 	}

@@ -195,6 +195,7 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no right"))
 	}
 	fails := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("given up") }
+	refusals := map[string]int{"list refused": 1, "list fails": 0}
 	for name, list := range map[string]clienttesting.ReactionFunc{"list refused": forbidden, "list fails": fails} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,23 +217,21 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 				offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
 				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
 				synctest.Wait()
-				for len(offered) > 0 {
+				for range refusals[name] {
 					require.ErrorContains(t, (<-offered).Missing, "no right")
 				}
+				require.Empty(t, offered, "one refusal is said once")
 
 				readable.Store(true)
 				time.Sleep(10 * time.Second) //nolint:forbidigo // the time is fake
-				synctest.Wait()
 				assert.Equal(t, []string{"one"}, texts(offered), "read within 10 s")
 				_, err := client.Resource(gvr).Namespace("ops").Update(t.Context(), configMap("2", map[string]any{"config.yaml": "two"}), metav1.UpdateOptions{})
 				require.NoError(t, err)
 				time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
-				synctest.Wait()
 				assert.Equal(t, []string{"two"}, texts(offered), "each version once, and no refusal of the watch")
 
 				watchable.Store(true)
 				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
-				synctest.Wait()
 				assert.Equal(t, []string{"two"}, texts(offered), "what the watch delivers first")
 			})
 		})
@@ -241,11 +240,11 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 
 // texts takes what was offered.
 func texts(offered chan refresh.Content) []string {
-	var all []string
-	for len(offered) > 0 {
-		all = append(all, string((<-offered).Text))
+	var taken []string
+	for synctest.Wait(); len(offered) > 0; {
+		taken = append(taken, string((<-offered).Text))
 	}
-	return all
+	return taken
 }
 
 func TestRead(t *testing.T) {
