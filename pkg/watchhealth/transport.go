@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ const (
 	watchSilence = 2 * time.Minute
 	// silence is how long the body of another response may pause.
 	silence = time.Minute
+	// whole is how long all of such a body may be waited for: it may have no end.
+	whole = 5 * time.Minute
 )
 
 // timeout is the error of a request that was given up. It is no network error: client-go would retry those at once.
@@ -142,7 +145,10 @@ type body struct {
 	ctx      context.Context //nolint:containedctx // as above
 	limit    time.Duration
 	timer    *time.Timer
-	success  bool
+	// whole ends a body that has been waited for in all as long as it may be; left is how long that still is.
+	whole   *time.Timer
+	left    time.Duration
+	success bool
 	// last is when bytes came last; delivered is set once there were some that prove that the watch works. Only Read has what follows.
 	last      time.Time
 	delivered bool
@@ -152,10 +158,14 @@ type body struct {
 }
 
 func newBody(ctx context.Context, e *exchange, next io.ReadCloser, status int) *body {
-	b := &body{ReadCloser: next, exchange: e, ctx: ctx, limit: silence, last: time.Now(), success: status == http.StatusOK}
-	if e.request.watch {
-		b.limit = watchSilence
+	b := &body{
+		ReadCloser: next, exchange: e, ctx: ctx, limit: silence, left: whole, last: time.Now(), success: status == http.StatusOK,
 	}
+	if e.request.watch {
+		b.limit, b.left = watchSilence, math.MaxInt64
+	}
+	b.whole = time.AfterFunc(b.left, func() { e.cancel(timeout{"the answer of the API server did not end", whole}) })
+	b.whole.Stop()
 	b.timer = time.AfterFunc(b.limit, func() { e.cancel(timeout{"the API server sent nothing", b.limit}) })
 	b.timer.Stop()
 	return b
@@ -163,9 +173,13 @@ func newBody(ctx context.Context, e *exchange, next io.ReadCloser, status int) *
 
 // Read waits for bytes, but not for ever. The time in which nothing is asked for does not count.
 func (b *body) Read(p []byte) (int, error) {
+	asked := time.Now()
 	b.timer.Reset(b.limit)
+	b.whole.Reset(b.left)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
+	b.whole.Stop()
+	b.left -= time.Since(asked)
 	if n > 0 {
 		b.last = time.Now()
 		if !b.delivered && b.watches() && (!b.exchange.request.streaming || b.end.in(p[:n])) {
@@ -187,21 +201,22 @@ func (b *body) over(err error) error {
 	if b.ended.Swap(true) {
 		return err
 	}
-	var silent timeout
-	cut := errors.As(context.Cause(b.ctx), &silent)
+	var late timeout
+	cut := errors.As(context.Cause(b.ctx), &late)
+	detail := "its list was cut off"
+	if cut {
+		err, detail = late, detail+": "+late.Error()
+	}
 	switch {
 	case !b.exchange.followed || !b.success || b.exchange.caller.Err() != nil:
 	case b.exchange.request.watch && cut:
-		b.exchange.monitor.failed(b.exchange.request, Silent, silent.Error()+", not even a bookmark", b.last)
+		b.exchange.monitor.failed(b.exchange.request, Silent, late.Error()+", not even a bookmark", b.last)
 		return io.EOF // the reflector goes on with a new watch from here
 	case b.exchange.request.watch:
 	case errors.Is(err, io.EOF):
 		b.exchange.monitor.listed(b.exchange.request)
 	default:
-		b.exchange.monitor.failed(b.exchange.request, Incomplete, "its list was cut off", b.exchange.began)
-	}
-	if cut {
-		return silent
+		b.exchange.monitor.failed(b.exchange.request, Incomplete, detail, b.exchange.began)
 	}
 	return err
 }

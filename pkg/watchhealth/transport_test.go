@@ -70,6 +70,24 @@ func stream(chunks <-chan string) server {
 	}
 }
 
+// endless answers with a body that goes on for ever.
+func endless(r *http.Request) (*http.Response, error) {
+	chunks := make(chan string)
+	go func() {
+		for r.Context().Err() == nil {
+			select {
+			case chunks <- "padding":
+			case <-r.Context().Done():
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-r.Context().Done():
+			}
+		}
+	}()
+	return stream(chunks)(r)
+}
+
 // client sends requests through a Monitor.
 type client struct {
 	t       *testing.T
@@ -129,6 +147,7 @@ func TestAnswersDecideTheHealthOfAWatch(t *testing.T) {
 		"broken connection":              {watch, func(*http.Request) (*http.Response, error) { return nil, errBroken }, watchhealth.Failed},
 		"no answer":                      {watch, hang, watchhealth.NoAnswer},
 		"list without answer":            {list, hang, watchhealth.NoAnswer},
+		"list without end":               {list, endless, watchhealth.Incomplete},
 		"list that is cut":               {list, content(200, io.MultiReader(strings.NewReader("half"), broken{})), watchhealth.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,6 +192,8 @@ func TestRequestsAreGivenUp(t *testing.T) {
 		"list that stops":         {list, stream(nil), time.Minute},
 		"read that stops":         {single, stream(nil), time.Minute},
 		"watch that says nothing": {watch, stream(nil), 2 * time.Minute},
+		"list without end":        {list, endless, 5 * time.Minute},
+		"read without end":        {single, endless, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
