@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -58,7 +59,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.wroteRecord(s)
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
-	a.reportLostKey(s, found.Verdict)
+	a.reportReplaced(s, found.Verdict)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
 }
@@ -105,11 +106,16 @@ func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.
 	}
 }
 
-// reportLostKey reports that what was recorded under a lost key was adopted again.
-func (a *Actions) reportLostKey(s gather.Subject, verdict policy.Verdict) {
+// reportReplaced reports that what was recorded under a lost key, or in a way that cannot be read, was adopted again.
+func (a *Actions) reportReplaced(s gather.Subject, verdict policy.Verdict) {
 	if verdict.Foreign != "" {
 		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
 			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
+		return
+	}
+	if _, err := record.Parse(s.View.Managed[stamp.Record]); s.View.Managed[stamp.Record] != "" && err != nil {
+		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
+			"the config-record was damaged (%s): the current configuration is adopted as the running one", err))
 	}
 }
 

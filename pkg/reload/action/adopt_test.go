@@ -54,6 +54,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	lost, _ := reloadtest.Ring(t, "b").Newest()
 	for name, tc := range map[string]struct {
 		api     accepting
+		stored  string
 		foreign bool
 		// again says that the key was taken over before.
 		again  bool
@@ -67,6 +68,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"nothing is recorded":               {budget: 1000, adopted: true},
 		"the key of the Record is lost":     {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
 		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "which this installation does not have"},
+		"the Record is no Record":           {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"there is no room for a Record":     {budget: 10, note: "too large"},
 		"the webhook sees another state":    {api: accepting{drops: true}, budget: 1000, deferred: true},
 		"the webhook has another key still": {api: accepting{drops: true}, budget: 1000, attempts: state.Persistent},
@@ -77,6 +79,9 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			actions := newActions(Options{Client: &tc.api, Gather: absentApp(t, nil, reloadtest.Ring(t, "a"), now), Metrics: registry}, out)
 			s := reloadtest.Web(t)
 			s.View.WorkloadBudget = tc.budget
+			if tc.stored != "" {
+				s.View.Managed[stamp.Record] = tc.stored
+			}
 			if tc.foreign {
 				s.View.Managed[stamp.Record] = recordOf(reloadtest.Ring(t, "b"), "-")
 			}
