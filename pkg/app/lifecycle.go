@@ -48,8 +48,10 @@ func (l *lifecycle) run(ctx context.Context) error {
 	case <-serving.Done():
 		// The group says why.
 	case err := <-loop:
-		ended = loopEnded(err)
-		loop <- nil
+		if ctx.Err() == nil { // both may be ready
+			ended, err = loopEnded(err), nil
+		}
+		loop <- err
 	}
 	l.stop(serving, ended)
 	stopLoop()
