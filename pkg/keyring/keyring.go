@@ -258,6 +258,23 @@ func (k *Keyring) read(ctx context.Context) error {
 	return k.take(secret, began)
 }
 
+// unusable is take for invalid content. What something newer has followed is not logged: it is over.
+func (k *Keyring) unusable(version string, began known, err error) error {
+	const message = "The Secret of the digest key is not usable: correct or remove the invalid key, " +
+		"and delete the Secret only if no key is valid; the keys in memory stay in force"
+	k.mu.Lock()
+	newest, overtaken := k.newestLocked(version, began)
+	first := newest && k.isNewLocked(err, message)
+	k.mu.Unlock()
+	if !newest {
+		return overtaken
+	}
+	if first {
+		k.log.Error(err, message, "haveKeys", k.Ready())
+	}
+	return errUnusable
+}
+
 func (k *Keyring) current() known {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -268,14 +285,12 @@ func (k *Keyring) current() known {
 // known when the request for the Secret began. It returns errUnusable if the content is invalid, and errOvertaken if it may be newer than
 // that of a listing or removal since then, or older.
 func (k *Keyring) take(secret *corev1.Secret, began known) error {
-	if newest, err := k.newest(secret.ResourceVersion, began); !newest {
-		return err
-	}
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		k.logOnce(err, "The Secret of the digest key is not usable: correct or remove the invalid key, "+
-			"and delete the Secret only if no key is valid; the keys in memory stay in force", "haveKeys", k.Ready())
-		return errUnusable
+		return k.unusable(secret.ResourceVersion, began, err)
+	}
+	if newest, err := k.newest(secret.ResourceVersion, began); !newest {
+		return err
 	}
 	if !k.store(secret, ring, began) {
 		return nil
@@ -331,13 +346,19 @@ func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) bo
 // logOnce logs a problem unless it is the one that was logged last.
 func (k *Keyring) logOnce(err error, message string, values ...any) {
 	k.mu.Lock()
-	cause := listwatch.Cause(err)
-	again := k.logged[message] == cause
-	k.logged[message] = cause
+	first := k.isNewLocked(err, message)
 	k.mu.Unlock()
-	if !again {
+	if first {
 		k.log.Error(err, message, values...)
 	}
+}
+
+// isNewLocked reports whether a problem is another one than was logged last.
+func (k *Keyring) isNewLocked(err error, message string) bool {
+	cause := listwatch.Cause(err)
+	last, logged := k.logged[message]
+	k.logged[message] = cause
+	return !logged || last != cause
 }
 
 // metaOf is the metadata of a Secret that is created here.
