@@ -167,8 +167,7 @@ func TestRefusedAlertIsDropped(t *testing.T) {
 // Nothing of the URL is in an error, whatever goes wrong.
 func TestErrorsDoNotHaveTheURL(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	const gone = "127.0.0.1:1" // nothing listens here
 	hangs := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
 		<-r.Context().Done()
@@ -180,11 +179,11 @@ func TestErrorsDoNotHaveTheURL(t *testing.T) {
 		}
 	})
 	for name, c := range map[string]Config{
-		"gone":           {URL: parse(t, gone.URL+"/"+token)},
+		"gone":           {URL: parse(t, "http://"+gone+"/"+token)},
 		"slow":           {URL: parse(t, hangs.URL+"/"+token)},
 		"closes":         {URL: parse(t, closes.URL+"/"+token)},
 		"no TLS":         {URL: parse(t, strings.Replace(closes.URL, "http:", "https:", 1)+"/"+token)},
-		"proxy is gone":  {URL: parse(t, "http://chat.example/"+token), Proxy: parse(t, "http://user:"+token+"@"+gone.Listener.Addr().String())},
+		"proxy is gone":  {URL: parse(t, "http://chat.example/"+token), Proxy: parse(t, "http://user:"+token+"@"+gone)},
 		"unknown scheme": {URL: parse(t, "gopher://chat.example/"+token)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -35,13 +36,22 @@ func loaded(t *testing.T) *certificate {
 	return c
 }
 
-// freeAddress returns an address that is free now.
+// addresses counts those that freeAddress has returned.
+var addresses atomic.Int64
+
+// freeAddress returns an address that is free now. Its port is not one of those that the kernel chooses where any will do: another test
+// could have such a port before it is used here.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+(int64(os.Getpid())+addresses.Add(1))%10_000)
+		if listener, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, listener.Close())
+			return address
+		}
+	}
+	require.Fail(t, "no port is free")
+	return ""
 }
 
 // start runs something until the test ends, or until stop is called, which returns its error.

@@ -44,6 +44,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *server) refusal(r *http.Request) int {
 	for prefix, status := range s.refuse {
 		if strings.HasPrefix(r.URL.Path+"$", prefix) {
+			s.refused++
 			return status
 		}
 	}

@@ -31,8 +31,9 @@ type server struct {
 	history  []happened
 	requests []string
 	// past has what was stored, and nil for what was deleted, by path and version.
-	past   map[string]map[int]client
-	refuse map[string]int // path prefix, or a whole path and "$" → HTTP status
+	past    map[string]map[int]client
+	refused int            // how many requests were refused
+	refuse  map[string]int // path prefix, or a whole path and "$" → HTTP status
 	// hold, if not nil, is called before a GET of a single object is answered.
 	hold func(*http.Request)
 	// behind makes it an API server whose cache does not come up to any resourceVersion.
@@ -201,6 +202,13 @@ func (s *server) refusing(prefix string, status int) {
 		return
 	}
 	s.refuse[prefix] = status
+}
+
+// refusals returns how many requests were refused.
+func (s *server) refusals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 func (s *server) holding(hold func(*http.Request)) {

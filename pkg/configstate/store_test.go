@@ -162,6 +162,7 @@ func TestWatchGoesOn(t *testing.T) {
 	s.forget(old)
 	s.put(configMap("a", "again", "x")) // the same name, another UID
 	s.put(configMap("a", "new", "x"))
+	require.Eventually(t, func() bool { return s.refusals() > 0 }, wait, time.Millisecond)
 	s.refusing("/api", 0)
 
 	got := map[reference.Ref]configstate.EventType{}

@@ -33,7 +33,7 @@ const (
 	// The pause after a failure doubles from the shortest to the longest. It is short, because until it is over changes go
 	// unseen, and there are few watches.
 	shortestPause, longestPause = 200 * time.Millisecond, 10 * time.Second
-	// steady is how long a watch must have been at work for the next pause to be the shortest again.
+	// steady is after how long the pauses begin with the shortest again, whether the watch was at work or has failed all the time.
 	steady = time.Minute
 )
 

@@ -1,8 +1,10 @@
 package controlplane_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
@@ -47,13 +50,23 @@ subjects:
 `
 }
 
+// awaitRights waits until the API server has seen the role, which it watches, too.
+func awaitRights(t *testing.T, reader client.Client, namespace string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, poll.Until(ctx, "the rights of the reader", 100*time.Millisecond, func(ctx context.Context) error {
+		return reader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace))
+	}))
+}
+
 func TestAnIdentityHasItsRightsAndNoOthers(t *testing.T) {
 	t.Parallel()
 	namespace := cp.Namespace(t)
 	require.NoError(t, cp.Apply(t.Context(), readerRole(namespace)))
 	reader := clientFor(t, controlplane.ServiceAccount(namespace, "reader"))
 
-	require.NoError(t, reader.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)))
+	awaitRights(t, reader, namespace)
 	err := reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace))
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	err = reader.List(t.Context(), &corev1.ConfigMapList{})

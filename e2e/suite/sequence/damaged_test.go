@@ -3,6 +3,8 @@ package sequence_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
@@ -14,10 +16,13 @@ func TestDamagedRecordIsWrittenAgain(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	s.AwaitKnown(w)
-	for _, damaged := range []string{"garbage", "v1:", s.Get(w).GetAnnotations()[fixture.ConfigRecord][:30]} {
+	intact := s.Get(w).GetAnnotations()[fixture.ConfigRecord]
+	for _, damaged := range []string{"garbage", "v1:", intact[:30]} {
 		writeRecord(s, w, damaged)
+		s.AwaitWorkload(w, "the config-record is as before", func(o *unstructured.Unstructured) bool {
+			return o.GetAnnotations()[fixture.ConfigRecord] == intact
+		})
 		s.AwaitEvent(w, "RecordAdopted", "the config-record was damaged", "the current configuration is adopted as the running one")
-		s.AwaitKnown(w)
 	}
 	s.Settled()
 	s.RequireChanges(w, 0, "what is running is as it was")

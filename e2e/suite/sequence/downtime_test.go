@@ -122,6 +122,9 @@ func recordStrippedAndUndone(t *testing.T, in *installation.Installation) {
 		}
 	}
 	calm := d.Deployment("calm", fixture.Uses{ConfigMaps: []string{"same"}, Replicas: 1})
+	for _, w := range workloads {
+		d.AwaitRolledOut(w)
+	}
 	d.SetConfigMap("app", "key", "2")
 	for _, w := range workloads {
 		d.AwaitChanges(w, 1, "so that there is something to undo")

@@ -18,6 +18,7 @@ func TestWriteThatWouldFitWithoutOurAnnotations(t *testing.T) {
 	user, heard := s.Warned()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Unread: true})
+	rolledOut(s, w, 1)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "so that there are a Record and an explanation")
 	rolledOut(s, w, 2) // the Deployment controller has written its annotation, which counts

@@ -50,6 +50,7 @@ func TestAtMostOneReadAndOneBatch(t *testing.T) {
 			<-time.After(time.Second / 10) // of fake time: they come while the first read is under way
 		}
 		assert.Equal(t, 1, <-got)
+		synctest.Wait()
 		go call() // comes while the second read is under way: it needs a third
 		for range 4 {
 			assert.Equal(t, 2, <-got, "a read that began later, and the same for all")
