@@ -134,6 +134,11 @@ func TestP5PatchOfARawObjectTouchesOurAnnotationsOnly(t *testing.T) {
 			patched, err := patch.Apply(test.sent)
 			require.NoError(t, err, "the patch fits the object as it was sent")
 			assert.Equal(t, stripped(t, test.sent), stripped(t, patched), "everything else is as it was, every digit")
+			var stored unstructured.Unstructured
+			require.NoError(t, stored.UnmarshalJSON(patched))
+			for key := range fixture.TemplateAnnotations(&stored) {
+				assert.Contains(t, []string{fixture.ConfigHash, "example.com/a~b"}, key, "the template carries one thing of ours")
+			}
 		})
 	}
 }
