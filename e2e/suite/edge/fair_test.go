@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,9 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	all, healthy := fleetOf(hung, 40), fleetOf(other, 1)[0]
 	waiting := other.Deployment("waiting", fixture.Uses{Secrets: []string{"db"}})
 	other.AwaitKnown(waiting)
+	excluded := other.Deployment("excluded", fixture.Uses{
+		ConfigMaps: []string{"app"}, Labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"},
+	})
 	reload, limit := reloadsOf(other, healthy)
 	hook := newHangingWebhook(hung)
 	hook.hang()
@@ -93,6 +97,14 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	other.AwaitEvent(healthy, "Reloaded", "configmap/app modified")
 	other.Secret("db", fixture.Data{"key": "1"})
 	other.AwaitAdopted(waiting, "secret/db")
+	other.Merge(other.Get(excluded), excluded.Name, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":null}}}`)
+	other.AwaitKnown(excluded)
+	stored := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+fixture.ConfigHash+`":"as without a webhook"}}}`))
+	require.NoError(t, other.Status().Patch(t.Context(), other.Get(healthy), stored))
+	other.AwaitWorkload(healthy, "the purge of a stored reload request", func(o *unstructured.Unstructured) bool {
+		return o.GetAnnotations()[fixture.ConfigHash] == ""
+	})
+	assert.Positive(t, hook.hanging.Load(), "all of it while writes hang")
 	assert.LessOrEqual(t, hook.most.Load(), int64(slots), "writes in flight in one namespace")
 	hook.release()
 	for _, w := range all {
