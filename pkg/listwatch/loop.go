@@ -82,6 +82,11 @@ func backoff() wait.Backoff {
 // Pause returns the waits between attempts at something that fails.
 func Pause() wait.DelayFunc { return backoff().DelayWithReset(clock.RealClock{}, steady) }
 
+// SlowBackoff has the longer waits between attempts at what a missing right or kind may prevent for as long as the program runs.
+func SlowBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+}
+
 // Run follows the objects until the context ends. A refusal or an outage is tried again for ever.
 func (l *Loop[Object]) Run(ctx context.Context) {
 	var expected Object

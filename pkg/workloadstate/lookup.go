@@ -8,7 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
 const (
@@ -27,14 +28,10 @@ type lookup struct {
 	otherwise error
 }
 
-func pauses() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
-}
-
 // first waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so: it
 // is logged once.
 func (l *lookup) first(ctx context.Context) (target, bool) {
-	w, pause := l.of, pauses()
+	w, pause := l.of, listwatch.SlowBackoff()
 	unserved := w.log
 	// The name is a guess, and mostly right.
 	guess, _ := meta.UnsafeGuessKindToResource(w.kind.GroupVersionKind)
@@ -73,7 +70,7 @@ func passes(ctx context.Context, pause time.Duration) bool {
 // and created again with another name. A lookup that fails is repeated, since no other request for what is not served may follow.
 func (l *lookup) again(ctx context.Context) {
 	w := l.of
-	pause, looked := pauses(), time.Now()
+	pause, looked := listwatch.SlowBackoff(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,7 +80,7 @@ func (l *lookup) again(ctx context.Context) {
 				continue // it was asked before the new one was known
 			}
 			if time.Since(looked) > steady {
-				pause = pauses()
+				pause = listwatch.SlowBackoff()
 			}
 		}
 		for found := false; !found; {

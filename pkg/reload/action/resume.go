@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -19,8 +19,7 @@ func (c recreations) resume(ctx context.Context) {
 	if c.jobs.Store.Namespace == "" {
 		return
 	}
-	// As short as the pauses of attempts that lack a right: until the manifests are listed, no Job is created again.
-	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
+	pause := listwatch.SlowBackoff() // until the manifests are listed, no Job is created again
 	failed := ""
 	for {
 		keys, err := c.list(ctx)

@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -46,13 +46,10 @@ func emptyNamespace() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// retryNamespaces is how often it is tried again to watch namespaces.
-var retryNamespaces = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
-
 // attach has an informer of the manager's cache call the handler of namespaces. Unlike a source of controller-runtime it
 // never fails the start: it is tried until the context ends.
 func (n *namespaces) attach(ctx context.Context) {
-	delay := retryNamespaces
+	pause := listwatch.SlowBackoff()
 	for {
 		informer, err := n.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
 		if err == nil {
@@ -69,7 +66,7 @@ func (n *namespaces) attach(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(delay.Step()):
+		case <-time.After(pause.Step()):
 		}
 	}
 }
