@@ -1,4 +1,4 @@
-// Package apianswer says what an error of a request proves: whether an object does not exist, and whether a write may be stored.
+// Package apianswer says what an error of a request proves: whether an object or its namespace does not exist, and whether a write may be stored.
 //
 // It belongs to the shell of the program, beside the clients. A load balancer or proxy answers in place of the API server at times,
 // and client-go reports each of its 404 as NotFound. A false NotFound would restart pods or replace the digest key.
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,6 +16,11 @@ import (
 // NotFound reports whether the API server itself sent the NotFound. Treat any other 404 as a temporary failure.
 func NotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// NamespaceGone reports whether an object cannot be created because its namespace is deleted, or is being deleted.
+func NamespaceGone(err error) bool {
+	return NotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // MayBeStored reports whether a write that failed may be stored all the same: there was no answer, or one that refuses nothing.

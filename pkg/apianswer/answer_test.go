@@ -55,6 +55,25 @@ func TestNotFound(t *testing.T) {
 	assert.False(t, apianswer.NotFound(errors.New("no connection")))
 }
 
+func TestNamespaceGone(t *testing.T) {
+	t.Parallel()
+	events := schema.GroupResource{Resource: "events"}
+	terminating := apierrors.NewForbidden(events, "a", io.EOF)
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"it is being deleted": {terminating, true},
+		"it is deleted":       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), true},
+		"a right is missing":  {apierrors.NewForbidden(events, "a", io.EOF), false},
+		"of a proxy":          {apierrors.NewGenericServerResponse(http.StatusNotFound, "post", events, "a", "no route", 0, true), false},
+		"created":             {nil, false},
+	} {
+		assert.Equal(t, tc.want, apianswer.NamespaceGone(tc.err), name)
+	}
+}
+
 func TestMayBeStored(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}

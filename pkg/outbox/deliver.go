@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -160,7 +159,7 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 	outcome := Dropped
 	switch {
 	case expired:
-	case err != nil && namespaceGone(err):
+	case err != nil && apianswer.NamespaceGone(err):
 		o.observe(i.Event.Namespace, 0) // it holds up no other one any more, and is to be forgotten
 	case err == nil:
 		outcome = Created
@@ -238,9 +237,4 @@ func (o *Outbox) landed(i *item, again bool) {
 	}
 	o.queue(l, now)
 	o.tidy(l)
-}
-
-// namespaceGone reports whether no Event can be stored because its namespace is gone or going.
-func namespaceGone(err error) bool {
-	return apianswer.NotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

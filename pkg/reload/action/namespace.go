@@ -77,7 +77,7 @@ func unreported(s gather.Subject) gather.Subject {
 func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recreation) Outcome {
 	err := c.create(ctx, s, r.manifest.Job.DeepCopy(), client.DryRunAll)
 	switch {
-	case isNamespaceGone(err):
+	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, unreported(s), r)
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return failed{unreported(s), passing(reasonRecreationWaits, fmt.Sprintf(
@@ -85,9 +85,4 @@ func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recrea
 	default:
 		return failed{unreported(s), failedWrite(reasonRecreationFailed, err)}
 	}
-}
-
-// isNamespaceGone reports that an object cannot be created because its namespace is deleted, or is being deleted.
-func isNamespaceGone(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apianswer.NotFound(err)
 }

@@ -132,7 +132,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	case err == nil:
 		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
 		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
-	case isNamespaceGone(err):
+	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
