@@ -97,7 +97,7 @@ func (r *stakaterReading) report(format string, args ...any) {
 
 // origin returns the annotations that say what is wanted of a kind, and whether they are those of the pod template.
 func (r *stakaterReading) origin(kind reference.Kind) (from map[string]string, fallback bool) {
-	keys := r.Keys.of(kind)
+	keys := r.Keys.Of(kind)
 	for _, key := range [...]string{keys.Reload, r.Keys.Auto, keys.Auto, r.Keys.Search} {
 		if _, ok := r.source.Workload[key]; ok {
 			return r.source.Workload, false
@@ -109,7 +109,7 @@ func (r *stakaterReading) origin(kind reference.Kind) (from map[string]string, f
 // read adds what is wanted of one kind of config objects.
 func (r *stakaterReading) read(kind reference.Kind) {
 	from, _ := r.origin(kind)
-	keys := r.Keys.of(kind)
+	keys := r.Keys.Of(kind)
 	excluded := r.excluded(keys.Exclude)
 	auto := r.boolean(from, r.Keys.Auto)
 	if auto == disabled {

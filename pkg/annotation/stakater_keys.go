@@ -84,7 +84,7 @@ func (k *StakaterKeys) onWorkload(kinds []reference.Kind) iter.Seq[string] {
 			}
 		}
 		for _, kind := range kinds {
-			of := k.of(kind)
+			of := k.Of(kind)
 			if !yield(of.Reload) || !yield(of.Auto) || !yield(of.Exclude) {
 				return
 			}
@@ -92,7 +92,8 @@ func (k *StakaterKeys) onWorkload(kinds []reference.Kind) iter.Seq[string] {
 	}
 }
 
-func (k StakaterKeys) of(kind reference.Kind) StakaterKindKeys {
+// Of returns the names for a kind of config objects.
+func (k StakaterKeys) Of(kind reference.Kind) StakaterKindKeys {
 	switch kind {
 	case reference.Secret:
 		return k.Secret

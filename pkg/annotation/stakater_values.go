@@ -62,7 +62,7 @@ func (r *stakaterReading) search(from map[string]string) setting {
 func (r *stakaterReading) misplaced() {
 	shared := false
 	for _, kind := range r.Kinds() {
-		keys := r.Keys.of(kind)
+		keys := r.Keys.Of(kind)
 		if _, fallback := r.origin(kind); fallback {
 			shared = true
 		} else {

@@ -134,21 +134,9 @@ func (m model) deletion(s subject, c change, selected, listed bool) bool {
 	return selected && (!m.Variables || m.here(byDeletedVariable) || s.variables[strategy.VariableName(c.ref)])
 }
 
-// kindKeys returns the annotations for a kind of objects.
-func (m model) kindKeys(kind reference.Kind) annotation.StakaterKindKeys {
-	switch kind {
-	case reference.ConfigMap:
-		return m.Dialect.Keys.ConfigMap
-	case reference.Secret:
-		return m.Dialect.Keys.Secret
-	default:
-		return m.Dialect.Keys.SecretProviderClass
-	}
-}
-
 // origin returns the annotations that count for a kind: those of the pod template where the workload has none of four.
 func (m model) origin(s subject, kind reference.Kind) map[string]string {
-	keys := m.kindKeys(kind)
+	keys := m.Dialect.Keys.Of(kind)
 	for _, key := range []string{keys.Reload, m.Dialect.Keys.Auto, keys.Auto, m.Dialect.Keys.Search} {
 		if _, ok := s.source.Workload[key]; ok {
 			return s.source.Workload
@@ -159,7 +147,7 @@ func (m model) origin(s subject, kind reference.Kind) map[string]string {
 
 // items returns the list of names and expressions for a kind.
 func (m model) items(s subject, kind reference.Kind) []string {
-	return splitList(m.origin(s, kind)[m.kindKeys(kind).Reload])
+	return splitList(m.origin(s, kind)[m.Dialect.Keys.Of(kind).Reload])
 }
 
 // watchesKind reports whether objects of a kind are watched.
@@ -170,7 +158,7 @@ func (m model) watchesKind(kind reference.Kind) bool {
 // selects is ShouldReload of pkg/common/common.go, with the search for a container that uses the object
 // (getContainerUsingResource in internal/pkg/handler/upgrade.go).
 func (m model) selects(s subject, c change) bool {
-	keys := m.kindKeys(c.ref.Kind)
+	keys := m.Dialect.Keys.Of(c.ref.Kind)
 	if !m.watchesKind(c.ref.Kind) || c.traits.Ignored || slices.Contains(splitList(s.source.Workload[keys.Exclude]), c.ref.Name) {
 		return false
 	}
@@ -184,7 +172,7 @@ func (m model) selects(s subject, c change) bool {
 
 // automatic reports whether auto, typed auto or --auto-reload-all selects the object.
 func (m model) automatic(s subject, from map[string]string, ref reference.Ref) bool {
-	auto, typed := from[m.Dialect.Keys.Auto], from[m.kindKeys(ref.Kind).Auto]
+	auto, typed := from[m.Dialect.Keys.Auto], from[m.Dialect.Keys.Of(ref.Kind).Auto]
 	on, _ := strconv.ParseBool(auto) // what cannot be read is false
 	typedOn, _ := strconv.ParseBool(typed)
 	return (on || typedOn || auto == "" && typed == "" && m.Dialect.AutoReloadAll) && m.uses(s, ref)
