@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -44,22 +45,16 @@ type client struct {
 }
 
 func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.APIPath = "/api"
-	config.ContentType = acceptObject
-	config.AcceptContentTypes = acceptObject
-	// It decodes nothing but the Status of a refusal.
-	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
-	config.QPS = -1 // the API server limits requests, by priority and fairness
 	if httpClient == nil {
+		config = rest.CopyConfig(config)
 		config.Timeout = 0 // it would end watches
 		var err error
 		if httpClient, err = quiet.NewHTTPClient(config); err != nil {
 			return nil, err
 		}
 	}
-	r, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	codecs := metainternalversionscheme.Codecs.WithoutConversion() // of the Status of a refusal; nothing else is decoded
+	r, err := listwatch.NewClient(config, httpClient, corev1.SchemeGroupVersion, codecs, acceptObject)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for ConfigMaps and Secrets: %w", err)
 	}

@@ -3,7 +3,6 @@ package keyring
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,32 +25,23 @@ func newSecrets(o Options) (secrets, error) {
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 
-	config := rest.CopyConfig(o.Config)
-	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.APIPath = "/api"
-	config.ContentType = runtime.ContentTypeJSON
-	config.AcceptContentTypes = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.QPS = -1 // the API server limits requests, by priority and fairness
-	client, err := rest.RESTClientForConfigAndClient(config, o.HTTPClient)
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := listwatch.NewClient(o.Config, o.HTTPClient, corev1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
 	if err != nil {
 		return secrets{}, fmt.Errorf("make a client for the Secret of the digest key: %w", err)
 	}
 	return secrets{rest: client, namespace: o.Namespace, name: o.Name}, nil
 }
 
-// requestTimeout bounds one request: a connection can be dead without an error.
-const requestTimeout = 10 * time.Second
-
 func (s secrets) get(ctx context.Context) (*corev1.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listwatch.RequestTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}
 	return secret, s.rest.Get().Namespace(s.namespace).Resource("secrets").Name(s.name).Do(ctx).Into(secret)
 }
 
 func (s secrets) create(ctx context.Context, data map[string][]byte) (*corev1.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listwatch.RequestTimeout)
 	defer cancel()
 	created := &corev1.Secret{}
 	wanted := &corev1.Secret{ObjectMeta: metaOf(s.namespace, s.name), Type: corev1.SecretTypeOpaque, Data: data}

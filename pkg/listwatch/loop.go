@@ -1,9 +1,9 @@
 // Package listwatch follows the objects of one kind: it lists and watches them until its context ends, and hands over each one
 // that comes, changes or goes.
 //
-// It belongs to the shell of the program. configstate, workloadstate and keyring use it with requests, decoders and
-// stores of their own; what they share is client-go's reflector, the pauses after failures, the end of silent connections and
-// the log lines.
+// It belongs to the shell of the program. configstate, workloadstate, keyring and certs/rotate use it with requests, decoders and
+// stores of their own; what they share is the client, client-go's reflector, the pauses after failures, the end of silent
+// connections and the log lines.
 package listwatch
 
 import (

@@ -8,9 +8,11 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -81,16 +83,8 @@ func (s *Source) resolve(finder Finder, kind workload.Kind) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	config := rest.CopyConfig(s.options.Config)
-	gv := kind.GroupVersion()
-	config.GroupVersion = &gv
-	config.APIPath = "/apis"
-	if kind.Group == "" {
-		config.APIPath = "/api"
-	}
-	// It decodes nothing but the Status of a refusal.
-	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(config, s.options.HTTPClient)
+	codecs := metainternalversionscheme.Codecs.WithoutConversion() // of the Status of a refusal; nothing else is decoded
+	client, err := listwatch.NewClient(s.options.Config, s.options.HTTPClient, kind.GroupVersion(), codecs, runtime.ContentTypeJSON)
 	if err != nil {
 		return target{}, fmt.Errorf("make a client for %s: %w", kind.ID(), err)
 	}
@@ -104,6 +98,5 @@ func (s *Source) resolve(finder Finder, kind workload.Kind) (target, error) {
 func (t target) request(namespace string) *rest.Request {
 	return t.rest.Get().
 		NamespaceIfScoped(namespace, namespace != "").
-		Resource(t.resource.Resource).
-		SetHeader("Accept", "application/json")
+		Resource(t.resource.Resource)
 }

@@ -5,26 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
-const (
-	// requestTimeout bounds one request: a connection can be dead without an error.
-	requestTimeout = 10 * time.Second
-	// fieldManager owns the caBundle, so that server-side apply by others leaves it as it is.
-	fieldManager = "pod-reloader"
-)
+// fieldManager owns the caBundle, so that server-side apply by others leaves it as it is.
+const fieldManager = "pod-reloader"
 
 // object is one named object, by the requests that RBAC can restrict to its name; creation is the exception.
 type object struct {
@@ -46,32 +41,18 @@ func newAPI(o Options, client *http.Client) (api, error) {
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(scheme, admissionv1.SchemeGroupVersion)
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	core, err := restClient(o.Config, client, codecs, "/api", corev1.SchemeGroupVersion)
+	core, err := listwatch.NewClient(o.Config, client, corev1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
 	if err != nil {
-		return api{}, err
+		return api{}, fmt.Errorf("make a client for the Secret of the webhook's certificates: %w", err)
 	}
-	admission, err := restClient(o.Config, client, codecs, "/apis", admissionv1.SchemeGroupVersion)
+	admission, err := listwatch.NewClient(o.Config, client, admissionv1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
 	if err != nil {
-		return api{}, err
+		return api{}, fmt.Errorf("make a client for the webhook configuration: %w", err)
 	}
 	return api{
 		secret:       object{core, "secrets", o.Namespace, o.Secret},
 		registration: object{admission, "mutatingwebhookconfigurations", "", o.WebhookConfiguration},
 	}, nil
-}
-
-func restClient(
-	to *rest.Config, client *http.Client, codecs runtime.NegotiatedSerializer, path string, version schema.GroupVersion,
-) (rest.Interface, error) {
-	config := rest.CopyConfig(to)
-	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, path, codecs
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.QPS = -1 // the API server limits requests, by priority and fairness
-	r, err := rest.RESTClientForConfigAndClient(config, client)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for the webhook's certificates: %w", err)
-	}
-	return r, nil
 }
 
 func (o object) request(r *rest.Request) *rest.Request {
@@ -82,14 +63,14 @@ func (o object) request(r *rest.Request) *rest.Request {
 }
 
 func (o object) get(ctx context.Context, into runtime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listwatch.RequestTimeout)
 	defer cancel()
 	return o.request(o.rest.Get()).Name(o.name).Do(ctx).Into(into)
 }
 
 // save writes the content of the Secret. A Secret that was read is only updated if it is still the same.
 func (a api) save(ctx context.Context, secret *corev1.Secret, data certs.Data) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listwatch.RequestTimeout)
 	defer cancel()
 	if secret == nil {
 		created := &corev1.Secret{
@@ -115,7 +96,7 @@ type operation struct {
 
 // trust sets the caBundle of all webhooks, and nothing else, if the configuration is still the same.
 func (a api) trust(ctx context.Context, registration *admissionv1.MutatingWebhookConfiguration, bundle []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listwatch.RequestTimeout)
 	defer cancel()
 	// A resource version that is not the present one is a conflict.
 	patch := []operation{{"replace", "/metadata/resourceVersion", registration.ResourceVersion}}
