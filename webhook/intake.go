@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -157,7 +156,7 @@ func (in *incoming) wait(limit *fairlimit.Limit, weight, allowed int) error {
 	deadline := in.arrived.Add(in.timeout)
 	ctx, cancel := context.WithDeadline(in.request.Context(), deadline)
 	defer cancel()
-	release, err := limit.Acquire(ctx, callerOf(in.request), weight)
+	release, err := limit.Acquire(ctx, fairlimit.CallerOf(in.request.RemoteAddr), weight)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
@@ -178,13 +177,4 @@ func (in *incoming) end() {
 	if in.release != nil {
 		in.release()
 	}
-}
-
-// callerOf returns the address that a request comes from, without the port.
-func callerOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 )
 
 // evenListener bounds the connections that are open at a time, and shares them evenly between the addresses that they come from.
@@ -48,7 +50,7 @@ func (l *evenListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &evenConn{Conn: conn, from: addressOf(conn), listen: l}
+		c := &evenConn{Conn: conn, from: fairlimit.CallerOf(conn.RemoteAddr().String()), listen: l}
 		closing := l.add(c)
 		if closing != nil {
 			l.crowded()
@@ -114,14 +116,4 @@ func (c *evenConn) Close() error {
 	c.listen.drop(c)
 	c.listen.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// addressOf returns the address that a connection comes from, without the port.
-func addressOf(conn net.Conn) string { return withoutPort(conn.RemoteAddr().String()) }
-
-func withoutPort(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
 }

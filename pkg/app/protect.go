@@ -79,7 +79,7 @@ func (g *guard) review(r *http.Request) (status int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	release, err := g.asking.Acquire(ctx, withoutPort(r.RemoteAddr), 1)
+	release, err := g.asking.Acquire(ctx, fairlimit.CallerOf(r.RemoteAddr), 1)
 	if err != nil {
 		return http.StatusTooManyRequests, fmt.Errorf("wait for the reviews of other requests: %w", err)
 	}

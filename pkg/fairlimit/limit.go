@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"sync"
 )
 
@@ -65,6 +66,14 @@ func NewWeighted(total, share, backlog int) *Limit {
 	l := New(total, share)
 	l.backlog = backlog
 	return l
+}
+
+// CallerOf returns the tenant of requests from an address: the address without the port.
+func CallerOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // Acquire waits until work of this weight may begin, or until the context ends: then the work leaves the queue, and the
