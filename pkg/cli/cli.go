@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,17 +99,22 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// outputFormat is the flag --output of the commands that print for people or for programs.
-type outputFormat struct{ name string }
+// outputFormat is the flag --output.
+type outputFormat struct {
+	name    string
+	formats []string
+}
 
-func (o *outputFormat) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.name, "output", "o", "text", "format of the output: `text|json`")
+// register adds the flag for some formats, of which the first is the default.
+func (o *outputFormat) register(cmd *cobra.Command, formats ...string) {
+	o.formats = formats
+	cmd.Flags().StringVarP(&o.name, "output", "o", formats[0], "format of the output: `"+strings.Join(formats, "|")+"`")
 }
 
 // check returns what is wrong with the flag.
 func (o *outputFormat) check() error {
-	if o.name != "text" && o.name != "json" {
-		return fmt.Errorf("--output: %q: want text or json", o.name)
+	if !slices.Contains(o.formats, o.name) {
+		return fmt.Errorf("--output: %q: want %s", o.name, strings.Join(o.formats, " or "))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ import (
 // graphFlags are those of the sub-command graph.
 type graphFlags struct {
 	cluster     cluster
-	output      string
+	output      outputFormat
 	manager     *options.Flags
 	environment options.Environment
 }
@@ -39,9 +38,7 @@ Without an object, all of them are shown. Of a workload it shows what that runs 
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			selection, _, err := f.manager.CompleteShared(f.environment)
-			if draw(f.output) == nil {
-				err = errors.Join(err, fmt.Errorf("--output: %q: want text, dot or mermaid", f.output))
-			}
+			err = errors.Join(err, f.output.check())
 			if selection.Configuration.IsZero() {
 				err = errors.Join(err, errors.New("name the configuration of the installation with --config"))
 			}
@@ -53,12 +50,12 @@ Without an object, all of them are shown. Of a workload it shows what that runs 
 		},
 	}
 	f.cluster.register(cmd, "objects")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "format of the output: `text|dot|mermaid`")
+	f.output.register(cmd, "text", "dot", "mermaid")
 	f.manager.Share(cmd.Flags(), "namespaces", "secrets", "config", "annotation-prefix", "workload-kinds", "is-Argo-Rollouts", "is-openshift")
 	return cmd
 }
 
-// draw returns what makes a text of a graph; nil if the format is unknown.
+// draw returns what makes a text of a graph.
 func draw(format string) func(referent.Picture) string {
 	return map[string]func(referent.Picture) string{
 		"text": referent.Picture.Text, "dot": referent.Picture.DOT, "mermaid": referent.Picture.Mermaid,
@@ -91,6 +88,6 @@ func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, ob
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(p.Stdout, draw(f.output)(picture))
+	_, err = io.WriteString(p.Stdout, draw(f.output.name)(picture))
 	return err
 }

@@ -51,7 +51,7 @@ all workloads and objects are treated the same, 3 where one or more are not, 1 w
 	flags := cmd.Flags()
 	f.cluster.addKubeconfig(flags)
 	f.cluster.addNamespace(flags, "only workloads of this `namespace`; without it those of --namespaces, or of all")
-	f.output.register(cmd)
+	f.output.register(cmd, "text", "json")
 	flags.BoolVar(&f.fromReloader, "from-reloader", false, "compare with Stakater's Reloader")
 	flags.StringVar(&f.reloader, "reloader", "", "read the flags from Reloader's Deployment, as `NAMESPACE/NAME`")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",

@@ -60,6 +60,6 @@ func newVersion(p Process) *cobra.Command {
 			return output.write(p.Stdout, p.readBuild(), p.printVersion)
 		},
 	}
-	output.register(cmd)
+	output.register(cmd, "text", "json")
 	return cmd
 }

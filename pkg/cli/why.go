@@ -64,7 +64,7 @@ Repeat the flags of the installation that select workloads and objects.`,
 	home := cmp.Or(f.environment.OwnNamespace(), "pod-reloader")
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "workload")
-	f.output.register(cmd)
+	f.output.register(cmd, "text", "json")
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "`namespace` of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
