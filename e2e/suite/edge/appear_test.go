@@ -49,7 +49,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	s.Settled()
 	s.Merge(&corev1.ConfigMap{}, "unmarked", `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}}`)
 	s.Merge(&corev1.ConfigMap{}, "app-2", `{"metadata":{"annotations":{"reloader.stakater.com/ignore":null}}}`)
-	patchWorkload(s, empty, `{"metadata":{"annotations":{"`+reloaderConfigMaps+`":"new-.*,later-.*"}}}`)
+	s.MergeWorkload(empty, `{"metadata":{"annotations":{"`+reloaderConfigMaps+`":"new-.*,later-.*"}}}`)
 	s.AwaitAdopted(searching, "configmap/unmarked")
 	s.AwaitAdopted(empty, "configmap/later-1")
 	for _, w := range workloads {
@@ -76,7 +76,7 @@ func createdWithOtherWrites(s *fixture.Fixture, workloads []observe.Workload) {
 	s.ConfigMap("app-4", fixture.Data{"key": "1"})
 	for _, w := range workloads {
 		if w.Kind != "Deployment" { // its generation rises with each annotation, as if there were a new template
-			patchWorkload(s, w, `{"metadata":{"annotations":{"example.org/applied":"4"}}}`)
+			s.MergeWorkload(w, `{"metadata":{"annotations":{"example.org/applied":"4"}}}`)
 		}
 	}
 	once(s, workloads, 3, "a write of the workload does not hide the creation")

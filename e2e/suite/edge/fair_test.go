@@ -274,7 +274,7 @@ func stripped(t *testing.T, in *installation.Installation) {
 		if removed%2 == 1 {
 			instead = strconv.Quote("junk " + strconv.Itoa(removed))
 		}
-		patchWorkload(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":`+instead+`}}}`)
+		s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":`+instead+`}}}`)
 		if removed++; removed < least {
 			return fmt.Errorf("%d removals", removed)
 		}

@@ -122,7 +122,7 @@ func (g gitops) heal(s *fixture.Fixture, manifest string, workloads []observe.Wo
 	s.Helper()
 	var before []map[string]string
 	for _, w := range workloads {
-		patchWorkload(s, w, `{"metadata":{"labels":{"tier":"edited"}}}`)
+		s.MergeWorkload(w, `{"metadata":{"labels":{"tier":"edited"}}}`)
 		before = append(before, fixture.TemplateAnnotations(s.Get(w)))
 	}
 	drift := g.diff(s, manifest, workloads)

@@ -90,15 +90,6 @@ func TestStrategies(t *testing.T) {
 	})
 }
 
-// patchWorkload applies a merge patch to a workload and returns the answer.
-func patchWorkload(s *fixture.Fixture, of observe.Workload, patch string) *unstructured.Unstructured {
-	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	s.Merge(object, of.Name, patch)
-	return object
-}
-
 // asked makes attempts at writes that can be made again, until one took so short that the webhook was asked about it for certain. The
 // last one counts however long it took.
 func asked(s *fixture.Fixture, writes func()) {

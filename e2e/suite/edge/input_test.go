@@ -1,8 +1,6 @@
 package edge_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -72,7 +70,7 @@ func TestWrongListsAreReportedAndTheRestWorks(t *testing.T) {
 		}
 		assert.Contains(t, s.Get(workloads[name]).GetAnnotations()[fixture.ConfigRecord], "configmap/app=", "%s: the valid name is tracked", name)
 
-		patchWorkload(user, workloads[name], `{"metadata":{"labels":{"a":"b"}}}`)
+		user.MergeWorkload(workloads[name], `{"metadata":{"labels":{"a":"b"}}}`)
 		assert.Empty(t, heard.Take(), "%s: a write that did not bring the problem has no warning", name)
 	}
 	s.SetConfigMap("app", "key", "2")
@@ -110,13 +108,6 @@ func TestMissingObjectIsReported(t *testing.T) {
 	assert.Contains(t, texts, "secret/gone")
 	event := s.AwaitEvent(w, "ConfigMissing", "configmap/absent", "secret/gone")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
-}
-
-// revision is SAP's digest over one ConfigMap, which a client computes from what it has read.
-func revision(object *corev1.ConfigMap) string {
-	text := fmt.Sprintf("configmap/%s/%s/%s.%s\n", object.Namespace, object.Name, object.UID, object.ResourceVersion)
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // A new dummy that does not match: the one write that is rejected.
@@ -182,7 +173,7 @@ func pokeWithRetries(t *testing.T, s *fixture.Fixture, w observe.Workload, outda
 		var err error
 		result, err = poke.Do(t.Context(), s.Client, poke.Request{
 			GroupVersionKind: fixture.GroupVersionKind("Deployment"), Namespace: s.Namespace, Name: w.Name,
-			Digest: revision(seen), Generation: s.Get(w).GetGeneration(),
+			Digest: fixture.SAPDigest(seen), Generation: s.Get(w).GetGeneration(),
 		})
 		return err
 	}))
@@ -208,7 +199,7 @@ func TestPokeRepeated(t *testing.T) {
 		changes++
 		before = s.Get(w).GetGeneration()
 		s.Merge(app, "app", fmt.Sprintf(`{"data":{"key":"changed %d times"}}`, changes))
-		request.Digest = revision(app)
+		request.Digest = fixture.SAPDigest(app)
 		if first = ask(0); first.Outcome != poke.Reloaded {
 			return fmt.Errorf("%s: another request has reloaded it", first.Outcome)
 		}
@@ -230,13 +221,13 @@ func TestUnintendedReloadRequestsArePurged(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		never := s.Workload(kind, "never-opted-in", fixture.Uses{})
-		assert.NotContains(t, patchWorkload(s, never, dummy("0123")).GetAnnotations(), fixture.ConfigHash, "%s never opted in", never)
+		assert.NotContains(t, s.MergeWorkload(never, dummy("0123")).GetAnnotations(), fixture.ConfigHash, "%s never opted in", never)
 		created := s.Workload(kind, "created-with", fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigHash: "0123"}})
 		assert.NotContains(t, s.Get(created).GetAnnotations(), fixture.ConfigHash, "%s was created with it", created)
 
 		w := s.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}})
-		patchWorkload(s, w, map[bool]string{true: `{"spec":{"suspend":true}}`, false: `{"spec":{"minReadySeconds":1}}`}[kind == "CronJob"])
-		stored := patchWorkload(s, w, dummy("0123@1"))
+		s.MergeWorkload(w, map[bool]string{true: `{"spec":{"suspend":true}}`, false: `{"spec":{"minReadySeconds":1}}`}[kind == "CronJob"])
+		stored := s.MergeWorkload(w, dummy("0123@1"))
 		require.Greater(t, stored.GetGeneration(), int64(1))
 		assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "%s: made for an earlier generation", w)
 	}
@@ -302,7 +293,7 @@ func editByHand(user *fixture.Fixture, heard *controlplane.Warnings, w observe.W
 	} {
 		heard.Take()
 		began := time.Now()
-		answer := patchWorkload(user, w, edit.patch)
+		answer := user.MergeWorkload(w, edit.patch)
 		if time.Since(began) >= fixture.Prompt {
 			return false
 		}

@@ -48,13 +48,13 @@ func TestRequestByServerSideApplyAfterAReload(t *testing.T) {
 	var workloads []observe.Workload
 	for _, w := range everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}}) {
 		workloads = append(workloads, w)
-		ask(s, w, revision(app))
+		ask(s, w, fixture.SAPDigest(app))
 	}
 	s.Merge(app, "app", `{"data":{"key":"2"}}`)
 	once(s, workloads, 1, "the loop reloads it, by a request of its own")
 	for _, w := range workloads {
 		for range 2 {
-			ask(s, w, revision(app))
+			ask(s, w, fixture.SAPDigest(app))
 			assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: the request is taken away", w)
 		}
 	}

@@ -344,7 +344,7 @@ func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
 		releases++
 		heard.Take()
 		began := time.Now()
-		answer := patchWorkload(user, poor, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, releases))
+		answer := user.MergeWorkload(poor, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, releases))
 		assert.Equal(t, stamped, fixture.TemplateAnnotations(answer), "a write passes with the last good state")
 		return time.Since(began) < fixture.Prompt
 	}))

@@ -106,7 +106,7 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 		inside.SetConfigMap("app", "key", value)
 		once(inside, yes, n+1, "it is in scope")
 		for _, w := range no {
-			patchWorkload(outside, w, `{"metadata":{"labels":{"n":"`+value+`"}}}`)
+			outside.MergeWorkload(w, `{"metadata":{"labels":{"n":"`+value+`"}}}`)
 		}
 	}
 	image(outside, no)
@@ -151,6 +151,6 @@ func image(s *fixture.Fixture, workloads []observe.Workload) {
 		if w.Kind == "CronJob" {
 			template = `{"jobTemplate":{"spec":` + template + `}}`
 		}
-		patchWorkload(s, w, `{"spec":`+template+`}`)
+		s.MergeWorkload(w, `{"spec":`+template+`}`)
 	}
 }

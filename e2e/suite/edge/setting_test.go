@@ -77,7 +77,7 @@ func stamped(s *fixture.Fixture, of observe.Workload, at time.Time) {
 	fields["time"] = at.UTC().Format("2006-01-02T15:04:05.000Z")
 	text, err := json.Marshal(fields)
 	require.NoError(s, err)
-	patchWorkload(s, of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.LastReload, text))
+	s.MergeWorkload(of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.LastReload, text))
 	require.WithinDuration(s, at, lastReload(s, of), time.Second)
 }
 

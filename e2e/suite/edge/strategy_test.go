@@ -162,7 +162,7 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 		require.NoError(s, err)
 		text, err := json.Marshal(containers)
 		require.NoError(s, err)
-		patchWorkload(s, w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
+		s.MergeWorkload(w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
 		applyAsControllersDo(s, forReloader(s, w.Kind, "example.com/app:1", stakater+"auto"))
 	}
 	s.Settled()
@@ -235,7 +235,7 @@ func comeFromReloader(s *fixture.Fixture, strategy string) {
 	require.NoError(s, unstructured.SetNestedMap(object.Object, template, "spec", "template"))
 	s.CreatePromptly(object)
 	w := observe.Deployment(s.Namespace, "web")
-	patchWorkload(s, w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
 	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")))
 	s.Settled()

@@ -161,7 +161,7 @@ func TestJobOfCronJobCarriesTheStamp(t *testing.T) {
 	// A run that is two hours overdue is started at once.
 	overdue := `{"status":{"lastScheduleTime":"` + time.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339) + `"}}`
 	require.NoError(t, s.Client.Status().Patch(t.Context(), s.Get(w), client.RawPatch(types.MergePatchType, []byte(overdue))))
-	patchWorkload(s, w, `{"spec":{"suspend":false}}`)
+	s.MergeWorkload(w, `{"spec":{"suspend":false}}`)
 	jobs := &batchv1.JobList{}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		require.NoError(c, s.List(t.Context(), jobs, client.InNamespace(s.Namespace)))
@@ -191,7 +191,7 @@ func TestPendingRolloutsAreExplained(t *testing.T) {
 	workloads := map[string]observe.Workload{}
 	for name, test := range tests {
 		w := s.Workload(test.kind, lower(name), fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 3})
-		patchWorkload(s, w, `{"spec":`+test.spec+`}`)
+		s.MergeWorkload(w, `{"spec":`+test.spec+`}`)
 		workloads[name] = w
 	}
 	plain := s.Deployment("plain", fixture.Uses{ConfigMaps: []string{"app"}})

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,28 +46,28 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 			kinds:  []string{"Deployment", "StatefulSet"},
 			scales: true,
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
-				merge(s, of, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n%3+1))
+				s.MergeWorkload(of, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n%3+1))
 			},
 		},
 		"OtherSpec": {
 			reason: "fields of the spec outside the template were changed",
 			kinds:  []string{"Deployment", "DaemonSet"},
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
-				merge(s, of, fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, n%2))
+				s.MergeWorkload(of, fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, n%2))
 			},
 		},
 		"Suspend": {
 			reason: "a CronJob was suspended and resumed",
 			kinds:  []string{"CronJob"},
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
-				merge(s, of, fmt.Sprintf(`{"spec":{"suspend":%t}}`, n%2 == 0))
+				s.MergeWorkload(of, fmt.Sprintf(`{"spec":{"suspend":%t}}`, n%2 == 0))
 			},
 		},
 		"LabelsAndAnnotations": {
 			reason: "metadata of the workload was changed",
 			kinds:  kinds,
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
-				merge(s, of, fmt.Sprintf(`{"metadata":{"labels":{"n":"%[1]d"},"annotations":{"n":"%[1]d"}}}`, n))
+				s.MergeWorkload(of, fmt.Sprintf(`{"metadata":{"labels":{"n":"%[1]d"},"annotations":{"n":"%[1]d"}}}`, n))
 			},
 		},
 		"Status": {
@@ -123,13 +122,6 @@ func reloadOnce(s *fixture.Fixture, workloads []observe.Workload) {
 	}
 }
 
-func merge(s *fixture.Fixture, of observe.Workload, patch string) {
-	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	s.Merge(object, of.Name, patch)
-}
-
 // The one exception that is asked for.
 func TestP2EditedListsStampAtOnce(t *testing.T) {
 	t.Parallel()
@@ -138,7 +130,9 @@ func TestP2EditedListsStampAtOnce(t *testing.T) {
 	s.ConfigMap("more", fixture.Data{"key": "1"})
 	var w, other observe.Workload
 	edit := func(of observe.Workload, list string) bool {
-		return within(fixture.Prompt, func() { merge(s, of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.ConfigMaps, list)) })
+		return within(fixture.Prompt, func() {
+			s.MergeWorkload(of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.ConfigMaps, list))
+		})
 	}
 	require.True(t, poll.Repeat(t, attempts, "the webhook may have given up reading", func(n int) bool {
 		w = s.Deployment(fmt.Sprintf("web-%d", n), fixture.Uses{ConfigMaps: []string{"app"}})

@@ -1,8 +1,6 @@
 package promise_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -134,7 +132,7 @@ func TestP8VerifiedReloadOfAClientIsExplained(t *testing.T) {
 
 	changed := &corev1.ConfigMap{}
 	s.Merge(changed, "app", `{"data":{"key":"2"}}`)
-	merge(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigHash+`":"`+revision(changed)+`"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigHash+`":"`+fixture.SAPDigest(changed)+`"}}}`)
 	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 	explained := why(s, w)
 	require.NotNil(t, explained.LastReload)
@@ -143,13 +141,6 @@ func TestP8VerifiedReloadOfAClientIsExplained(t *testing.T) {
 	s.Settled()
 	s.AssertChanges(w, 1, "the client's reload and the loop's are one")
 	assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "the request does not stay")
-}
-
-// revision is SAP's digest of one ConfigMap, which needs no key.
-func revision(object *corev1.ConfigMap) string {
-	text := fmt.Sprintf("configmap/%s/%s/%s.%s\n", object.Namespace, object.Name, object.UID, object.ResourceVersion)
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 func TestP8WhyExplainsWhyNothingHappens(t *testing.T) {

@@ -132,7 +132,7 @@ func recordStrippedAndUndone(t *testing.T, in *installation.Installation) {
 	d.awaitRevisions(workloads)
 	require.NoError(t, d.in.StopAll(t.Context()))
 	for _, w := range append(workloads[:2:2], calm) {
-		merge(d.Fixture, w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":null}}}`)
+		d.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":null}}}`)
 	}
 	for _, kind := range []string{"deployment", "statefulset"} {
 		d.kubectl("rollout", "undo", kind+"/undone", "--to-revision=1")

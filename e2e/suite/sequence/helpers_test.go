@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -26,12 +25,4 @@ func changed(s *fixture.Fixture, of observe.Workload, n int, why string) error {
 		return fmt.Errorf("%s has had %d template changes, not %d (%s): %v", of, len(changes), n, why, changes)
 	}
 	return nil
-}
-
-// merge applies a merge patch to a workload.
-func merge(s *fixture.Fixture, of observe.Workload, patch string) {
-	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	s.Merge(object, of.Name, patch)
 }

@@ -24,14 +24,14 @@ func TestWriteThatWouldFitWithoutOurAnnotations(t *testing.T) {
 	rolledOut(s, w, 2) // the Deployment controller has written its annotation, which counts
 
 	const limit = 256 << 10
-	merge(user, w, `{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", limit-size(s.Get(w))-len("filler"))+`"}}}`)
-	merge(user, w, `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
+	user.MergeWorkload(w, `{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", limit-size(s.Get(w))-len("filler"))+`"}}}`)
+	user.MergeWorkload(w, `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
 	s.AwaitWorkload(w, "the ReplicaSet takes all annotations and those of the Deployment controller", func(o *unstructured.Unstructured) bool {
 		return o.GetAnnotations()["deployment.kubernetes.io/revision"] == "3"
 	})
 	heard.Take()
 	// None of our annotations fits into what is left, so the loop restores none, either.
-	merge(user, w, `{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", limit-200)+`"}}}`)
+	user.MergeWorkload(w, `{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", limit-200)+`"}}}`)
 	stored := s.Get(w)
 	assert.LessOrEqual(t, size(stored), limit)
 	assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigRecord)

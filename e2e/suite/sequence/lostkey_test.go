@@ -24,13 +24,13 @@ func digestKeyLostBeforeAnExclusion(t *testing.T, in *installation.Installation)
 	d.AwaitKnown(put)
 	exclude := func() {
 		t.Helper()
-		merge(d.Fixture, patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`)
+		d.MergeWorkload(patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":"true"}}}`)
 		require.NoError(t, d.Update(t.Context(), d.Manifest(put.Kind, put.Name, excluded)))
 		d.Settled()
 	}
 	include := func() {
 		t.Helper()
-		merge(d.Fixture, patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":null}}}`)
+		d.MergeWorkload(patched, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":null}}}`)
 		require.NoError(t, d.Update(t.Context(), d.Manifest(put.Kind, put.Name, uses)))
 	}
 	changes := func(n int, why string) {

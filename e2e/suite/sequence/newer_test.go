@@ -38,11 +38,11 @@ func TestRecordOfNewerVersionIsKept(t *testing.T) {
 	keeps(0, "the Record of a newer version")
 	s.SetConfigMap("app", "key", "2")
 	keeps(0, "a change of the configuration")
-	merge(s, w, `{"metadata":{"labels":{"touched":"true"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"labels":{"touched":"true"}}}`)
 	keeps(0, "a write of the workload")
 	require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
 	keeps(0, "a PUT without our annotations")
-	merge(s, w, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	s.MergeWorkload(w, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	keeps(1, "a release of the user")
 
 	output, err := shared.Why(t.Context(), "deployment/web", "-n", s.Namespace)

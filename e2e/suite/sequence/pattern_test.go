@@ -35,7 +35,7 @@ func releaseOfOneAmongManyObjects(s *fixture.Fixture) error {
 
 	s.ConfigMap("many-new", fixture.Data{"key": "1"})
 	s.SetConfigMap("many-0007", "key", "2") // from now on, the release must come within the settle time
-	merge(s, w, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	s.MergeWorkload(w, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	s.AwaitChanges(w, 1, "the release")
 	s.Settled()
 	if err := changed(s, w, 1, "the release is one rollout"); err != nil {

@@ -89,7 +89,7 @@ func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
 	mark, err := cp.Audit().Mark()
 	require.NoError(t, err)
 	for n := range 20 {
-		merge(s, w, `{"metadata":{"labels":{"n":"`+string(rune('a'+n))+`"}}}`)
+		s.MergeWorkload(w, `{"metadata":{"labels":{"n":"`+string(rune('a'+n))+`"}}}`)
 	}
 	first := in.Replicas()[0]
 	require.NoError(t, in.RemoveReplica(t.Context(), first))
@@ -119,7 +119,7 @@ func listExtendedInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitKnown(w)
 	s.SetConfigMap("a", "key", "2")
 	s.AwaitChanges(w, 1, "a changed")
-	merge(s, w, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":"a,b"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":"a,b"}}}`)
 	s.AwaitAdopted(w, "configmap/b")
 	s.Settled()
 	s.RequireChanges(w, 1, "b was there before: that is no change of it")

@@ -87,7 +87,7 @@ func neverStamped(s *fixture.Fixture) (observe.Workload, fixture.Uses) {
 	manifest.SetAnnotations(nil)
 	s.CreatePromptly(manifest)
 	w := observe.Deployment(s.Namespace, "web")
-	merge(s, w, `{"metadata":{"annotations":{"`+auto+`":"true"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+auto+`":"true"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
 	require.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), fixture.ConfigHash, "its template has no stamp")
 	return w, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigMaps: "", auto: "true"}}

@@ -70,7 +70,7 @@ func TestReplicasOfTwoVersions(t *testing.T) {
 		ask(s, asked, workloads[0])
 		for _, w := range workloads {
 			require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT without our annotations")
-			merge(s, w, fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}}}`, round))
+			s.MergeWorkload(w, fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}}}`, round))
 		}
 		quiet("one version keeps what the other one has stamped")
 		change("the loop is of the first version, the webhook of " + asked.Name())
@@ -115,7 +115,7 @@ func ask(s *fixture.Fixture, replica *installation.Replica, w observe.Workload) 
 		balancer.Break()
 		before := balancer.Accepted()
 		n++
-		merge(s, w, fmt.Sprintf(`{"metadata":{"labels":{"asks":"%d"}}}`, n))
+		s.MergeWorkload(w, fmt.Sprintf(`{"metadata":{"labels":{"asks":"%d"}}}`, n))
 		accepted := balancer.Accepted()
 		for name, count := range accepted {
 			if fresh := count > before[name]; fresh != (name == replica.Name()) {
