@@ -160,7 +160,7 @@ func TestReloadIsDueUntilItIsMade(t *testing.T) {
 func TestReloadGetsASlotBeforeAnAdoption(t *testing.T) {
 	t.Parallel()
 	l, reload := dueLoop(t, cluster{client: &refusing{}}, Options{})
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := workload.Key{Namespace: "shop", Name: "other"}
 	require.True(t, l.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent))

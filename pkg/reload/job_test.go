@@ -128,7 +128,7 @@ func TestJobIsLeftAlone(t *testing.T) {
 func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
-	q := open(t, j.leader(t))
+	q := reloadtest.Open(t, j.leader(t).queue)
 	running := reloadtest.Summary(reloadtest.JobKind, j.Stored().Object)
 	done := j.Stored().DeepCopy()
 	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
@@ -176,7 +176,7 @@ func TestRecreationIsCompletedWhereJobsAreNotFollowedAnyMore(t *testing.T) {
 			j.opts.Jobs.Follow = false
 			j.Reader.Dialects = j.Reader.Dialects[:1]
 			next := j.leader(t)
-			open(t, next)
+			reloadtest.Open(t, next.queue)
 			next.actions.ResumeRecreations(t.Context())
 			j.reconcile(t, next)
 			assert.Equal(t, tc.created, j.Stored() != nil)
@@ -316,7 +316,7 @@ func deletedJobIsQueued(t *testing.T, failures int) {
 	var running sync.WaitGroup
 	running.Go(func() { assert.NoError(t, l.lead(ctx)) })
 	synctest.Wait()
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	<-time.After(time.Minute) // of fake time: each pause is twice the one before
 	synctest.Wait()
 	require.Equal(t, 1, q.Len())
@@ -340,7 +340,7 @@ func TestJobIsComparedAfterItsRecreationWasCompleted(t *testing.T) {
 	j.reconcile(t, j.leader(t))
 	j.API.Before = nil
 	next := j.leader(t)
-	q := open(t, next)
+	q := reloadtest.Open(t, next.queue)
 	next.actions.ResumeRecreations(t.Context())
 	require.Equal(t, 1, q.Len())
 	key, _ := q.Get()
@@ -355,7 +355,7 @@ func TestManifestThatAFrozenLeaderStoresLateIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJobFixture(t, nil, nil)
 		frozen, next := j.leader(t), j.leader(t)
-		q := open(t, next)
+		q := reloadtest.Open(t, next.queue)
 		defer q.ShutDown()
 		lists := 0
 		j.API.Before = func(call string) error {

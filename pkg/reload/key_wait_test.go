@@ -70,16 +70,7 @@ func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRa
 	t.Helper()
 	opts.Reader = reloadtest.Reader(t)
 	l := newLoop(with, opts)
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	return l, q
-}
-
-// open gives a loop its queue.
-func open(t *testing.T, l *loop) workqueue.TypedRateLimitingInterface[workload.Key] {
-	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
-	t.Cleanup(q.ShutDown)
-	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), q))
-	return q
 }

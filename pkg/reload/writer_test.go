@@ -82,7 +82,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	c, registry := &hanging{}, prometheus.NewRegistry()
 	l, s := dueLoop(t, cluster{client: c, Dependencies: Dependencies{Metrics: registry}}, Options{})
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
 	require.True(t, l.actions.MayWrite(other, inflight.Urgent))

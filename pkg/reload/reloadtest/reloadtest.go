@@ -1,5 +1,5 @@
-// Package reloadtest has what the tests of package reload and of its actions share: digest keys, one workload with its configuration, and
-// what keeps the Events and alerts about it.
+// Package reloadtest has what the tests of package reload and of its parts share: digest keys, a queue, one workload with its
+// configuration, and what keeps the Events and alerts about it.
 package reloadtest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -17,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -146,6 +148,15 @@ func StampedView(t testing.TB, ring digest.Ring) stamp.View {
 	newest, _ := ring.Newest()
 	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
 	return view
+}
+
+// Open lets a Queue add to a queue of a controller, which it returns.
+func Open(t testing.TB, from *queue.Queue) workqueue.TypedRateLimitingInterface[workload.Key] {
+	t.Helper()
+	to := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
+	t.Cleanup(to.ShutDown)
+	require.NoError(t, from.Source(func(context.Context) {}).Start(t.Context(), to))
+	return to
 }
 
 // Web returns a Deployment with an identity, which tracks configmap/app.

@@ -54,7 +54,7 @@ func matching(t *testing.T, watches failing) (*fixture, *rechecks, *counted) {
 	})
 	kind := workload.Builtin()[1]
 	l := standby(Options{Reader: reader, Store: store, Watches: watches, Patterns: patterns, Mapper: mapperOf(kind)})
-	store.queue = open(t, l)
+	store.queue = reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	newest, ok := reloadtest.Ring(t, "k").Newest()
 	require.True(t, ok)

@@ -24,6 +24,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -244,7 +245,7 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 			o, found := l.tracking.Get(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
-				assert.Equal(t, []reference.Ref{c.tracks}, sapReader(t).Intent(o).Refs())
+				assert.Equal(t, []reference.Ref{c.tracks}, reloadtest.Reader(t).Intent(o).Refs())
 			}
 			var indexed []reference.Ref
 			for _, at := range l.tracking.index.Tracked(func(at index.Object) bool { return at.Namespace == "shop" }) {
@@ -348,7 +349,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			}
 			o, found := l.tracking.Get(t.Context(), key)
 			require.True(t, found)
-			assert.Equal(t, []reference.Ref{c.read}, sapReader(t).Intent(o).Refs())
+			assert.Equal(t, []reference.Ref{c.read}, reloadtest.Reader(t).Intent(o).Refs())
 			if !c.during {
 				deliver()
 				assert.Contains(t, store.queued(), key)

@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -25,7 +26,7 @@ func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 			names[i] = strings.Repeat("a", 240) + strconv.Itoa(i)
 		}
 		l := standby(Options{Reader: stakaterReader(t), Patterns: pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return names })})
-		q := open(t, l)
+		q := reloadtest.Open(t, l.queue)
 		l.leads.Begin(time.Now())
 		kind := workload.Builtin()[1]
 		changesOf(l, kind)(workload.Summary{}, summaryOf(kind, map[string]any{"metadata": map[string]any{

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -25,8 +25,8 @@ import (
 // meanwhile would never be taken out.
 func TestStandbyQueuesNothing(t *testing.T) {
 	t.Parallel()
-	l := standby(Options{Reader: sapReader(t)})
-	q := open(t, l)
+	l := standby(Options{Reader: reloadtest.Reader(t)})
+	q := reloadtest.Open(t, l.queue)
 	kind := workload.Builtin()[1]
 	h := changesOf(l, kind)
 	stays, goes := deployment(kind, "stays"), deployment(kind, "goes")
@@ -54,7 +54,7 @@ func TestStandbyQueuesNothing(t *testing.T) {
 // A configuration finds other workloads than the one before: all are read again.
 func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	t.Parallel()
-	reader := sapReader(t)
+	reader := reloadtest.Reader(t)
 	sap, ok := reader.Dialects[0].(annotation.SAP)
 	require.True(t, ok)
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
@@ -64,7 +64,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	}
 	reader.Dialects = []annotation.Dialect{sap}
 	l := standby(Options{Reader: reader})
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	kind := workload.Builtin()[1]
 	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
@@ -87,7 +87,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 // A workload can come while the configuration changes: it is read by the one, and entered after all have been read by the other.
 func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 	t.Parallel()
-	reader := sapReader(t)
+	reader := reloadtest.Reader(t)
 	sap, ok := reader.Dialects[0].(annotation.SAP)
 	require.True(t, ok)
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
@@ -216,29 +216,12 @@ func standby(o Options) *fixture {
 	return f
 }
 
-// sapReader reads the annotations of the first dialect.
-func sapReader(t testing.TB) stamp.Reader {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
-}
-
 // stakaterReader reads the annotations of the second dialect.
 func stakaterReader(t testing.TB) stamp.Reader {
 	t.Helper()
-	reader := sapReader(t)
+	reader := reloadtest.Reader(t)
 	reader.Dialects = []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}}
 	return reader
-}
-
-// open gives a fixture its queue.
-func open(t *testing.T, l *fixture) workqueue.TypedRateLimitingInterface[workload.Key] {
-	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[workload.Key]())
-	t.Cleanup(q.ShutDown)
-	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), q))
-	return q
 }
 
 // changesOf is what the watch of a kind calls.
@@ -325,7 +308,7 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := standby(Options{Reader: sapReader(t), Settle: time.Second})
+		l := standby(Options{Reader: reloadtest.Reader(t), Settle: time.Second})
 		kind := workload.Builtin()[1]
 		h := changesOf(l, kind)
 		app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}

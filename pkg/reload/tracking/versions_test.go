@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -63,7 +64,7 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			require.NoError(t, err)
 			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
 			l := standby(Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{dialect}}})
-			open(t, l)
+			reloadtest.Open(t, l.queue)
 			report, before := changesOf(l, workload.Builtin()[1]), workload.Summary{}
 			for _, after := range tc.seen {
 				report(before, after)

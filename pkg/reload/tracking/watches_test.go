@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -76,9 +77,9 @@ func fleet(t *testing.T, path string) workload.Kind {
 // leading returns a fixture that leads, with its queue.
 func leading(t *testing.T, o Options) (*fixture, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
-	o.Reader = sapReader(t)
+	o.Reader = reloadtest.Reader(t)
 	l := standby(o)
-	q := open(t, l)
+	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	return l, q
 }
