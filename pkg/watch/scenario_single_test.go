@@ -14,7 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
 
-// singleJournal gives a Single's callbacks.
+// single is the configuration of a Single whose callbacks write to the journal.
 func (j *journal) single(name string) watch.SingleConfig {
 	return watch.SingleConfig{
 		GVR: ingresses, Namespace: "default", Name: name,

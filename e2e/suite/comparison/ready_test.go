@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,9 +55,9 @@ func TestReadinessReportsWhatIsMissing(t *testing.T) {
 			}
 			health := standby(t, test.kubeconfig, dir)
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
-				code, text := get(c, health+"/readyz?verbose")
+				code, text := get(c, health+"/readyz")
 				for _, check := range []string{"certificate", "digest-key", "webhook"} {
-					if contains(test.missing, check) {
+					if slices.Contains(test.missing, check) {
 						assert.Contains(c, text, "[-] "+check)
 					} else {
 						assert.Contains(c, text, "[+] "+check)
@@ -70,21 +71,12 @@ func TestReadinessReportsWhatIsMissing(t *testing.T) {
 			if name == "NoCertificate" {
 				require.NoError(t, cp.ServingCert(dir, serviceName))
 				require.EventuallyWithT(t, func(c *assert.CollectT) {
-					code, text := get(c, health+"/readyz?verbose")
+					code, text := get(c, health+"/readyz")
 					assert.Equal(c, http.StatusOK, code, text)
 				}, fixture.Patience, interval, "ready as soon as the certificate is there")
 			}
 		})
 	}
-}
-
-func contains(list []string, item string) bool {
-	for _, one := range list {
-		if one == item {
-			return true
-		}
-	}
-	return false
 }
 
 // standby runs one more process of the program, which never leads and no balancer knows, and returns where its probes are.

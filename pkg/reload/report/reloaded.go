@@ -21,7 +21,7 @@ const reportedFor = 50 * time.Minute
 
 // EmitReloads emits an Event for each reload that the last-reload annotation names, whichever process made it. The annotation
 // is read whether it belongs to the present template or not: what it names has happened. Only where the template lacks the stamp
-// that it names, nothing has: it was not stored, and reportLostStamp reports that. It reports whether the annotation is new.
+// that it names, nothing has: it was not stored, and action.ReportLostStamp reports that. It reports whether the annotation is new.
 func (r *Reporter) EmitReloads(s Subject) bool {
 	text := s.Managed[stamp.LastReload]
 	if s.Managed[stamp.Hash] == "" {
