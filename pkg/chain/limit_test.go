@@ -50,8 +50,8 @@ func TestQuestionWaitsHalfASecondForTheGraph(t *testing.T) {
 	})
 }
 
-// What a tenant may have is bounded, in memory, too. What was left out is read as soon as there is room for it.
-func TestReferencesBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
+// What a tenant may have is bounded, in memory, too. What was left out is read as soon as the bound allows.
+func TestReferencesBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

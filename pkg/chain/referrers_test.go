@@ -27,7 +27,7 @@ func referrers() []referent.Definition {
 }
 
 // The objects that a reference names need not exist: each name would be a node.
-func TestReferencesToParentsBeyondTheBoundAreReadOnceThereIsRoom(t *testing.T) {
+func TestReferencesToParentsBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

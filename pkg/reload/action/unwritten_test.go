@@ -45,7 +45,7 @@ func (c *full) Patch(_ context.Context, answer client.Object, _ client.Patch, _ 
 	return nil
 }
 
-func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
+func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
 	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	newest, _ := ring.Newest()
@@ -63,14 +63,14 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 		reads int
 		note  string
 	}{
-		"the template shows the reload":      {hash: due, reads: 1, note: "stamped: configmap/app deleted"},
-		"nothing was reloaded":               {hash: "present", reads: 1},
-		"nothing was, by the live state":     {hash: "present", live: true, reads: 1},
-		"the webhook reads another state":    {hash: "other", live: true, reads: 1, note: "stamped: configmap/app deleted"},
-		"a release came first":               {hash: "other", reads: 1},
-		"another workload by now":            {hash: due, uid: "new", reads: 1},
-		"the template cannot be read":        {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
-		"there is room: the answer is stale": {hash: due, bytes: 1000},
+		"the template shows the reload":   {hash: due, reads: 1, note: "stamped: configmap/app deleted"},
+		"nothing was reloaded":            {hash: "present", reads: 1},
+		"nothing was, by the live state":  {hash: "present", live: true, reads: 1},
+		"the webhook reads another state": {hash: "other", live: true, reads: 1, note: "stamped: configmap/app deleted"},
+		"a release came first":            {hash: "other", reads: 1},
+		"another workload by now":         {hash: due, uid: "new", reads: 1},
+		"the template cannot be read":     {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
+		"it fits: the answer is stale":    {hash: due, bytes: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestReloadForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 }
 
 // In direct mode the loop knows what it has written.
-func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
+func TestDirectStampIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
 	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -121,7 +121,7 @@ func TestDirectStampForWhoseExplanationThereIsNoRoomIsReported(t *testing.T) {
 	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes())
 }
 
-// A webhook that is back may write last-reload all the same, or the user may have made room.
+// A webhook that is back may write last-reload all the same, or the user may have removed other annotations.
 func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -130,10 +130,10 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 		stored, unwritten string
 		want              bool
 	}{
-		"it is stored":               {stored: last},
-		"there is no room":           {unwritten: last, want: true},
-		"no room, and stored":        {stored: last, unwritten: last},
-		"another webhook removes it": {},
+		"it is stored":                  {stored: last},
+		"beyond the budget":             {unwritten: last, want: true},
+		"beyond the budget, and stored": {stored: last, unwritten: last},
+		"another webhook removes it":    {},
 	} {
 		actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 		answer := &metav1.PartialObjectMetadata{}
@@ -146,7 +146,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 }
 
 // While the watch does not show the reload, the loop finds it a second time: nothing that is stored says when it was made.
-func TestReloadForWhoseExplanationThereIsNoRoomIsReportedOnce(t *testing.T) {
+func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
 	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
 	newest, _ := ring.Newest()
