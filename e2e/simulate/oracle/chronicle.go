@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// moment is a stored version in time.
-type moment struct {
+// versionTime is a stored version, and when it was stored.
+type versionTime struct {
 	at      time.Time
 	version int64
 }
@@ -15,7 +15,7 @@ type moment struct {
 type chronicle struct {
 	// version is that of the last commit, clock has all of them.
 	version int64
-	clock   []moment
+	clock   []versionTime
 	born    time.Time
 }
 

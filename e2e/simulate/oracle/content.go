@@ -27,7 +27,7 @@ type edit struct {
 type history struct {
 	edits []edit
 	// touched has all writes, those that change no content too.
-	touched []moment
+	touched []versionTime
 }
 
 // at returns the content at a version.
@@ -64,9 +64,9 @@ func (h *history) now() int {
 }
 
 // lastTouch returns when an object that exists was written last; false if it does not exist.
-func (h *history) lastTouch() (last moment, exists bool) {
+func (h *history) lastTouch() (last versionTime, exists bool) {
 	if h.now() == absent {
-		return moment{}, false
+		return versionTime{}, false
 	}
 	return h.touched[len(h.touched)-1], true
 }
@@ -128,7 +128,7 @@ func (c *contents) commit(commit world.Commit) bool {
 		h = &history{}
 		c.histories[key] = h
 	}
-	h.touched = append(h.touched, moment{commit.At, commit.Version})
+	h.touched = append(h.touched, versionTime{commit.At, commit.Version})
 	content := c.number(commit.New)
 	if content == h.now() {
 		return false

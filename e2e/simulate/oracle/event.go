@@ -47,7 +47,7 @@ type eventWrite struct {
 
 // warning is a Warning Event.
 type warning struct {
-	moment
+	versionTime
 
 	note string
 }
@@ -87,7 +87,7 @@ func (l *eventLog) commitEvent(c world.Commit) {
 		return
 	}
 	if world.Text(c.New, "type") == "Warning" {
-		l.events.warnings = append(l.events.warnings, warning{moment{c.At, c.Version}, noteOf(c.New)})
+		l.events.warnings = append(l.events.warnings, warning{versionTime{c.At, c.Version}, noteOf(c.New)})
 		about := world.Text(subjectOf(c.New), "uid")
 		l.events.warned[about] = c.At
 		if world.Text(c.New, "reason") == "ReloadFailed" {

@@ -51,14 +51,14 @@ type referent struct {
 	below     int
 	belowText string
 	// moved is when state changed, movedBelow when belowText did, holds when held did.
-	moved      []moment
+	moved      []versionTime
 	movedBelow time.Time
 	holds      []hold
 }
 
 // hold is a moment from which on a custom resource is held, or not any more.
 type hold struct {
-	moment
+	versionTime
 
 	is bool
 }
@@ -66,9 +66,9 @@ type hold struct {
 // seenSince reports whether it was not held for so long, since a version, that the program has surely read it.
 func (n *referent) seenSince(version int64, now time.Time) bool {
 	for i, h := range n.holds {
-		until := moment{now, 1 << 62}
+		until := versionTime{now, 1 << 62}
 		if i+1 < len(n.holds) {
-			until = n.holds[i+1].moment
+			until = n.holds[i+1].versionTime
 		}
 		if !h.is && until.version > version && until.at.Sub(h.at) >= chance && h.version >= version {
 			return true
@@ -157,7 +157,7 @@ func (g *graph) keys() []id {
 
 // revalue finds out what a custom resource is now.
 func (l *ledger) revalue(key id, c world.Commit) {
-	n, now := l.graph.nodes[key], moment{c.At, c.Version}
+	n, now := l.graph.nodes[key], versionTime{c.At, c.Version}
 	var v valuation
 	l.value(key, &v)
 	state := v.content.String() + "\n" + v.held
@@ -188,7 +188,7 @@ func (l *ledger) revalue(key id, c world.Commit) {
 }
 
 // recontent records what a custom resource has below it. While it is held, the content stays what it was.
-func (l *configLog) recontent(key id, v *valuation, now moment) {
+func (l *configLog) recontent(key id, v *valuation, now versionTime) {
 	h := l.contents.histories[key]
 	if h == nil {
 		h = &history{}

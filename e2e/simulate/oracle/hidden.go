@@ -35,7 +35,7 @@ func (l *rules) traitsOf(object world.Object) traits {
 }
 
 // hide records what is hidden from now on, and what workloads track then.
-func (l *ledger) hide(hidden Hidden, at moment) {
+func (l *ledger) hide(hidden Hidden, at versionTime) {
 	l.options.Hidden = hidden
 	c := world.Commit{At: at.at, Version: at.version}
 	for _, w := range l.all {

@@ -26,7 +26,7 @@ const (
 type job struct {
 	// workload has what the Job tracks; it is in no list of the oracle.
 	workload *workload
-	created  moment
+	created  versionTime
 	// since is the version from which on it may have been read what the pods of the Job were started with.
 	since int64
 	// finished is the version at which it was complete or had failed; 0 while it runs.
@@ -80,7 +80,7 @@ func (l *jobLog) commitJob(c world.Commit) {
 func (l *jobLog) createJob(key id, c world.Commit) {
 	j := &job{
 		workload: &workload{id: key, uid: uidOf(c.New), object: c.New, tracked: map[ref]int64{}, dropped: map[ref]lapse{}},
-		created:  moment{c.At, c.Version}, since: c.Version, acted: c.At,
+		created:  versionTime{c.At, c.Version}, since: c.Version, acted: c.At,
 	}
 	if c.Call != nil {
 		j.since = c.Call.ArrivedVersion

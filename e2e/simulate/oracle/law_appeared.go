@@ -9,7 +9,7 @@ import (
 
 // appearance is the creation of an object that a workload tracks from then on.
 type appearance struct {
-	moment
+	versionTime
 
 	of ref
 }
@@ -37,7 +37,7 @@ func (l *ledger) recordAppearance(w *workload, r ref, c world.Commit) {
 	created := c.Old == nil && c.New != nil && idOf(c.Key) == id{r.plural, w.id.namespace, r.name}
 	if created && !before && w.triggers[r].appears && w.needs[r] == optional && l.knows(w, c.At) {
 		l.count("appearances")
-		w.appeared = append(w.appeared, appearance{moment{c.At, c.Version}, r})
+		w.appeared = append(w.appeared, appearance{versionTime{c.At, c.Version}, r})
 	}
 }
 

@@ -34,7 +34,7 @@ type readKey struct {
 }
 
 // knownContent is which version a process has read, and when it had the answer.
-type knownContent struct{ moment }
+type knownContent struct{ versionTime }
 
 // tally counts the reads of metadata while a write of a workload is under way.
 type tally struct {
@@ -188,7 +188,7 @@ func (l *readsLaw) recordRead(reply world.Reply) {
 		delete(l.known, key) // it is not known which version was read
 		return
 	}
-	l.known[key] = knownContent{moment{reply.At, l.version}}
+	l.known[key] = knownContent{versionTime{reply.At, l.version}}
 }
 
 func (l *readsLaw) reply(r world.Reply) {

@@ -17,7 +17,7 @@ type jobsLaw struct {
 	runs *runsLaw
 	// lost has the Jobs that were deleted, manifests the versions at which a manifest was stored; both by the UID of the Job.
 	lost      map[string]*lostJob
-	manifests map[string]moment
+	manifests map[string]versionTime
 	// recreated counts the Jobs that were created again.
 	recreated int
 	// leaving is the Job that the present change removes.
@@ -25,7 +25,7 @@ type jobsLaw struct {
 }
 
 func newJobsLaw(l *ledger, runs *runsLaw) *jobsLaw {
-	return &jobsLaw{ledger: l, runs: runs, lost: map[string]*lostJob{}, manifests: map[string]moment{}}
+	return &jobsLaw{ledger: l, runs: runs, lost: map[string]*lostJob{}, manifests: map[string]versionTime{}}
 }
 
 // storing judges a deletion, which may only begin.
@@ -348,7 +348,7 @@ func (l *jobsLaw) commitManifest(c world.Commit) {
 	case !is:
 	case c.New != nil:
 		if _, there := l.manifests[uid]; !there {
-			l.manifests[uid] = moment{c.At, c.Version}
+			l.manifests[uid] = versionTime{c.At, c.Version}
 		}
 	default:
 		delete(l.manifests, uid)

@@ -26,7 +26,7 @@ func policyOf(cronJob world.Object) string {
 
 // run is a Job that the program made for a CronJob, with the content of a version or a later one.
 type run struct {
-	moment
+	versionTime
 
 	content int64
 }
@@ -112,7 +112,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		return
 	}
 	l.count("runs of CronJobs")
-	l.runs[owner] = append(l.runs[owner], run{moment{c.At, c.Version}, l.versionAt(l.readForRun(w, c.Call))})
+	l.runs[owner] = append(l.runs[owner], run{versionTime{c.At, c.Version}, l.versionAt(l.readForRun(w, c.Call))})
 	s := w.last()
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return

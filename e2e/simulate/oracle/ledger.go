@@ -42,7 +42,7 @@ func (l *ledger) begin(c world.Commit) {
 		l.closePeriods(w, c.At)
 	}
 	l.version = c.Version
-	l.clock = append(l.clock, moment{c.At, c.Version})
+	l.clock = append(l.clock, versionTime{c.At, c.Version})
 }
 
 // commit records a stored change, and returns whether it is one of the pod template of a workload that had one before.

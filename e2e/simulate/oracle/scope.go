@@ -66,7 +66,7 @@ func (l *ledger) rescope(at time.Time, s Scope) {
 	l.scope.flags, l.scope.changed = s, at
 	l.count("scope changes")
 	if s.Clear {
-		l.hide(s.Hidden, moment{at, l.version})
+		l.hide(s.Hidden, versionTime{at, l.version})
 	}
 	l.rereadScopes(at, l.version)
 }

@@ -264,7 +264,7 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 	w.refs = refs
 	for _, r := range before {
 		if _, still := slices.BinarySearchFunc(refs, r, compareRefs); !still {
-			w.dropped[r] = lapse{moment{c.At, c.Version}, w.tracked[r], l.recordedAt(w, r, c)}
+			w.dropped[r] = lapse{versionTime{c.At, c.Version}, w.tracked[r], l.recordedAt(w, r, c)}
 			delete(w.tracked, r)
 		}
 	}
@@ -290,7 +290,7 @@ func (l *ledger) relist(w *workload, refs []ref, c world.Commit, created bool) {
 
 // lapse is when an object that a workload tracked since a version was not tracked any more.
 type lapse struct {
-	moment
+	versionTime
 
 	since int64
 	// recorded is a version at which the program surely had recorded what the pods ran with of it; 0 if there is none.
