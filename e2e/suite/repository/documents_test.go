@@ -14,6 +14,7 @@ import (
 var (
 	makeTarget  = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
 	makeCommand = regexp.MustCompile("(?m)(?:`|^(?:\\$ |step )?)make ([a-z][a-z-]*)")
+	packageRow  = regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| (?:pure|shell|library|library, pure|composition|tests) \\|")
 	link        = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)\s]*)?\)`)
 )
 
@@ -46,6 +47,23 @@ func TestDocumentsLinkToExistingFiles(t *testing.T) {
 				"%s links to %s", document, match[1])
 		}
 	}
+}
+
+// The design says of each package what it is for.
+func TestDesignListsEveryPackage(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, match := range packageRow.FindAllStringSubmatch(read(t, "docs/design.md"), -1) {
+		listed[match[1]] = true
+	}
+	existing := map[string]bool{}
+	for _, file := range trackedFiles(t) {
+		folder := filepath.Dir(file)
+		if filepath.Ext(file) == ".go" && (strings.HasPrefix(folder, "pkg/") || folder == "webhook") && !strings.Contains(folder, "/internal/") {
+			existing[strings.TrimPrefix(folder, "pkg/")] = true
+		}
+	}
+	assert.Equal(t, existing, listed)
 }
 
 // targets of the Makefile with the rest of their line. Lines that only set a variable for a target are left out.
