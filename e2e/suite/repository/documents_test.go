@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,10 +13,12 @@ import (
 )
 
 var (
-	makeTarget  = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
-	makeCommand = regexp.MustCompile("(?m)(?:`|^(?:\\$ |step )?)make ([a-z][a-z-]*)")
-	packageRow  = regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| (?:pure|shell|library|library, pure|composition|tests) \\|")
-	link        = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)\s]*)?\)`)
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
+	makeCommand  = regexp.MustCompile("(?m)(?:`|^(?:\\$ |step )?)make ([a-z][a-z-]*)")
+	packageRow   = regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| (?:pure|shell|library|library, pure|composition|tests) \\|")
+	sequenceRow  = regexp.MustCompile(`(?m)^\| (\d[\d, ]*) \|`)
+	sequenceTest = regexp.MustCompile(`func (TestSequence(\d\d)\w+)\(`)
+	link         = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)\s]*)?\)`)
 )
 
 // `make` prints every target, so every target says what it is for.
@@ -64,6 +67,25 @@ func TestDesignListsEveryPackage(t *testing.T) {
 		}
 	}
 	assert.Equal(t, existing, listed)
+}
+
+// The numbers of the sequences of events are those in the names of the tests of package stamp.
+func TestDesignHasEverySequence(t *testing.T) {
+	t.Parallel()
+	described := map[string]bool{}
+	_, section, _ := strings.Cut(read(t, "docs/design.md"), "\n## Sequences\n")
+	for _, row := range sequenceRow.FindAllStringSubmatch(section, -1) {
+		for number := range strings.SplitSeq(row[1], ", ") {
+			described[fmt.Sprintf("%02s", number)] = true
+		}
+	}
+	for _, file := range trackedFiles(t) {
+		if ok, _ := filepath.Match("pkg/stamp/*_test.go", file); ok {
+			for _, match := range sequenceTest.FindAllStringSubmatch(read(t, file), -1) {
+				assert.True(t, described[match[2]], "docs/design.md has no row for %s", match[1])
+			}
+		}
+	}
 }
 
 // targets of the Makefile with the rest of their line. Lines that only set a variable for a target are left out.
