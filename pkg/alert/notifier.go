@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -54,7 +55,8 @@ func New(config Config, registry prometheus.Registerer, log logr.Logger) *Notifi
 		config: config, client: newPoster(config), queue: make(chan Reload, queueSize), log: log, logged: rate.Sometimes{Interval: logEvery},
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pod_reloader_alerts_total",
-			Help: "Alerts about reloads, by outcome: delivered, or dropped since the queue was full (overflow), the sink refused it (refused) or did not answer (failed).",
+			Help: fmt.Sprintf("Alerts about reloads, by outcome: delivered; or dropped because the queue was full (overflow), "+
+				"because the sink refused the alert (refused), or because all %d attempts failed (failed).", attempts),
 		}, []string{"outcome"}),
 	}
 	registry.MustRegister(n.counts)
