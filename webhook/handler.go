@@ -1,10 +1,11 @@
 // Package webhook is the admission handler, POST /mutate: it keeps pod-reloader's annotations on workloads right
 // while workloads are written.
 //
-// It is a thin shell around an admission.Webhook of controller-runtime, which decodes a review and encodes the answer: it
-// asks pkg/stamp which rule fits, reads the configuration that the rule needs to know, asks again which annotations
-// the workload must have, and answers with the patch that sets them. It shares nothing but the pure packages with the loop (pkg/reload). If
-// the webhook itself fails, the write of the user passes, and the loop catches up.
+// It is a thin shell around an admission.Webhook of controller-runtime, which decodes a review and encodes the answer.
+// It asks pkg/stamp which rule fits, and reads the configuration that the rule needs to know. Then it asks again which
+// annotations the workload must have, and answers with the patch that sets them. It shares nothing but the pure
+// packages with the loop (pkg/reload). If the webhook itself fails, the write of the user passes, and the loop catches
+// up.
 //
 // controller-runtime limits the memory of one body, not of all callers' bodies; answers a panic with a rejection; and cancels
 // requests in flight when its Server stops. This package handles all three: see intake, safely and withTimeout.

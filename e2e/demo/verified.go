@@ -20,8 +20,8 @@ func (d *demo) verified(ctx context.Context) error {
 	d.atTheEnd(current, func() scorecard.Finding {
 		return scorecard.Rollouts(1, d.counts(windows)...).And(byThatWrite, "by that very write", "not by that write")
 	})
-	d.narrator.Say("agent was reloaded a moment ago, so by itself pod-reloader would now let it rest for 5 s. A client may ask: " +
-		"it proves by a SHA-256 over UIDs and resourceVersions that it has seen the configuration the pods shall start with.")
+	d.narrator.Say("agent was reloaded a moment ago. pod-reloader itself would reload it again only after the refractory period of 5 s. " +
+		"A client need not wait: it proves by a SHA-256 over UIDs and resourceVersions that it has seen the present configuration.")
 	before, err := d.digest(ctx)
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
-// swarm draws the weights of one history (Groce et al., "Swarm testing", ISSTA '12): some entries are left out and some come
-// often, so that acts follow each other that would rarely meet among all of them, and the oracle is not always busy excusing
-// some fault.
+// swarm draws the weights of one history (Groce et al., "Swarm testing", ISSTA '12). Some entries are left out and some
+// come often, so that acts follow each other that would rarely meet among all of them. The oracle is then not always busy
+// excusing some fault, either.
 func swarm(r *rand.Rand, c history.Catalogue, s history.Setup) map[string]int {
 	weights := make(map[string]int, len(c))
 	acts, ofRuns := 0, factor(r)

@@ -31,9 +31,9 @@ func (l *lists) readReferents(s SAP, value string) {
 	}
 }
 
-// Finder finds the custom resources that a workload runs with, from its labels and owners and nothing else. labelled are those
-// that it runs with if they exist: many workloads have a label that an object could be named in. known is false as long as the
-// rules have not been read: then, what is recorded is all that is known.
+// Finder finds the custom resources that a workload runs with, from its labels and owners and nothing else. It runs with the
+// owned ones. It runs with the labelled ones if they exist: many workloads have a label that could name an object. known is
+// false until the rules have been read. Until then, the custom resources of the Record are taken for those of the workload.
 type Finder func(labels map[string]string, owners []reference.Owner) (owned, labelled []reference.Ref, known bool)
 
 // find takes in the custom resources that the workload does not name.

@@ -116,7 +116,7 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 		Server: server, address: o.Address, tls: config, certificate: c,
 		crowded: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_closed_connections_total",
-			Help: "Connections to the webhook that were closed because too many were open; those of the address that had most.",
+			Help: "Connections to the webhook that were closed because too many were open: each time, one of the address with the most connections.",
 		}),
 	}, nil
 }

@@ -20,7 +20,7 @@ var _ prometheus.Collector = collector{}
 func (c *Chain) Register(registry prometheus.Registerer) error {
 	return registry.Register(collector{
 		chain: c,
-		held:  prometheus.NewDesc("pod_reloader_referent_held", "Objects because of which the state of custom resources is held, by reason.", []string{"reason"}, nil),
+		held:  prometheus.NewDesc("pod_reloader_referent_held", "Objects that cause custom resources to be held, by reason.", []string{"reason"}, nil),
 		nodes: prometheus.NewDesc("pod_reloader_referents", "Objects in the graph of custom resources.", nil, nil),
 		evaluations: prometheus.NewDesc("pod_reloader_referent_evaluations_total",
 			"Evaluations of objects in the graph of custom resources: of those that have changed, and of those above them.", nil, nil),

@@ -52,9 +52,9 @@ func (c *Chain) Referred() map[string][]reference.Ref {
 	return referred
 }
 
-// Path returns what leads from an object up to a custom resource that a workload of a namespace tracks, both included; nil if the
-// object is not below the resource, or is the resource itself. cause is the object, as Because of a State names it; the empty
-// one is what the resource is held for.
+// Path returns the objects that lead up to a custom resource that a workload of a namespace tracks. It begins with the cause and
+// ends with the resource. The cause is an object, as Because of a State names it; the empty one is what the resource is held for.
+// Path returns nil if the cause is not below the resource, or is the resource itself.
 func (c *Chain) Path(namespace string, ref reference.Ref, cause string) []string {
 	keys := c.answers.path(namespace, ref, cause)
 	if len(keys) < 2 {

@@ -20,9 +20,9 @@
 // # What stays in memory
 //
 // Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations names, and
-// 32 bytes an Entry. Of its payload, and of the annotation in which `kubectl apply` repeats it, nothing: events and
-// objects are read out of a buffer that is overwritten at once, annotations that are not in that list never become a Go
-// value, and a Secret's values are hashed in the receive buffer. If Options.HTTPClient is nil, the connections clear
+// 32 bytes an Entry. Of its payload, and of the annotation in which `kubectl apply` repeats it, nothing stays. Events
+// and objects are read out of a buffer that is overwritten at once, and a Secret's values are hashed in that buffer.
+// Annotations that are not in that list never become a Go value. If Options.HTTPClient is nil, the connections clear
 // their buffers too, before they wait for more bytes; that costs HTTP/2.
 //
 // What is not promised: while a response is being read it is in memory, of course. A client that is passed in keeps the

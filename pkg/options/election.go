@@ -23,7 +23,7 @@ type electionFlags struct {
 
 func (f *electionFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.elect, "leader-elect", false, "elect a leader for the loop; needed with more than one replica")
-	set.BoolVar(&f.enableHA, "enable-ha", false, "the same as --leader-elect, by the name that Reloader has for it")
+	set.BoolVar(&f.enableHA, "enable-ha", false, "Reloader's name for --leader-elect")
 	set.StringVar(&f.namespace, "leader-election-namespace", "", "`namespace` of the lease (default: that of the installation)")
 	set.StringVar(&f.id, "leader-election-id", "", "`name` of the lease (default: that of the installation)")
 	set.BoolVar(&f.released, "leader-election-release-on-cancel", true, "no effect: the lease is always released when the program stops")

@@ -137,10 +137,10 @@ func (f *Flags) addProcess(set *pflag.FlagSet) {
 func (f *Flags) addServers(set *pflag.FlagSet) {
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080",
 		"`address` of /metrics, /healthz, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
-	set.StringVar(&f.metricsAddress, "metrics-addr", f.metricsAddress, "the same `address`, by the name that Reloader has for it")
+	set.StringVar(&f.metricsAddress, "metrics-addr", f.metricsAddress, "Reloader's name for --metrics-bind-address: the `address` of the metrics")
 	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
-	set.StringVar(&f.probeAddress, "health-addr", f.probeAddress, "the same `address`, by the name that Reloader has for it")
+	set.StringVar(&f.probeAddress, "health-addr", f.probeAddress, "Reloader's name for --health-probe-bind-address: the `address` of the probes")
 	set.BoolVar(&f.pprof, "enable-pprof", false, "serve profiles at --pprof-addr")
 	set.StringVar(&f.pprofAddress, "pprof-addr", "127.0.0.1:6060", "`address` of /debug/pprof")
 }

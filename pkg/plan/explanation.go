@@ -48,7 +48,7 @@ func aboutWorkloads() map[Reason]Explanation {
 		byConcurrency: {
 			"runs a CronJob at once whatever its concurrencyPolicy",
 			"waits for the active Jobs with Forbid, and replaces them with Replace",
-			"nothing, unless Jobs shall overlap: then set concurrencyPolicy: Allow",
+			"nothing, unless you want Jobs to overlap: then set concurrencyPolicy: Allow",
 		},
 	}
 }
@@ -120,7 +120,7 @@ func aboutEvents() map[Reason]Explanation {
 		byUnnamedObject: {
 			"posts each change of these objects to --webhook-url",
 			"posts what changed for which workload; no workload depends on these",
-			"nothing, or annotate the workloads that shall be reported",
+			"nothing, or annotate the workloads that you want to be reported",
 		},
 		byProblem: {
 			"ignores what it cannot read, or logs it",

@@ -1,11 +1,12 @@
 // Package podstatus says what the content of a SecretProviderClass is.
 //
-// It is one of the pure packages, beside digest, whose Content and State it fills in. The content of a ConfigMap is in one
-// object; that of a SecretProviderClass is in as many as there are pods: the Secrets Store CSI driver keeps a
-// SecretProviderClassPodStatus for each pod and class, in the pod's namespace, with the id and the version of every object
-// that it has mounted. It makes the status when it mounts the volume, replaces the versions when it rotates them, and the
-// garbage collector takes the status away with its pod. So a rollout replaces all statuses, and during a rotation, which
-// reaches one node after the other, the pods have different versions. Versions are texts without an order.
+// It is one of the pure packages, beside digest, whose Content and State it fills in. The content of a ConfigMap is in
+// one object; that of a SecretProviderClass is in as many as there are pods. The Secrets Store CSI driver keeps a
+// SecretProviderClassPodStatus for each pod and class, in the pod's namespace, with the id and the version of every
+// object that it has mounted. It makes the status when it mounts the volume, replaces the versions when it rotates
+// them, and the garbage collector takes the status away with its pod. So a rollout replaces all statuses, and during a
+// rotation, which reaches one node after the other, the pods have different versions. Versions are texts without an
+// order.
 //
 // # The rule
 //

@@ -137,8 +137,8 @@ func character(r rune) string {
 // maxQuoted is how many bytes of a user's text a message repeats.
 const maxQuoted = 64
 
-// Quote makes a user's text fit for a message (an error, an admission warning, an Event, a log line): in double quotes,
-// control characters and whatever else does not print escaped, and at most 64 bytes of it, so that a hostile
+// Quote makes a user's text fit for a message: an error, an admission warning, an Event, a log line. The text is in
+// double quotes, and characters that do not print are escaped. At most 64 bytes of it are kept, so that a hostile
 // annotation of 256 KiB does not become a message of 256 KiB.
 func Quote(s string) string {
 	if len(s) <= maxQuoted {

@@ -80,9 +80,9 @@ func (p pacing) postponeAgain(ctx context.Context, s gather.Subject, a policy.As
 const unreadLook = time.Second
 
 // awaitUnread returns when to look again at a reload that is due while the Record has a custom resource that this process has not read
-// yet: at its start, while it may not read its configuration, or since a right was withdrawn, until the API server has refused it once
-// more. What has changed may have changed below the resource, too, and would restart the pods once more. The wait is bounded, since the
-// rest of the configuration must not depend on what may stay unread.
+// yet. This is so at the start of the process, and while it may not read its configuration. It is also so after a right was withdrawn,
+// until the API server has refused it once more. What has changed may have changed below the resource, too, and would restart the pods
+// once more. The wait is bounded, since the rest of the configuration must not depend on what may stay unread.
 func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Input) time.Duration {
 	unread, refused := unreadRefs(in)
 	if len(unread)+len(refused) == 0 {

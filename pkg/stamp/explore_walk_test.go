@@ -18,9 +18,9 @@ var (
 	steps = flag.Int("steps", 10, "acts in a random sequence")
 )
 
-// limits are acts that lead to known limits together, where a sequence is long enough: a stuck release that is rolled back, or a list
-// that is edited, around an exclusion; a release while both annotations are removed; the loss of a key while a required object is
-// away. Each sequence is one without the acts of a row.
+// limits are acts that lead to known limits together, where a sequence is long enough. One is an exclusion around a stuck release that is
+// rolled back, or around a list that is edited. Others are a release while both annotations are removed, and the loss of a key while a
+// required object is away. Each sequence is one without the acts of a row.
 func limits() [][]string {
 	return [][]string{{"opted", "ignored", "key lost"}, {"opted", "undo", "listed", "key lost"}, {"release", "undo", "ignored", "key lost"}}
 }

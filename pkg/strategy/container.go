@@ -10,9 +10,12 @@ type Users struct {
 	first string
 }
 
-// UsersOf reads them from a raw pod template, in the order of Reloader: the first container that mounts a volume with the
-// object, else, where an init container does so, the first container; else the first container with a reference in its
-// environment; else, where an init container has one, the first container.
+// UsersOf reads them from a raw pod template. As in Reloader, the first of these decides:
+//
+//   - the first container that mounts a volume with the object;
+//   - where an init container mounts one, the first container;
+//   - the first container with a reference in its environment;
+//   - where an init container has one, the first container.
 func UsersOf(template map[string]any) Users {
 	regular, initial := containers(template, "containers"), containers(template, "initContainers")
 	u := Users{byRef: map[reference.Ref]string{}, first: firstName(regular)}

@@ -1,6 +1,6 @@
 // Package strategy knows what Stakater's Reloader writes on a pod template when it reloads, so that a reload of this
-// program can write the same: the environment variable STAKATER_<NAME>_<KIND> in the container that uses the object
-// (strategy env-vars), and the annotation last-reloaded-from (strategy annotations).
+// program can write the same. The strategy env-vars writes the environment variable STAKATER_<NAME>_<KIND> in the
+// container that uses the object. The strategy annotations writes the annotation last-reloaded-from.
 //
 // It is one of the pure packages, above digest and workload and below stamp, which decides when these fields change. They
 // decide nothing themselves: the config-hash and the Record do.

@@ -23,8 +23,8 @@ type Subject struct {
 }
 
 // Serve says "ready", then obeys the orders that come as lines of any text, and answers each by a line when it has been
-// carried out: the first is to fill the cache, the answer the number of objects; the second to give back to the kernel
-// what memory is not in use. It returns at the end of the input.
+// carried out. The first order is to fill the cache, and its answer is the number of objects. The second one is to give
+// back to the kernel what memory is not in use. It returns at the end of the input.
 func (s Subject) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	lines := bufio.NewScanner(orders)
 	if _, err := fmt.Fprintln(answers, "ready"); err != nil || !lines.Scan() {

@@ -105,9 +105,9 @@ func (i *Installation) newCanary(kinds []string) (canary, error) {
 
 // Quiet is a barrier: it returns when the loop is through with every event that happened before the call, as far as it is
 // about configuration or about workloads of some of the built-in kinds; none of them named means all. It changes a new
-// ConfigMap and a new Secret that a new workload of each kind depends on, and waits until all are reloaded: everything that
-// happened before is then in the queue or done, since the watches deliver in order and gates count from the last event.
-// Other workers may still be busy. The time that they get is a second round, for which one workload is enough.
+// ConfigMap and a new Secret that a new workload of each kind depends on, and waits until all are reloaded. Everything
+// that happened before is then in the queue or done, since the watches deliver in order and gates count from the last
+// event. Other workers may still be busy. The time that they get is a second round, for which one workload is enough.
 //
 // Reloads that a failure or the refractory gate has put off may still be due. Without gates it takes some 100 ms,
 // otherwise twice the settle time more.

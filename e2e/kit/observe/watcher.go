@@ -70,8 +70,8 @@ func Start(ctx context.Context, config *rest.Config, namespace string, further .
 }
 
 // ownConnection returns a client with a connection of its own. Clients of one configuration share one otherwise, and an
-// API server serves 100 streams on each: beside some dozen watchers, the connection of all tests would always be full, and
-// a server that still counts a stream which the client has seen end resets the next one, with PROTOCOL_ERROR.
+// API server serves 100 streams on each: beside some dozen watchers, the connection of all tests would always be full.
+// A server may still count a stream that the client has seen end. It then resets the next one, with PROTOCOL_ERROR.
 func ownConnection(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	// Configurations with a function for the proxy cannot be compared, so that client-go shares no transport of theirs.

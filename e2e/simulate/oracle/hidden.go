@@ -48,9 +48,9 @@ func (l *ledger) hide(hidden Hidden, at versionTime) {
 	}
 }
 
-// remembers reports whether the program must still know what the pods run with of an object that is tracked again: it has recorded that
-// under its name, no other template was made since, the workload has asked for reloads all the time, and nothing else is taken for it.
-// Recorded absence may be forgotten, and what has no space.
+// remembers reports whether the program must still know what the pods run with of an object that is tracked again. It must if it has
+// recorded that under its name, no other template was made since, the workload has asked for reloads all the time, and nothing else is
+// taken for it. Recorded absence may be forgotten, and what has no space.
 func (l *ledger) remembers(w *workload, r ref, c world.Commit) bool {
 	was, before := w.dropped[r]
 	s := w.last()

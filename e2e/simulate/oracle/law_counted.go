@@ -73,9 +73,9 @@ func (l *countedLaw) succeeded() {
 	l.takeovers = append(l.takeovers, t)
 }
 
-// misjudged returns how many reloads later leaders may rightly not have counted, and how many they may have counted again: where a clock was
-// wrong, where nothing says whether an earlier leader has counted, and where requests were refused now and then, which looks like the lack
-// of the right to write Events.
+// misjudged returns how many reloads later leaders may rightly not have counted, and how many they may have counted again. A leader may
+// misjudge where a clock was wrong, and where nothing says whether an earlier leader has counted. It may also do so where requests were
+// refused now and then: that looks like the lack of the right to write Events.
 func (l *countedLaw) misjudged() (missing, doubled int) {
 	for _, t := range l.takeovers {
 		unclear := t.misdated

@@ -119,8 +119,8 @@ func (l *jobsLaw) asksForNothing(j *job, at time.Time) bool {
 	return len(l.tracks(j)) == 0 && at.Sub(j.acted) > notice && l.scope.flags.Clear
 }
 
-// mayHaveFinished returns the last version at which a Job may have finished as far as the program can know: each watch delivers in
-// order, but what watches of two resources have held back comes in any order; so does all that a replica finds that was frozen.
+// mayHaveFinished returns the last version at which a Job may have finished as far as the program can know. Each watch delivers in
+// order, but what watches of two resources have held back comes in any order. So does all that a replica finds that was frozen.
 func (l *jobsLaw) mayHaveFinished(j *job) int64 {
 	at := l.finishedAt(j)
 	for _, s := range l.faults.spans {

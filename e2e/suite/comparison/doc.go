@@ -3,7 +3,8 @@
 // of metadata, restores), the labels that exclude a workload in suite/edge. The tests run on a real control plane with the
 // program as shipped.
 //
-// How Stakater's Reloader is known to break is tested where the same subject is tested: releases, and objects that change in one go,
-// in suite/promise (TestP3Targeted…, TestP4Targeted…); pauses, suspended CronJobs and finished Jobs in suite/kind; invalid annotations, profiles and
-// missing rights in suite/edge; its load test and the number of requests in bench.
+// How Stakater's Reloader is known to break is tested where the same subject is tested. Releases, and objects that change in
+// one go, are in suite/promise (TestP3Targeted…, TestP4Targeted…). Pauses, suspended CronJobs and finished Jobs are in
+// suite/kind. Invalid annotations, profiles and missing rights are in suite/edge. Its load test and the number of requests are
+// in bench.
 package comparison

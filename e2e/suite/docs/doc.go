@@ -1,6 +1,6 @@
-// Package docs checks the documentation: its tests run every command of README.md and docs/ on a real
-// control plane, compile and run every Go example, let the API server judge every manifest, follow every link, and look
-// for every flag, metric, Event and warning of the program in the pages that must name it.
+// Package docs checks the documentation. Its tests run every command of README.md and docs/ on a real control plane,
+// compile and run every Go example, and let the API server judge every manifest. They follow every link, and look for
+// every flag, metric, Event and warning of the program in the pages that must name it.
 //
 // What a page's author has to know: a fenced block is sh, go, yaml, text or mermaid. The blocks of a page are run in their
 // order, each by a shell of its own in a directory that has manifests/ and chart/, as the administrator of a cluster that

@@ -8,10 +8,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// shared is the installation of the tests that do it no harm: as shipped, but a workload may be reloaded again at once,
-// so that a restart too many is seen where the refractory gate would only put it off, and configuration must be quiet for
-// longer, so that the writes of a slow machine are one change. It counts reloads by namespace, and knows of a kind that is not
-// compiled in, and that the cluster does not serve yet.
+// shared is the installation of the tests that do it no harm. It is as shipped, with exceptions. A workload may be reloaded
+// again at once, so that a test sees a restart too many, which the refractory gate would only put off. Configuration must be
+// quiet for longer, so that the writes of a slow machine are one change. It counts reloads by namespace, and knows of a kind
+// that is not compiled in, and that the cluster does not serve yet.
 var shared *installation.Installation
 
 func TestMain(m *testing.M) {

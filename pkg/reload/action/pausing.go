@@ -47,8 +47,8 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 }
 
 // toEnd returns what is known of the pause of a workload that may have to end. Where no dialect reads the period, Reloader may run as
-// well, and its pauses have the same annotations: a workload that pod-reloader has not reloaded has no pause of ours, that of
-// another one ends in time, and one whose period cannot be read is not ended.
+// well, and its pauses have the same annotations. Then a workload that pod-reloader has not reloaded has no pause of ours. The pause
+// of one that it has reloaded ends in time, unless its period cannot be read: such a pause is not ended.
 func (p pauses) toEnd(s gather.Subject) pause.State {
 	known := p.of(s, s.Object)
 	if p.unread != "" && known.Ours {
