@@ -1,7 +1,7 @@
 // Package reference names the configuration objects a workload can depend on, and finds them in a pod spec.
 //
-// It is the lowest of the pure packages: everything above speaks in terms of its Ref. It imports the API types and
-// nothing else of this project; it knows no client, clock or logger.
+// It is one of the lowest of the pure packages: those above it speak in terms of its Ref. It imports the API types, and of this
+// project only skim; it knows no client, clock or logger.
 package reference
 
 import (
