@@ -56,3 +56,28 @@ func TestCustomResourceHasNoProtobufForm(t *testing.T) {
 	partial := send(t, s, call{method: http.MethodGet, path: pay, accept: protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"})
 	assert.Equal(t, protobuf, partial.Header.Get("Content-Type"), "metadata are a type of the API machinery")
 }
+
+func TestCustomResourceKeepsTheTimeOfARestart(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	post(t, s, rollouts, payBody)
+	const at, later = "2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z"
+	asked := merge(t, s, pay, `{"spec":{"restartAt":"`+at+`"}}`).object()
+	assert.Equal(t, at, field(asked, "spec", "restartAt"))
+	assert.EqualValues(t, 2, asked.GetGeneration(), "it is part of the spec")
+	again := merge(t, s, pay, `{"spec":{"restartAt":"`+later+`"}}`).object()
+	assert.EqualValues(t, 3, again.GetGeneration())
+	same := merge(t, s, pay, `{"spec":{"restartAt":"`+later+`"}}`).object()
+	assert.Equal(t, again.GetResourceVersion(), same.GetResourceVersion(), "nothing has changed")
+
+	noted := merge(t, s, pay+"/status", `{"status":{"restartedAt":"`+later+`"},"spec":{"restartAt":"`+at+`"}}`).object()
+	assert.Equal(t, later, field(noted, "status", "restartedAt"))
+	assert.Equal(t, later, field(noted, "spec", "restartAt"))
+	assert.EqualValues(t, 3, noted.GetGeneration())
+
+	pinned := strings.Replace(payBody, `"name":"pay"`, `"name":"pay","resourceVersion":"`+noted.GetResourceVersion()+`"`, 1)
+	replaced := put(t, s, pay, pinned).object()
+	assert.Nil(t, field(replaced, "spec", "restartAt"), "a manifest without it takes it away")
+	assert.Equal(t, later, field(replaced, "status", "restartedAt"))
+	assert.EqualValues(t, 4, replaced.GetGeneration())
+}

@@ -50,7 +50,7 @@ func resetStatus(o object) {
 	case *batchv1.Job:
 		o.Status = batchv1.JobStatus{}
 	case *rollout:
-		o.Status = appsv1.DeploymentStatus{}
+		o.Status = rolloutStatus{}
 	case *referent:
 		o.Status = referentStatus{}
 	}
