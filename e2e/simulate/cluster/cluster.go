@@ -58,7 +58,7 @@ type Cluster struct {
 	awaited map[world.Key]world.Key
 	// gone has the namespaces that were deleted and not created again.
 	gone map[string]bool
-	// owed has the controllers that left their status for a later pass.
+	// owed has the controllers that left their status, or the rest of a restart, for a later pass.
 	owed map[world.Key]bool
 }
 
@@ -97,7 +97,7 @@ func (c *Cluster) Pending() []string {
 	return c.queue.due(time.Now())
 }
 
-// Next returns when the next piece of work becomes due by time alone (minReadySeconds, progressDeadlineSeconds).
+// Next returns when the next piece of work becomes due by time alone (minReadySeconds, progressDeadlineSeconds, restartAt).
 func (c *Cluster) Next() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,6 +60,8 @@ func (c *Cluster) syncDeployment(key world.Key, object world.Object) {
 	case d.scaled():
 		d.scale()
 		d.countStatus()
+	case d.restartPods():
+		return
 	case d.rolling:
 		d.roll()
 		d.rolloutStatus()
@@ -67,6 +69,7 @@ func (c *Cluster) syncDeployment(key world.Key, object world.Object) {
 		d.recreate()
 		d.rolloutStatus()
 	}
+	d.wakeAtRestart()
 	d.store()
 }
 
@@ -176,7 +179,7 @@ func (d *deployment) store() {
 }
 
 // needsStatus reports whether a later pass needs the status of this one: the collision count, the counts from which a
-// rollout begins, and every step of the progress: the deadline counts from the last, and one that is left out looks like none.
+// rollout begins, the last restart, and every step of the progress: the deadline counts from the last, and one that is left out looks like none.
 func (d *deployment) needsStatus() bool {
 	before := world.Section(d.object, "status")
 	for _, count := range []string{"collisionCount", "observedGeneration"} {
@@ -184,7 +187,8 @@ func (d *deployment) needsStatus() bool {
 			return true
 		}
 	}
-	return world.Text(d.condition("Progressing"), "reason") != world.Text(condition(d.object, "Progressing"), "reason")
+	return world.Text(d.status, "restartedAt") != world.Text(before, "restartedAt") ||
+		world.Text(d.condition("Progressing"), "reason") != world.Text(condition(d.object, "Progressing"), "reason")
 }
 
 func revisionOf(object world.Object) int64 {

@@ -1,7 +1,8 @@
 // Package cluster models the workload controllers, the garbage collector and the kubelet of Kubernetes.
 //
 // It decides which pods are kept, replaced and started when templates change, as the controllers of Kubernetes 1.36 do
-// (k8s.io/kubernetes/pkg/controller). It works on a Store, which the model of the API server provides. Nothing runs by
+// (k8s.io/kubernetes/pkg/controller). A Rollout is a Deployment to it, which can be restarted without a new template as well
+// (rollout.go). It works on a Store, which the model of the API server provides. Nothing runs by
 // itself: Dirty receives every stored change, Pending lists the pieces of work that changes have caused, and Work does one
 // pass of one piece. The caller chooses the order and the delays, so a history is a sequence of names.
 //

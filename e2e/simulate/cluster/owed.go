@@ -18,6 +18,13 @@ func (c *Cluster) defers(key world.Key) bool {
 	return true
 }
 
+// owe makes a controller look again after the next work on its dependents.
+func (c *Cluster) owe(key world.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owed[key] = true
+}
+
 // busy reports whether work on what an object controls is pending. The caller holds mu.
 func (c *Cluster) busy(uid string) bool {
 	for _, child := range c.index.children[uid] {
