@@ -34,11 +34,16 @@ type traits struct{ ignored, marked bool }
 // hasOtherDialect reports whether there are annotations of the second dialect that are about what is tracked.
 func hasOtherDialect(annotations world.Object) bool {
 	for name := range annotations {
-		if strings.Contains(name, otherDomain) && name != sourceAnnotation && name != pausePeriod && name != pausedAt {
+		if strings.Contains(name, otherDomain) && !slices.Contains(otherThanTracked(), name) {
 			return true
 		}
 	}
 	return false
+}
+
+// otherThanTracked are the keys of the second dialect that are about something else than what is tracked.
+func otherThanTracked() []string {
+	return []string{sourceAnnotation, pausePeriod, pausedAt, rolloutStrategy}
 }
 
 // otherKeys are the names of the annotations on workloads about one kind of config objects.
@@ -53,7 +58,7 @@ const otherAuto, otherSearch = otherDomain + "auto", otherDomain + "search"
 
 // otherKeysOfAll are all keys on workloads that the oracle knows.
 func otherKeysOfAll() []string {
-	known := []string{otherAuto, otherSearch, pausePeriod, pausedAt}
+	known := []string{otherAuto, otherSearch, pausePeriod, pausedAt, rolloutStrategy}
 	for _, plural := range []string{configMapList, secretList} {
 		k := otherKeysOf(plural)
 		known = append(known, k.reload, k.auto, k.exclude)

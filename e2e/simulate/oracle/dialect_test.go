@@ -126,7 +126,9 @@ func TestBothDialectsAreAUnion(t *testing.T) {
 	assert.Equal(t, triggers{created: true, deleted: true}, w.triggers[ref{"configmaps", "app"}])
 	assert.Equal(t, triggers{}, w.triggers[ref{"secrets", "db"}])
 	assert.False(t, w.unclear)
-	s.edit(cart, func(o world.Object) { setAnnotation(o, otherDomain+"rollout-strategy", "restart") })
+	s.edit(cart, func(o world.Object) { setAnnotation(o, rolloutStrategy, "restart") })
+	assert.False(t, w.unclear)
+	s.edit(cart, func(o world.Object) { setAnnotation(o, otherDomain+"other", "restart") })
 	assert.True(t, w.unclear, "the oracle does not know this one")
 }
 

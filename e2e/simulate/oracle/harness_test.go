@@ -309,6 +309,7 @@ func (s *harness) podOf(set world.Key, name string, template world.Object) world
 	pod := world.Key{Resource: world.Pods, Namespace: set.Namespace, Name: name}
 	metadata := maps.Clone(world.Section(template, "metadata"))
 	metadata["name"], metadata["uid"], metadata["ownerReferences"] = name, "uid-"+name, owner(set)
+	metadata["creationTimestamp"] = s.now.Format(time.RFC3339)
 	waiting := world.Object{"metadata": metadata, "spec": template["spec"], "status": world.Object{"phase": "Pending"}}
 	s.change(nil, pod, nil, waiting)
 	running := maps.Clone(waiting)

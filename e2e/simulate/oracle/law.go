@@ -60,4 +60,4 @@ type restamp struct {
 }
 
 // byProgram reports whether the program has changed what decides about a restart.
-func (r restamp) byProgram() bool { return r.stamp.program && r.stamp.managed != r.before.managed }
+func (r restamp) byProgram() bool { return r.stamp.program && r.stamp.replacesPods(r.before) }

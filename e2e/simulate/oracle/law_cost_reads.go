@@ -118,7 +118,7 @@ func (l *readsLaw) judgeRead(call *world.Call) {
 func (l *readsLaw) unasked(call *world.Call) bool {
 	namespace := call.Key.Namespace
 	standby := call.Client != l.leader && call.Arrived.Sub(l.leaderSince) > recovery
-	return (standby || call.Partial && !l.readsLive(namespace) && !l.adopts(namespace, call.Arrived)) && !l.reviewing(namespace, call.Arrived)
+	return (standby || call.Partial && !l.readsLive(namespace, call.Arrived) && !l.adopts(namespace, call.Arrived)) && !l.reviewing(namespace, call.Arrived)
 }
 
 // adopts reports whether a workload of a namespace has just become one that the program looks after: what its pods were started with may be
@@ -148,14 +148,15 @@ func (l *readsLaw) judgeContentRead(call *world.Call) {
 
 // readsLive reports whether the loop may read the metadata of config objects in a namespace: before it runs a CronJob, creates a Job
 // again or restarts a Rollout, since nothing verifies that.
-func (l *readsLaw) readsLive(namespace string) bool {
+func (l *readsLaw) readsLive(namespace string, now time.Time) bool {
 	for _, j := range l.jobs {
 		if j.workload.id.namespace == namespace {
 			return true
 		}
 	}
 	return slices.ContainsFunc(l.all, func(w *workload) bool {
-		return !w.gone && w.id.namespace == namespace && (w.id.plural == rollouts || w.id.plural == "cronjobs" && len(l.atOnce(w)) > 0)
+		restarts := asksForRestarts(w.object) || w.id.plural == rollouts && now.Sub(w.respecified) < notice
+		return !w.gone && w.id.namespace == namespace && (restarts || w.id.plural == "cronjobs" && len(l.atOnce(w)) > 0)
 	})
 }
 
@@ -207,7 +208,7 @@ func (l *readsLaw) judgeTally(reply world.Reply) {
 	t := l.running[i]
 	l.running = slices.Delete(l.running, i, i+1)
 	l.lastWrite[reply.Call.Key.Namespace] = reply.At
-	if !t.alone || !l.options.Webhook || len(t.metadata) == 0 || l.readsLive(t.call.Key.Namespace) {
+	if !t.alone || !l.options.Webhook || len(t.metadata) == 0 || l.readsLive(t.call.Key.Namespace, reply.At) {
 		return
 	}
 	calls := 0

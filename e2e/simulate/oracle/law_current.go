@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func (l *currentLaw) quiet(now time.Time) {
 			l.count("pods excused: template not known")
 		case !w.eligible:
 			l.count("pods excused: not looked after")
-		case !p.stamp.same(w.last()):
+		case !p.stamp.same(w.last()), p.restarts < w.last().restarts:
 			l.judgeRollout(p, now)
 		case l.held(w):
 			l.count("pods excused: held")
@@ -45,7 +46,7 @@ func (l *currentLaw) quiet(now time.Time) {
 // judgeRollout looks why a pod has an earlier template, although all is quiet.
 func (l *currentLaw) judgeRollout(p *pod, now time.Time) {
 	w := p.workload
-	reason := l.waitsFor(p)
+	reason := cmp.Or(l.waitsFor(p), l.awaitsRestart(p, now))
 	if reason != "" {
 		l.count("pods excused: rollout pending, " + reason)
 		return

@@ -29,7 +29,7 @@ func (l *gatesLaw) judgeRefractory(w *workload, s *stamp, refractory time.Durati
 	}
 	before := w.stamps[len(w.stamps)-2]
 	if !before.program || w.lastHandEdit > before.version || w.story.unannotatedAt >= before.version ||
-		len(w.stamps) > 2 && before.managed == w.stamps[len(w.stamps)-3].managed {
+		len(w.stamps) > 2 && before.managed == w.stamps[len(w.stamps)-3].managed && !before.isRestart() {
 		return
 	}
 	l.count("refractory judged")

@@ -53,6 +53,9 @@ func (l *keptLaw) excuseFor(p *pod, c world.Commit) string {
 	if p.stamp == nil {
 		return "template not known"
 	}
+	if before, restart := l.restartOf(p, c); restart != nil {
+		return l.restartCause(p, before, restart)
+	}
 	s := p.workload.stampAt(l.decided(c))
 	switch {
 	case s == nil:
@@ -218,11 +221,14 @@ func (w *workload) stampedSince(s *stamp) int64 {
 	since := s.arrived
 	for _, earlier := range slices.Backward(w.stamps) {
 		switch {
-		case earlier.version >= s.version:
+		case earlier.version > s.version:
 		case earlier.managed != s.managed:
 			return since
 		default:
 			since = earlier.arrived
+			if earlier.isRestart() {
+				return since
+			}
 		}
 	}
 	return since

@@ -9,6 +9,8 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 		return "earlier template"
 	case !s.program && !s.seen:
 		return "webhook away"
+	case s.endsRestart:
+		return "restart ended"
 	case l.byLists(p, s):
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:

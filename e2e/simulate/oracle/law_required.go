@@ -20,7 +20,7 @@ type requiredLaw struct {
 // could not start then.
 func (l *requiredLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
-	if s.managed == before.managed || l.options.ReloadMissingRequired || w.unclearSince(before) || !w.knowinglyMade(before, s) {
+	if !s.replacesPods(before) || l.options.ReloadMissingRequired || w.unclearSince(before) || !w.knowinglyMade(before, s) {
 		return
 	}
 	how := "missing-required"

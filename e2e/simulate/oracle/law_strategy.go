@@ -26,7 +26,7 @@ func newStrategyLaw(l *ledger) *strategyLaw {
 // what has changed, and what is true is not written again. Where the hash of an earlier template returns, so does the rest.
 func (l *strategyLaw) stamped(r restamp) {
 	w, before, s, old, template := r.workload, r.before, r.stamp, r.old, r.template
-	if !r.byProgram() || l.options.Strategy == "" {
+	if !r.byProgram() || s.isRestart() || l.options.Strategy == "" {
 		return
 	}
 	if before.hash == s.hash {

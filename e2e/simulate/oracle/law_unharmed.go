@@ -33,7 +33,7 @@ func (l *unharmedLaw) storing(c world.Commit) {
 	l.count("writes compared")
 	after := c.New
 	if program {
-		before, after = withoutPause(before, after)
+		before, after = withoutRestart(withoutPause(before, after))
 	}
 	path, ok := l.difference(c.Key.Resource.Plural, l.options.Foreign(before), l.options.Foreign(after))
 	if ok {

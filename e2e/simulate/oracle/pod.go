@@ -19,6 +19,9 @@ type pod struct {
 	started   int64
 	startedAt time.Time
 	running   bool
+	// createdAt is when it was created, in whole seconds, restarts how many restarts without a new template there were until then.
+	createdAt time.Time
+	restarts  int
 	// late means that the template of its stamp was not that of the workload any more when it was made.
 	late bool
 }
@@ -162,7 +165,11 @@ func (l *podLog) newPod(key id, c world.Commit) *pod {
 		return nil
 	}
 	s := l.stampOf(w, c)
-	return &pod{id: key, uid: uidOf(c.New), workload: w, stamp: s, late: s != nil && !s.same(w.last())}
+	p := &pod{id: key, uid: uidOf(c.New), workload: w, stamp: s, late: s != nil && !s.same(w.last()), createdAt: createdAt(c.New)}
+	if last := w.last(); last != nil {
+		p.restarts = last.restarts
+	}
+	return p
 }
 
 // stampOf returns the stamp that a new pod was made from: the last one with its template and its managed annotations.

@@ -24,6 +24,11 @@ type stamp struct {
 	call *world.Call
 	// program means that the program's request made it, direct that the webhook had no part in that.
 	program, direct bool
+	// restartAt is the time of a restart without a new template, zero for other stamps; restarts is how many of these there were.
+	restartAt time.Time
+	restarts  int
+	// endsRestart means that a user ends a restart before all pods are replaced: then the template replaces them.
+	endsRestart bool
 	// seen means that the webhook surely saw a user's request.
 	seen bool
 	// eligible reports whether the workload was to be looked after.
@@ -84,9 +89,10 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, managed: managed, refs: w.refs, call: c.Call, eligible: w.eligible,
-		guarded: w.inScope && !w.unclear, unrecorded: l.recordOf(c.Old) == "",
+		guarded: w.inScope && !w.unclear, unrecorded: l.recordOf(c.Old) == "", restartAt: l.restarted(c), endsRestart: l.endsRestart(c),
 	}
 	previous := w.last()
+	s.restarts = restartsUntil(previous, s)
 	s.relisted = w.relisted == s.version && previous != nil && previous.managed != managed
 	if c.Call != nil {
 		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
@@ -94,7 +100,7 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	}
 	switch {
 	case s.program:
-		l.readByProgram(w, s)
+		l.readByProgram(w, s, c)
 	case w.attended() && l.seen(w, c):
 		l.readByWebhook(w, s)
 	default:
@@ -132,8 +138,8 @@ func (l *ledger) readByWebhook(w *workload, s *stamp) {
 }
 
 // readByProgram notes when the program may have read the contents of its own stamp.
-func (l *ledger) readByProgram(w *workload, s *stamp) {
-	s.direct = !l.options.Webhook || isDirect(s.call)
+func (l *ledger) readByProgram(w *workload, s *stamp, c world.Commit) {
+	s.direct = l.readsItself(w, s, c)
 	from := s.arrived
 	if s.direct {
 		back := readBefore
@@ -193,7 +199,7 @@ func (w *workload) adoptOldKey(s *stamp) {
 		s.periods = append(s.periods, p)
 	}
 	for _, a := range w.adoptions {
-		if !a.lost || s.managed == "" {
+		if !a.lost || s.managed == "" || s.isRestart() {
 			continue
 		}
 		for _, earlier := range w.stamps {

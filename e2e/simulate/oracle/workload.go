@@ -68,6 +68,8 @@ type workload struct {
 	unread int64
 	// respecified is when its spec or its annotations of the second dialect changed last.
 	respecified time.Time
+	// cutShort is the last version at which a restart without a new template ended, and the webhook may not have seen it.
+	cutShort int64
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
 	// waited is when a Job last kept a run from being made.
@@ -130,6 +132,7 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 		w.closeWaiting(c.Version, c.Call.Arrived)
 	}
 	l.learn(c)
+	l.recordEndOfRestart(w, c)
 	l.recordProgramRecord(w, c)
 	created := w.object == nil
 	if !sameRequest(w.object, c.New) {
@@ -330,13 +333,14 @@ const mostRefs = 1000
 // readTemplate makes a stamp if the template has changed, and returns whether there was one before.
 func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) {
 	template := world.Section(c.New, world.TemplatePath(w.id.plural)...)
-	if one(template, w.template) {
+	restarted := !l.restarted(c).IsZero()
+	if one(template, w.template) && !restarted {
 		return restamp{}, false
 	}
 	before, old := w.last(), w.template
 	visible, managed := w.number(template, l.options.Prefix), managedAnnotationsIn(template, l.options.Prefix)
 	w.template = template
-	if before != nil && before.visible == visible && before.managed == managed {
+	if before != nil && before.visible == visible && before.managed == managed && !restarted {
 		return restamp{}, false
 	}
 	s := l.newStamp(w, c, visible, managed)
