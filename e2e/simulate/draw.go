@@ -22,6 +22,8 @@ type DrawOptions struct {
 	BuiltinKinds bool
 	// Graph gives every history custom resources; without it, only some have any.
 	Graph bool
+	// Restarts gives every history a Rollout that asks for restarts without a new template; without it, only some have one.
+	Restarts bool
 	// Situation ends every history with the situation of this name; empty draws one for some.
 	Situation string
 }
@@ -37,6 +39,9 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	}
 	if slices.Contains(h.Setup.Flags, directFlag) { // no write passes where nothing answers for the webhook
 		h.Setup.FailurePolicy = ""
+	}
+	if o.Restarts && !slices.Contains(h.Setup.Flags, customKind) {
+		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), customKind)
 	}
 	h.Setup.Graph = o.hasGraph(seed)
 	if !knowsGraph(h.Setup) {
@@ -61,7 +66,13 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	}
 	n := unstaged(random, h.Steps)
-	h.Steps = slices.Concat(dryRuns(seed, updateStrategies(seed, c, podReferences(seed, c, h.Steps[:n]))), h.Steps[n:])
+	drawn := updateStrategies(seed, c, podReferences(seed, c, h.Steps[:n]))
+	if o.Restarts {
+		drawn = onRollout(seed, c, drawn)
+	} else {
+		drawn = rolloutRestarts(seed, c, drawn)
+	}
+	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
 }
@@ -164,19 +175,50 @@ func unstaged(random, steps []history.Step) int {
 
 // podReferences replaces some steps by edits of what pod specs reference; in most histories none. It shifts no other choice of the seed.
 func podReferences(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
-	return replaceSome(rand.New(rand.NewPCG(seed, 12)), c, steps, act.EditPodReferences)
+	return replaceSome(rand.New(rand.NewPCG(seed, 12)), oneInThree, c, steps, act.EditPodReferences)
 }
 
 // updateStrategies replaces some steps by edits of the strategies by which pods wait for a user, and by deletions of such pods; in most
 // histories none. It shifts no other choice of the seed.
 func updateStrategies(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
-	return replaceSome(rand.New(rand.NewPCG(seed, 14)), c, steps, act.SetUpdateStrategy, act.SetUpdateStrategy, act.DeletePod)
+	return replaceSome(rand.New(rand.NewPCG(seed, 14)), oneInThree, c, steps, act.SetUpdateStrategy, act.SetUpdateStrategy, act.DeletePod)
 }
 
-// replaceSome replaces some steps by acts of some names, in one history in three. Faults stay, and so does what creates and deletes config
+// rolloutRestarts replaces some steps after the creation of a Rollout by ones about its restarts without a new template; in most histories
+// none. It shifts no other choice of the seed.
+func rolloutRestarts(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+	made := slices.IndexFunc(steps, func(s history.Step) bool { return s.Do == act.CreateRollout }) + 1
+	if made == 0 {
+		return steps
+	}
+	r := rand.New(rand.NewPCG(seed, 15))
+	return slices.Concat(steps[:made], replaceSome(r, oneInThree, c, steps[made:], act.AskRestart, act.AskRestart, act.RestartRollout))
+}
+
+// onRollout puts the creation of a Rollout that asks for restarts before the steps, has half of those about other workloads be about it
+// where they can, and replaces some by acts about its restarts.
+func onRollout(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+	r := rand.New(rand.NewPCG(seed, 16))
+	steps = slices.Clone(steps)
+	for i := range steps {
+		moved := steps[i]
+		moved.On = act.Rollout
+		if e, ok := c.Find(moved.Do); ok && !e.Fault && r.IntN(2) == 0 && e.Check(moved) == nil {
+			steps[i] = moved
+		}
+	}
+	return slices.Concat([]history.Step{
+		{Do: act.CreateRollout, On: act.Rollout}, {Do: act.AskRestart, On: act.Rollout, With: map[string]string{"to": "restart"}},
+	}, replaceSome(r, 1, c, steps, act.AskRestart, act.AskRestart, act.RestartRollout))
+}
+
+// oneInThree is how many histories there are for each in which some steps are replaced.
+const oneInThree = 3
+
+// replaceSome replaces some steps by acts of some names, in one history of some. Faults stay, and so does what creates and deletes config
 // objects: a finale goes by that.
-func replaceSome(r *rand.Rand, c history.Catalogue, steps []history.Step, names ...string) []history.Step {
-	if r.IntN(3) > 0 {
+func replaceSome(r *rand.Rand, of int, c history.Catalogue, steps []history.Step, names ...string) []history.Step {
+	if r.IntN(of) > 0 {
 		return steps
 	}
 	steps = slices.Clone(steps)

@@ -109,6 +109,25 @@ func TestEditsOfUpdateStrategiesReplaceNoFault(t *testing.T) {
 	replacesNoFault(t, updateStrategies, act.SetUpdateStrategy, act.DeletePod)
 }
 
+func TestRestartsOfRolloutsReplaceNoFault(t *testing.T) {
+	t.Parallel()
+	replacesNoFault(t, func(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+		return rolloutRestarts(seed, c, slices.Concat([]history.Step{{Do: act.CreateRollout, On: act.Rollout}}, steps))[1:]
+	}, act.AskRestart, act.RestartRollout)
+}
+
+func TestEachHistoryCanHaveARolloutThatIsRestarted(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		h := Draw(seed, DrawOptions{Steps: 40, Faults: true, Restarts: true})
+		require.NoError(t, Catalogue().Check(h))
+		assert.Contains(t, h.Setup.Flags, customKind)
+		assert.Equal(t, act.CreateRollout, h.Steps[0].Do)
+		assert.Equal(t, act.AskRestart, h.Steps[1].Do)
+		assert.True(t, slices.ContainsFunc(h.Steps[2:], func(s history.Step) bool { return s.On == act.Rollout }))
+	}
+}
+
 // replacesNoFault looks at which steps some acts take the places of.
 func replacesNoFault(t *testing.T, replace func(uint64, history.Catalogue, []history.Step) []history.Step, names ...string) {
 	t.Helper()

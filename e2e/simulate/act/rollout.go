@@ -27,11 +27,16 @@ func rolloutPlan() plan {
 	}
 }
 
-func rolloutActs() []act {
+// onRollout is the Rollout.
+func onRollout() target {
 	rollout := onWorkload(world.Rollouts)
 	rollout.draw = func(*rand.Rand, []history.Step) string { return Rollout }
+	return rollout
+}
+
+func rolloutActs() []act {
 	return []act{{
-		name: CreateRollout, weight: 4, on: rollout,
+		name: CreateRollout, weight: 4, on: onRollout(),
 		words: "user creates {on}, a workload of a custom kind",
 		do: func(ctx context.Context, c client, s step) error {
 			manifest, err := workloadManifest(s.key, firstVersion)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,37 @@ func TestCustomResourceGetsNoStrategicMergePatch(t *testing.T) {
 	for _, r := range f.requests {
 		assert.NotEqual(t, strategicPatch, r.ContentType, r.Path)
 	}
+}
+
+func TestRolloutAsksForRestarts(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	require.ErrorIs(t, f.do(AskRestart, Rollout, "to", "restart"), ErrSkipped)
+	require.NoError(t, f.do(CreateRollout, Rollout))
+	require.NoError(t, f.do(AskRestart, Rollout, "to", "restart"))
+	annotations := world.Annotations(f.get(Rollout))
+	assert.Equal(t, "restart", annotations[rolloutStrategy])
+	assert.Contains(t, annotations, listOfConfigMaps)
+	require.NoError(t, f.do(AskRestart, Rollout, "to", "absent", "asks", "auto"))
+	annotations = world.Annotations(f.get(Rollout))
+	assert.NotContains(t, annotations, rolloutStrategy)
+	assert.NotContains(t, annotations, listOfConfigMaps)
+	assert.Equal(t, "true", annotations[otherAuto])
+}
+
+func TestUserRestartsARollout(t *testing.T) {
+	t.Parallel()
+	f := newRecorder(t)
+	require.NoError(t, f.do(CreateRollout, Rollout))
+	before := time.Now().Truncate(time.Second)
+	require.NoError(t, f.do(RestartRollout, Rollout, "in", "1m"))
+	at, err := time.Parse(time.RFC3339, world.Text(f.get(Rollout), "spec", "restartAt"))
+	require.NoError(t, err)
+	assert.False(t, at.Before(before.Add(time.Minute)))
+	require.NoError(t, f.do("apply-workload", Rollout, "version", "2"))
+	assert.NotEmpty(t, world.Text(f.get(Rollout), "spec", "restartAt"), "a manifest that is applied does not own it")
+	require.NoError(t, f.do("replace-workload", Rollout, "version", "3"))
+	assert.Empty(t, world.Text(f.get(Rollout), "spec", "restartAt"))
 }
 
 func TestUndoOfARolloutBringsTheTemplateOnly(t *testing.T) {

@@ -37,6 +37,7 @@ type settings struct {
 	profile   string
 	situation string
 	graph     bool
+	restarts  bool
 	report    bool
 	first     bool
 	verbose   bool
@@ -89,6 +90,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
 	set.StringVar(&o.situation, "situation", "", "end every history with the situation of this `name`: "+strings.Join(simulate.SituationNames(), ", "))
 	set.BoolVar(&o.graph, "graph", false, "give every history custom resources that refer to each other")
+	set.BoolVar(&o.restarts, "restarts", false, "give every history an Argo Rollout that is restarted without a new template")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
 	set.BoolVar(&o.first, "first", false, "end at the first finding, which is not made shorter")
 	set.IntVar(&o.shrink, "shrink", 200, "how many `runs` may be spent on making a failing history shorter")
@@ -159,8 +161,9 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 	if o.replay != "" {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
+	draw := simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Situation: o.situation, Graph: o.graph, Restarts: o.restarts}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
-		Seed: o.seed, N: o.n, Draw: simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Situation: o.situation, Graph: o.graph},
+		Seed: o.seed, N: o.n, Draw: draw,
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,
 	})
 }
