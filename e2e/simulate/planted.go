@@ -17,6 +17,8 @@ type Planted struct {
 	New string `json:"new"`
 	// Graph hunts with histories that all have custom resources.
 	Graph bool `json:"graph,omitempty"`
+	// Restarts hunts with histories that all have a Rollout which is restarted without a new template.
+	Restarts bool `json:"restarts,omitempty"`
 	// Situation ends all histories with this one, where others hardly ever find the fault.
 	Situation string `json:"situation,omitempty"`
 }

@@ -156,6 +156,9 @@ func argumentsFor(fault simulate.Planted) []string {
 	if fault.Graph {
 		args = append(args, "-graph")
 	}
+	if fault.Restarts {
+		args = append(args, "-restarts")
+	}
 	if fault.Situation != "" {
 		args = append(args, "-situation", fault.Situation)
 	}

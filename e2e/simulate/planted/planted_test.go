@@ -124,5 +124,6 @@ func TestArgumentsChooseAmongTheFaults(t *testing.T) {
 func TestArgumentsOfAHunt(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, argumentsFor(simulate.Planted{}))
+	assert.Equal(t, []string{"-restarts"}, argumentsFor(simulate.Planted{Restarts: true}))
 	assert.Equal(t, []string{"-graph", "-situation", "created"}, argumentsFor(simulate.Planted{Graph: true, Situation: "created"}))
 }
