@@ -8,8 +8,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// templateChanged (rule 5) fits a release, or its rollback.
-func templateChanged(req Request) bool { return req.TemplateChanged }
+// templateChanged (rule 5) fits a release, or its rollback, and what ends a restart of the pods, which needs a new template then.
+func templateChanged(req Request) bool { return req.TemplateChanged || req.EndsRestart }
 
 // listsEdited (rule 5) fits a write that edits SAP's lists, as sets.
 func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
@@ -20,7 +20,11 @@ func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.In
 func stampRelease(d *draft) bool {
 	borne := d.borne()
 	if d.Unread != nil {
-		d.keep(borne)
+		if d.EndsRestart {
+			d.replacePods(borne)
+		} else {
+			d.keep(borne)
+		}
 		return true
 	}
 	known := d.knownOf(borne)
@@ -28,6 +32,8 @@ func stampRelease(d *draft) bool {
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(borne, verdict.Changes, record.CauseRelease)
+	case d.EndsRestart:
+		d.replacePods(borne)
 	case d.moved(known), known.Incomparable(d.live.States), d.revised(borne):
 		d.stamp(borne, nil)
 	default:

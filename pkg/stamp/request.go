@@ -201,6 +201,8 @@ type Request struct {
 	TemplateChanged bool
 	// Restarts says that the write replaces the pods all the same, which no answer prevents.
 	Restarts bool
+	// EndsRestart says that the write keeps the last restart by the loop from being completed.
+	EndsRestart bool
 }
 
 // NewRequest reads a write. old is nil for the first one.
@@ -221,6 +223,7 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 	// way round the write would seem to have added it.
 	req.New, problems = r.judge(current.Kind, current, references, err, managedBy(*old, r.Keys))
 	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
+	req.EndsRestart = req.endsRestart(*old, current)
 	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
 	return req, problems
 }

@@ -2,6 +2,8 @@ package stamp
 
 import (
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -11,12 +13,52 @@ import (
 
 // restarts reports whether a write replaces the pods without a new template: it sets spec.restartAt of an Argo Rollout.
 func restarts(old, current workload.Object) bool {
-	at := func(o workload.Object) string {
-		spec, _ := o.Raw["spec"].(map[string]any)
-		text, _ := spec["restartAt"].(string)
-		return text
-	}
+	at := func(o workload.Object) string { return textIn(o.Raw, "spec", "restartAt") }
 	return current.Kind.Restartable() && at(current) != "" && at(current) != at(old)
+}
+
+// endsRestart reports whether a write ends the last restart by the loop before the controller has noted that it is complete: it takes
+// spec.restartAt away, as a PUT of a manifest without it does, or sets an earlier time. Pods may be left then that started earlier. A restart
+// by the loop leaves none, also where its clock is behind that of the leader before.
+func (r Request) endsRestart(old, current workload.Object) bool {
+	if _, present := r.New.Managed[LastReload]; present && !r.New.Managed.same(r.Old.Managed, LastReload) {
+		return false
+	}
+	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
+	at := timeIn(old.Raw, "spec", "restartAt")
+	after := at.Sub(last.Time)
+	byLoop := err == nil && after > 0 && after <= time.Second
+	return current.Kind.Restartable() && byLoop && !at.Equal(timeIn(old.Raw, "status", "restartedAt")) &&
+		timeIn(current.Raw, "spec", "restartAt").Before(at)
+}
+
+// timeIn returns the time in a field of a section, zero if there is none.
+func timeIn(raw map[string]any, section, field string) time.Time {
+	at, err := time.Parse(time.RFC3339, textIn(raw, section, field))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+func textIn(raw map[string]any, section, field string) string {
+	fields, _ := raw[section].(map[string]any)
+	text, _ := fields[field].(string)
+	return text
+}
+
+// replacePods gives the template other annotations than it bears, so that all pods are replaced. The restart that this completes is
+// explained already.
+func (d *draft) replacePods(borne Managed) {
+	if d.Unread != nil {
+		d.keep(borne)
+	} else {
+		d.stamp(borne, nil)
+	}
+	if d.Managed.sameStamp(borne) {
+		d.Managed[Restart] = strconv.FormatInt(d.Old.Generation, 10)
+	}
+	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
 
 // recordsRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp; false if it is

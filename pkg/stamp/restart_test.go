@@ -184,3 +184,95 @@ func TestRestartOfAFullWorkloadIsRecorded(t *testing.T) {
 		})
 	}
 }
+
+// A write that ends a restart before the controller has replaced all pods leaves some with an earlier configuration than that of the
+// Record.
+func TestEndOfARestartIsStamped(t *testing.T) {
+	t.Parallel()
+	removed := func(_ *world, raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }
+	sets := func(change func(at time.Time) time.Time) func(*world, map[string]any) {
+		return func(w *world, raw map[string]any) {
+			at := timeIn(w.stored, "spec", "restartAt")
+			raw["spec"].(map[string]any)["restartAt"] = change(at).Format(time.RFC3339)
+		}
+	}
+	for name, c := range map[string]struct {
+		// before happens after the restart, and write is the write of a user.
+		before func(*world)
+		write  func(*world, map[string]any)
+		// stamped says that the pods are replaced.
+		stamped bool
+	}{
+		"the time is removed":             {write: removed, stamped: true},
+		"the time is earlier":             {write: sets(func(at time.Time) time.Time { return at.Add(-time.Second) }), stamped: true},
+		"the time is later":               {write: sets(func(at time.Time) time.Time { return at.Add(time.Minute) })},
+		"the time is the same":            {write: sets(func(at time.Time) time.Time { return at })},
+		"an earlier restart is complete":  {before: completed(-time.Minute), write: removed, stamped: true},
+		"the restart is complete":         {before: completed(0), write: removed},
+		"the restart is one of a user":    {before: askedByUser(time.Minute), write: removed},
+		"the restart was one before ours": {before: askedByUser(-time.Minute), write: removed},
+		"the configuration is as it was stamped": {
+			before: func(w *world) { w.set(cm("a"), "A again"); w.restartNow() }, write: removed, stamped: true,
+		},
+		"the configuration cannot be read": {before: func(w *world) { w.unreadable = true }, write: removed, stamped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.restartNow()
+			if c.before != nil {
+				c.before(w)
+			}
+			before, template := w.managed(), w.restarts
+			require.Nil(t, w.write(func(raw map[string]any) { c.write(w, raw) }))
+			assert.Equal(t, !c.stamped, w.managed().sameStamp(before))
+			assert.Equal(t, c.stamped, w.restarts > template)
+			assert.Equal(t, before[LastReload], w.managed()[LastReload], "the restart is explained already")
+			w.unreadable = false
+			assert.Equal(t, policy.Nothing, w.verdict().Action)
+		})
+	}
+}
+
+// A leader whose clock is behind that of the leader before restarts all pods that are left.
+func TestRestartByAnEarlierClockEndsNone(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	w.restartNow()
+	w.set(cm("a"), "once more")
+	before, at := w.managed(), timeIn(w.stored, "spec", "restartAt")
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.restarted(raw)
+		raw["spec"].(map[string]any)["restartAt"] = at.Add(-time.Minute).Format(time.RFC3339)
+	}))
+	assert.True(t, w.managed().sameStamp(before), "the template stays as it is")
+	assert.NotEqual(t, before[LastReload], w.managed()[LastReload])
+	assert.Equal(t, policy.Nothing, w.verdict().Action)
+}
+
+// restartNow is a restart by the loop, which the controller has not begun.
+func (w *world) restartNow() {
+	require.Nil(w.t, w.write(w.restarted))
+	w.stored["spec"].(map[string]any)["restartAt"] = timeOfRestart(w).Format(time.RFC3339)
+}
+
+// timeOfRestart is the time that the loop asks for.
+func timeOfRestart(w *world) time.Time {
+	last, err := lastOf(w)
+	require.NoError(w.t, err)
+	return last.Time.Truncate(time.Second).Add(time.Second)
+}
+
+// completed notes a restart, some time from that of the loop, as complete.
+func completed(from time.Duration) func(*world) {
+	return func(w *world) {
+		w.stored["status"] = map[string]any{"restartedAt": timeOfRestart(w).Add(from).Format(time.RFC3339)}
+	}
+}
+
+// askedByUser sets another time than that of the loop.
+func askedByUser(from time.Duration) func(*world) {
+	return func(w *world) {
+		w.stored["spec"].(map[string]any)["restartAt"] = timeOfRestart(w).Add(from).Format(time.RFC3339)
+	}
+}
