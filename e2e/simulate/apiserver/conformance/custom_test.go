@@ -46,7 +46,9 @@ func TestCustomResource(t *testing.T) {
 		patch(w, strategic, `{}`), differs(noDefaults, patch(w, merge, `{"metadata":{"annotations":{"a":"2"}}}`)),
 		differs(noDefaults, patch(w+"/status", merge, `{"status":{"replicas":2}}`)),
 		patch(w, merge, `{"metadata":{"annotations":{"b":"`+strings.Repeat("x", 262144)+`"}}}`),
-		differs(noDefaults, patch(w, operation, `[{"op":"replace","path":"/spec/replicas","value":3}]`)), get(rollouts + "/none"),
+		differs(noDefaults, patch(w, operation, `[{"op":"replace","path":"/spec/replicas","value":3}]`)),
+		differs(noDefaults, patch(w, merge, `{"spec":{"restartAt":"2030-01-01T00:00:00Z"}}`)),
+		differs(noDefaults, patch(w+"/status", merge, `{"status":{"restartedAt":"2030-01-01T00:00:00Z"}}`)), get(rollouts + "/none"),
 	} {
 		compare(t, sides, n, s)
 	}
