@@ -66,6 +66,7 @@ func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
 
 func TestDryRunsAreInSomeHistories(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	const seeds = 60
 	with := 0
 	for seed := range uint64(seeds) {
@@ -131,6 +132,7 @@ func TestEachHistoryCanHaveARolloutThatIsRestarted(t *testing.T) {
 // replacesNoFault looks at which steps some acts take the places of.
 func replacesNoFault(t *testing.T, replace func(uint64, history.Catalogue, []history.Step) []history.Step, names ...string) {
 	t.Helper()
+	unraced(t)
 	const seeds = 60
 	with, c := 0, Catalogue()
 	for seed := range uint64(seeds) {

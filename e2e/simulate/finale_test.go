@@ -27,6 +27,7 @@ func finaleIn(h history.History) (fault history.Step, changes []history.Step, fo
 
 func TestFinaleHidesTheLastChanges(t *testing.T) {
 	t.Parallel()
+	unraced(t)
 	const seeds = 400
 	finales, deletions := 0, 0
 	for seed := range uint64(seeds) {
