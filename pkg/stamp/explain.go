@@ -30,6 +30,16 @@ func (d *draft) explain(borne Managed, cause string) string {
 	return last.String()
 }
 
+// explainAgain explains a stamp in place of the last reload, which it completes: it has the causes of that.
+func (d *draft) explainAgain(borne Managed) string {
+	before, _ := record.ParseLastReload(d.Old.Managed[LastReload])
+	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.live.Now), d.Old.Managed[LastReload])
+	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
+	last.Hash, last.Generation = d.Managed[Hash], d.Old.Generation
+	last.Templates = d.fields.templates(borne, last.Hash)
+	return last.String()
+}
+
 // proven returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
 // that is the hash itself.
 func (f *facts) proven(given, hash string) string {

@@ -21,7 +21,7 @@ func stampRelease(d *draft) bool {
 	borne := d.borne()
 	if d.Unread != nil {
 		if d.EndsRestart {
-			d.replacePods(borne)
+			d.completeRestart(borne)
 		} else {
 			d.keep(borne)
 		}
@@ -31,9 +31,9 @@ func stampRelease(d *draft) bool {
 	verdict := d.assess(known).Verdict
 	switch {
 	case verdict.Action == policy.Reload:
-		d.reload(borne, verdict.Changes, record.CauseRelease)
+		d.reload(borne, verdict.Changes, d.causeOfRelease())
 	case d.EndsRestart:
-		d.replacePods(borne)
+		d.completeRestart(borne)
 	case d.moved(known), known.Incomparable(d.live.States), d.revised(borne):
 		d.stamp(borne, nil)
 	default:
@@ -43,6 +43,14 @@ func stampRelease(d *draft) bool {
 	}
 	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
 	return true
+}
+
+// causeOfRelease is the cause of a reload by rule 5. A write that merely ends a restart is no release.
+func (r Request) causeOfRelease() string {
+	if r.TemplateChanged {
+		return record.CauseRelease
+	}
+	return record.CauseConfigChange
 }
 
 // revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,

@@ -17,19 +17,28 @@ func restarts(old, current workload.Object) bool {
 	return current.Kind.Restartable() && at(current) != "" && at(current) != at(old)
 }
 
+// RestartTime returns the spec.restartAt of a reload at some time: the controller restarts the pods that were created before it, and times
+// of creation have no fractions of a second.
+func RestartTime(reload time.Time) time.Time { return reload.Truncate(time.Second).Add(time.Second) }
+
 // endsRestart reports whether a write ends the last restart by the loop before the controller has noted that it is complete: it takes
 // spec.restartAt away, as a PUT of a manifest without it does, or sets an earlier time. Pods may be left then that started earlier. A restart
-// by the loop leaves none, also where its clock is behind that of the leader before.
+// by a user, at a later time, is in the place of that by the loop. The next restart by the loop leaves no pods, also where its clock is behind
+// that of the leader before.
 func (r Request) endsRestart(old, current workload.Object) bool {
-	if _, present := r.New.Managed[LastReload]; present && !r.New.Managed.same(r.Old.Managed, LastReload) {
+	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
+	if err != nil || !current.Kind.Restartable() || r.restartsByLoop() {
 		return false
 	}
-	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
-	at := timeIn(old.Raw, "spec", "restartAt")
-	after := at.Sub(last.Time)
-	byLoop := err == nil && after > 0 && after <= time.Second
-	return current.Kind.Restartable() && byLoop && !at.Equal(timeIn(old.Raw, "status", "restartedAt")) &&
-		timeIn(current.Raw, "spec", "restartAt").Before(at)
+	reload, at := RestartTime(last.Time), timeIn(old.Raw, "spec", "restartAt")
+	byLoop := at.Equal(reload) || at.After(reload) && r.Old.Intent.Restart
+	return byLoop && timeIn(old.Raw, "status", "restartedAt").Before(reload) && timeIn(current.Raw, "spec", "restartAt").Before(reload)
+}
+
+// restartsByLoop reports whether a write is one by which the loop restarts the pods without a stamp.
+func (r Request) restartsByLoop() bool {
+	last, ok := r.explained()
+	return ok && r.Restarts && r.ofThisWrite(last) && r.New.Managed.sameStamp(r.Old.Managed)
 }
 
 // timeIn returns the time in a field of a section, zero if there is none.
@@ -47,27 +56,33 @@ func textIn(raw map[string]any, section, field string) string {
 	return text
 }
 
-// replacePods gives the template other annotations than it bears, so that all pods are replaced. The restart that this completes is
-// explained already.
-func (d *draft) replacePods(borne Managed) {
+// completeRestart replaces all pods by the template in place of a restart that the write ends. The reload has the causes of the restart.
+func (d *draft) completeRestart(borne Managed) {
 	if d.Unread != nil {
 		d.keep(borne)
 	} else {
 		d.stamp(borne, nil)
 	}
-	if d.Managed.sameStamp(borne) {
+	if !d.TemplateChanged && d.Managed.sameStamp(d.Old.Managed) {
 		d.Managed[Restart] = strconv.FormatInt(d.Old.Generation, 10)
 	}
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
+	switch {
+	case !d.Stamped: // the release replaces the pods
+	case listsEdited(d.Request):
+		d.Managed[LastReload] = d.explain(borne, record.CauseListEdit)
+	default:
+		d.Managed[LastReload] = d.explainAgain(borne)
+	}
 }
 
 // recordsRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp; false if it is
 // none. No clock is compared: the pods restart in any case, and where that is not recorded, they restart again.
 func (d *draft) recordsRestart() bool {
-	last, ok := d.explained()
-	if !ok || !d.Restarts || !d.ofThisWrite(last) || !d.New.Managed.sameStamp(d.Old.Managed) {
+	if !d.restartsByLoop() {
 		return false
 	}
+	last, _ := d.explained()
 	d.recordRestart(last)
 	return true
 }

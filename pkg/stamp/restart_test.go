@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -204,6 +205,13 @@ func TestEndOfARestartIsStamped(t *testing.T) {
 		stamped bool
 	}{
 		"the time is removed":             {write: removed, stamped: true},
+		"with an earlier explanation": {write: func(w *world, raw map[string]any) {
+			removed(w, raw)
+			w.setManaged(raw, LastReload, record.LastReload{Time: someTime, Hash: w.managed()[Hash], Cause: record.CauseRelease}.String())
+		}, stamped: true},
+		"another webhook changes the object, too": {before: func(w *world) {
+			w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+		}, write: removed, stamped: true},
 		"the time is earlier":             {write: sets(func(at time.Time) time.Time { return at.Add(-time.Second) }), stamped: true},
 		"the time is later":               {write: sets(func(at time.Time) time.Time { return at.Add(time.Minute) })},
 		"the time is the same":            {write: sets(func(at time.Time) time.Time { return at })},
@@ -227,11 +235,75 @@ func TestEndOfARestartIsStamped(t *testing.T) {
 			require.Nil(t, w.write(func(raw map[string]any) { c.write(w, raw) }))
 			assert.Equal(t, !c.stamped, w.managed().sameStamp(before))
 			assert.Equal(t, c.stamped, w.restarts > template)
-			assert.Equal(t, before[LastReload], w.managed()[LastReload], "the restart is explained already")
+			if first, err := record.ParseLastReload(before[LastReload]); c.stamped && assert.NoError(t, err) {
+				again, err := lastOf(w)
+				require.NoError(t, err)
+				assert.Equal(t, first.Changes, again.Changes, "the causes are those of the restart")
+				assert.Equal(t, record.CauseConfigChange, again.Cause)
+				assert.Equal(t, w.managed()[Hash], again.Hash)
+			} else {
+				assert.Equal(t, before[LastReload], w.managed()[LastReload])
+			}
 			w.unreadable = false
 			assert.Equal(t, policy.Nothing, w.verdict().Action)
 		})
 	}
+}
+
+// A restart by a user takes the place of that by the loop: if it ends, pods may be left that started before both.
+func TestEndOfARestartByAUserBehindOneByTheLoopIsStamped(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string]time.Duration{"completed in part": -time.Minute, "that of the loop was complete": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.reader.Dialects = append(w.reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			annotate(w.stored, "reloader.stakater.com/rollout-strategy", "restart")
+			w.restartNow()
+			askedByUser(time.Minute)(w)
+			completed(from)(w)
+			before := w.managed()
+			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }))
+			assert.Equal(t, from == 0, w.managed().sameStamp(before))
+		})
+	}
+}
+
+// An excluded workload is left alone. What its pods have is known from the hash alone then, so that the end of the exclusion restarts them.
+func TestRestartThatEndsWithAnExclusionIsDueAfterIt(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	w.restartNow()
+	before := w.managed()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		delete(raw["spec"].(map[string]any), "restartAt")
+		w.ignore(raw)
+	}))
+	assert.True(t, w.managed().sameStamp(before))
+	require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+	assert.Equal(t, policy.Reload, w.verdict().Action)
+}
+
+// A write that edits the lists, too, is explained by that; one while another change is due, by the change.
+func TestEndOfARestartIsExplainedByWhatElseTheWriteBrings(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	w.restartNow()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		delete(raw["spec"].(map[string]any), "restartAt")
+		annotate(raw, w.keys.Secrets, "a,b")
+	}))
+	last, err := lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, record.CauseListEdit, last.Cause)
+	w = rollout(t)
+	w.restartNow()
+	w.set(cm("a"), "once more")
+	require.Nil(t, w.write(func(raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }))
+	last, err = lastOf(w)
+	require.NoError(t, err)
+	assert.Equal(t, record.CauseConfigChange, last.Cause, "it is no release")
+	assert.Equal(t, policy.Nothing, w.verdict().Action)
 }
 
 // A leader whose clock is behind that of the leader before restarts all pods that are left.
@@ -260,7 +332,7 @@ func (w *world) restartNow() {
 func timeOfRestart(w *world) time.Time {
 	last, err := lastOf(w)
 	require.NoError(w.t, err)
-	return last.Time.Truncate(time.Second).Add(time.Second)
+	return RestartTime(last.Time)
 }
 
 // completed notes a restart, some time from that of the loop, as complete.

@@ -66,7 +66,7 @@ func (f *facts) recent(last record.LastReload) bool {
 }
 
 // ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.
-func (f *facts) ofThisWrite(last record.LastReload) bool { return last.Generation == f.Old.Generation }
+func (r Request) ofThisWrite(last record.LastReload) bool { return last.Generation == r.Old.Generation }
 
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
 // may have touched anything, and the configuration may have moved on.

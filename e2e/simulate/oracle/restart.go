@@ -44,15 +44,24 @@ func (l *rules) restarted(c world.Commit) time.Time {
 	return restartAt(c.New)
 }
 
-// endsRestart reports whether a user takes the time of a restart away, or sets an earlier one, before all pods are replaced.
-func (l *rules) endsRestart(c world.Commit) bool {
-	at, done := restartAt(c.Old), world.Text(c.Old, "status", "restartedAt")
-	return c.Key.Resource.Plural == rollouts && !l.isProgram(c.Call) && restartAt(c.New).Before(at) && done != world.Text(c.Old, "spec", "restartAt")
+// endsRestart reports whether a user takes the time of the last restart by the program away, or sets an earlier one, before all pods are
+// replaced. A later restart by a user takes its place.
+func (l *rules) endsRestart(w *workload, c world.Commit) bool {
+	if c.Key.Resource.Plural != rollouts || l.isProgram(c.Call) {
+		return false
+	}
+	for _, s := range slices.Backward(w.stamps) {
+		if s.isRestart() {
+			done, _ := time.Parse(time.RFC3339, world.Text(c.Old, "status", "restartedAt"))
+			return !restartAt(c.Old).Before(s.restartAt) && done.Before(s.restartAt) && restartAt(c.New).Before(s.restartAt)
+		}
+	}
+	return false
 }
 
 // recordEndOfRestart records that a restart has ended where the webhook may not have seen it: then pods may be left.
 func (l *ledger) recordEndOfRestart(w *workload, c world.Commit) {
-	if l.endsRestart(c) && !l.seen(w, c) {
+	if l.endsRestart(w, c) && !l.seen(w, c) {
 		w.cutShort = c.Version
 	}
 }

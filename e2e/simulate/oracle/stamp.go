@@ -89,7 +89,7 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	s := &stamp{
 		version: c.Version, at: c.At, arrived: c.Version - 1, arrivedAt: c.At,
 		visible: visible, managed: managed, refs: w.refs, call: c.Call, eligible: w.eligible,
-		guarded: w.inScope && !w.unclear, unrecorded: l.recordOf(c.Old) == "", restartAt: l.restarted(c), endsRestart: l.endsRestart(c),
+		guarded: w.inScope && !w.unclear, unrecorded: l.recordOf(c.Old) == "", restartAt: l.restarted(c), endsRestart: l.endsRestart(w, c),
 	}
 	previous := w.last()
 	s.restarts = restartsUntil(previous, s)

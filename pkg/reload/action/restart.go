@@ -53,8 +53,8 @@ func (a *Actions) explained(s gather.Subject, answer *metav1.PartialObjectMetada
 
 // restarting returns the merge patch of a restart, and how it explains the reload.
 func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) (map[string]any, record.LastReload, error) {
-	hash, now := s.View.Managed[stamp.Hash], a.now().UTC()
-	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(now), s.View.Managed[stamp.LastReload])
+	hash := s.View.Managed[stamp.Hash]
+	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(a.now()), s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = hash, s.Object.Generation()
 	rec, err := policy.Fresh(in, hash, true)
 	if err != nil {
@@ -69,13 +69,11 @@ func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.V
 	if !fits {
 		return nil, last, errors.New(tooLargeText(false))
 	}
-	// The controller restarts the pods that were created before this second begins, and creation times have no fractions.
-	at := now.Truncate(time.Second).Add(time.Second)
 	return map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": s.Object.ResourceVersion(),
 			"annotations":     map[string]any{a.annotations.ConfigRecord: text, a.annotations.LastReload: last.String()},
 		},
-		"spec": map[string]any{"restartAt": at.Format(time.RFC3339)},
+		"spec": map[string]any{"restartAt": stamp.RestartTime(last.Time).Format(time.RFC3339)},
 	}, last, nil
 }
