@@ -135,6 +135,9 @@ type Assessment struct {
 	stamped bool
 }
 
+// Proven reports whether the hash of the template proves that the pods were started with what is to be adopted.
+func (a Assessment) Proven() bool { return a.stamped }
+
 // Assess compares the known state with the current one.
 func Assess(in Input) Assessment {
 	in.Current, in.Ring = in.Known.Keep(in.Current, in.Ring)

@@ -59,7 +59,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.wroteRecord(s)
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
-	a.reportReplaced(s, found.Verdict)
+	a.reportReplaced(s, found)
 	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
 }
@@ -107,15 +107,19 @@ func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.
 }
 
 // reportReplaced reports that what was recorded under a lost key, or in a way that cannot be read, was adopted again.
-func (a *Actions) reportReplaced(s gather.Subject, verdict policy.Verdict) {
-	if verdict.Foreign != "" {
-		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
-			"the digest key %s of the config-record is lost: the current configuration is adopted as the running one", verdict.Foreign))
-		return
+func (a *Actions) reportReplaced(s gather.Subject, found policy.Assessment) {
+	why, stored := "", s.View.Managed[stamp.Record]
+	if _, err := record.Parse(stored); found.Verdict.Foreign != "" {
+		why = fmt.Sprintf("the digest key %s of the config-record is lost", found.Verdict.Foreign)
+	} else if stored != "" && err != nil {
+		why = fmt.Sprintf("the config-record was damaged (%s)", err)
 	}
-	if _, err := record.Parse(s.View.Managed[stamp.Record]); s.View.Managed[stamp.Record] != "" && err != nil {
-		a.events.Warn(s.Reported(), reasonAdopted, fmt.Sprintf(
-			"the config-record was damaged (%s): the current configuration is adopted as the running one", err))
+	switch {
+	case why == "":
+	case found.Proven():
+		a.events.Warn(s.Reported(), reasonAdopted, why+": it is written again, and the config-hash proves that no change is missed")
+	default:
+		a.events.Warn(s.Reported(), reasonAdopted, why+": the current configuration is adopted as the running one")
 	}
 }
 
