@@ -122,9 +122,7 @@ test-suites: ## Run the suites that make test leaves out
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
-	@units=$$(go list . ./pkg/... ./webhook/...); \
-	$(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(grep -vE '$(UNRACED)' <<<"$$units") && \
-	$(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$(grep -E '$(UNRACED)' <<<"$$units")
+	@$(MAKE) test PKG='. ./pkg/... ./webhook/...'
 
 # Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
 ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))
