@@ -106,12 +106,11 @@ UNCACHED := -count 1
 .PHONY: test
 test: ## Run the unit tests, the simulator, and the suites of promises, sequences and watches (PKG=./pkg/digest: one package)
 	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
-	@export POD_RELOADER_TEST_NOTES=$$(mktemp); raced=$$(go list $(PKG) | grep -vE '$(SUITES)|$(UNRACED)' || true); status=0; \
+	@export POD_RELOADER_TEST_NOTES=$$(mktemp); all=$$(go list $(PKG)); status=0; \
+	raced=$$(grep -vE '$(SUITES)|$(UNRACED)' <<<"$$all" || true); \
 	if [ -n "$$raced" ]; then $(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \
-	plain=$$(go list $(PKG) | grep -E '$(THINNED)|$(UNRACED)' || true); \
-	if [ -n "$$plain" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$plain || status=1; fi; \
-	suites=$$(go list $(PKG) | grep -E '$(SUITES)' || true); \
-	if [ -n "$$suites" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) $$suites || status=1; fi; \
+	plain=$$(grep -E '$(SUITES)|$(UNRACED)|$(THINNED)' <<<"$$all" || true); \
+	if [ -n "$$plain" ]; then $(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) $$plain || status=1; fi; \
 	if [ -s "$$POD_RELOADER_TEST_NOTES" ]; then echo "Notes of tests, passed or failed:"; sort "$$POD_RELOADER_TEST_NOTES"; fi; \
 	rm -f "$$POD_RELOADER_TEST_NOTES"; exit $$status
 
