@@ -105,9 +105,10 @@ func (d *draft) recordExcluded() {
 	case d.hidesAll():
 	case len(d.tracked()) == 0:
 		d.putRecord(d.Managed, nothingKnown)
-	case d.EndsRestart && !d.replacesPods():
-		delete(d.Managed, Record) // of the pods that are left, the hash has the content
 	case !d.replacesPods():
+		if d.EndsRestart {
+			delete(d.Managed, Record) // of the pods that are left, the hash has the content
+		}
 	default:
 		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
 		if d.Unread != nil || err != nil {

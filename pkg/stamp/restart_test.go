@@ -204,7 +204,7 @@ func TestEndOfARestartIsStamped(t *testing.T) {
 		// stamped says that the pods are replaced.
 		stamped bool
 	}{
-		"the time is removed":             {write: removed, stamped: true},
+		"the time is removed": {write: removed, stamped: true},
 		"with an earlier explanation": {write: func(w *world, raw map[string]any) {
 			removed(w, raw)
 			w.setManaged(raw, LastReload, record.LastReload{Time: someTime, Hash: w.managed()[Hash], Cause: record.CauseRelease}.String())
