@@ -60,13 +60,18 @@ func tours(seed uint64, n int) []history.History {
 	all := make([]history.History, n)
 	for i, at := range r.Perm(len(catalogue)) {
 		h := &all[i%n]
-		if catalogue[at].Name == act.CreateRollout || catalogue[at].WeightGraph > 0 { // the control plane serves no such kind
+		if aboutRollouts(catalogue[at].Name) || catalogue[at].WeightGraph > 0 { // the control plane serves no such kind
 			continue
 		}
 		h.Form, h.Seed, h.Setup = history.Form, seed+uint64(i%n), installed(true)
 		h.Steps = append(h.Steps, tamed([]history.Step{catalogue[at].Draw(r, h.Steps)})...)
 	}
 	return all
+}
+
+// aboutRollouts reports whether an act has no other target than the Rollout.
+func aboutRollouts(name string) bool {
+	return slices.Contains([]string{act.CreateRollout, act.AskRestart, act.RestartRollout}, name)
 }
 
 // tamed returns steps that lead to the same on a fast and on a slow machine: what an act does at intervals is done at once,
