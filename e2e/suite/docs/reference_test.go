@@ -20,23 +20,40 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// operations is the page that names everything an operator may meet.
-const operations = "docs/operations.md"
+// Each kind of thing that an operator may meet has a page that names all of it.
+const (
+	eventsPage     = "docs/events.md"
+	flagsPage      = "docs/flags.md"
+	howItWorksPage = "docs/how-it-works.md"
+	monitoringPage = "docs/monitoring.md"
+	warningsPage   = "docs/warnings.md"
+)
 
 var (
-	flagName   = regexp.MustCompile("`--([a-z][A-Za-z0-9-]+)")
-	metricName = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
-	eventTable = regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\| (?:Normal|Warning) \\|")
-	verb       = regexp.MustCompile(`%[a-z]`)
+	flagName    = regexp.MustCompile("`--([a-z][A-Za-z0-9-]+)")
+	metricName  = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
+	metricTable = regexp.MustCompile("(?m)^\\| `(pod_reloader_[a-z_]+)` \\| (?:counter|gauge|histogram)")
+	eventTable  = regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\| (?:Normal|Warning) \\|")
+	firstCell   = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
+	verb        = regexp.MustCompile(`%[a-z]`)
 )
+
+// firstCells is the text of the first column of the tables of a page.
+func firstCells(t *testing.T, name string) string {
+	t.Helper()
+	var cells []string
+	for _, match := range firstCell.FindAllStringSubmatch(readPage(t, name).prose, -1) {
+		cells = append(cells, match[1])
+	}
+	require.NotEmpty(t, cells, name)
+	return strings.Join(cells, "\n")
+}
 
 func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()
-	p := readPage(t, operations)
+	documented := firstCells(t, flagsPage)
 	options.NewFlags().All().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(p.prose, "`--"+f.Name+"`") {
-			t.Errorf("%s does not have the flag --%s", operations, f.Name)
-		}
+		assert.Contains(t, documented, "`--"+f.Name+"`", "%s has no row for the flag --%s", flagsPage, f.Name)
 	})
 }
 
@@ -68,10 +85,10 @@ func refused(flag string) bool {
 // The names of environment variables in the help text are those of the page.
 func TestEveryVariableIsDocumented(t *testing.T) {
 	t.Parallel()
-	text := readPage(t, operations).prose
+	documented := firstCells(t, flagsPage)
 	for _, v := range options.Variables() {
 		for name := range strings.SplitSeq(v.Name, ", ") {
-			assert.Contains(t, text, "`"+name+"`", "%s does not name the variable %s", operations, name)
+			assert.Contains(t, documented, "`"+name+"`", "%s has no row for the variable %s", flagsPage, name)
 		}
 	}
 }
@@ -106,12 +123,13 @@ func TestEveryMetricIsDocumentedAndNoOther(t *testing.T) {
 			}
 			assert.True(t, exported[name], "%s names the metric %s", p.name, name)
 		}
-	}
-	for _, name := range metricName.FindAllString(readPage(t, operations).text, -1) {
-		documented[name] = true
+		for _, match := range metricTable.FindAllStringSubmatch(p.prose, -1) {
+			assert.Equal(t, monitoringPage, p.name, "the page with the row for %s", match[1])
+			documented[match[1]] = true
+		}
 	}
 	for name := range exported {
-		assert.True(t, documented[name], "%s does not name the metric %s", operations, name)
+		assert.True(t, documented[name], "%s has no row for the metric %s", monitoringPage, name)
 	}
 }
 
@@ -135,12 +153,15 @@ func TestEveryEventIsDocumentedAndNoOther(t *testing.T) {
 	reasons := eventReasons(t)
 	require.Greater(t, len(reasons), 5)
 	documented := map[string]bool{}
-	for _, match := range eventTable.FindAllStringSubmatch(readPage(t, operations).prose, -1) {
-		documented[match[1]] = true
-		assert.True(t, reasons[match[1]], "no Event has the reason %s", match[1])
+	for _, p := range pages(t) {
+		for _, match := range eventTable.FindAllStringSubmatch(p.prose, -1) {
+			assert.Equal(t, eventsPage, p.name, "the page with the row for %s", match[1])
+			documented[match[1]] = true
+			assert.True(t, reasons[match[1]], "no Event has the reason %s", match[1])
+		}
 	}
 	for reason := range reasons {
-		assert.True(t, documented[reason], "%s has no row for Events with the reason %s", operations, reason)
+		assert.True(t, documented[reason], "%s has no row for Events with the reason %s", eventsPage, reason)
 	}
 }
 
@@ -184,7 +205,7 @@ func eventReasons(t *testing.T) map[string]bool {
 // A warning of the webhook begins with the name of the program.
 func TestEveryWarningIsDocumented(t *testing.T) {
 	t.Parallel()
-	text := strings.Join(strings.Fields(readPage(t, operations).prose), " ")
+	text := firstCells(t, warningsPage)
 	count := 0
 	for _, file := range program(t) {
 		if !strings.Contains(file, "/webhook/") && !strings.Contains(file, "/pkg/stamp/") && !strings.Contains(file, "/pkg/annotation/") {
@@ -194,7 +215,7 @@ func TestEveryWarningIsDocumented(t *testing.T) {
 			count++
 			for _, part := range verb.Split(message, -1) {
 				if part = strings.Trim(part, " :;,"); len(part) > 12 && !strings.Contains(text, part) {
-					t.Errorf("%s does not have %q, which %s says", operations, part, file)
+					t.Errorf("%s does not have %q, which %s says", warningsPage, part, file)
 				}
 			}
 		}
@@ -284,25 +305,28 @@ func program(t *testing.T) []string {
 // The values of labels that people filter by: rules of the webhook, outcomes of its decisions and of pokes.
 func TestEveryRuleAndOutcomeIsDocumented(t *testing.T) {
 	t.Parallel()
-	text := readPage(t, operations).prose + readPage(t, "docs/how-it-works.md").prose
-	constants := map[string]*regexp.Regexp{
-		"pkg/stamp/rules.go": regexp.MustCompile(`^Rule`),
-		"webhook/metrics.go": regexp.MustCompile(`^outcome`),
-		"pkg/poke/poke.go":   regexp.MustCompile(``),
+	constants := map[string]struct {
+		page  string
+		named *regexp.Regexp
+	}{
+		"pkg/stamp/rules.go": {howItWorksPage, regexp.MustCompile(`^Rule`)},
+		"webhook/metrics.go": {monitoringPage, regexp.MustCompile(`^outcome`)},
+		"pkg/poke/poke.go":   {monitoringPage, regexp.MustCompile(``)},
 		// The causes of reloads, as last-reload and the metric have them.
-		"pkg/record/lastreload.go": regexp.MustCompile(`^Cause`),
+		"pkg/record/lastreload.go": {monitoringPage, regexp.MustCompile(`^Cause`)},
 	}
-	for file, named := range constants {
+	for file, of := range constants {
 		count := 0
+		text := readPage(t, of.page).prose
 		ast.Inspect(parse(t, filepath.Join(root(t), file)), func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
-			if !ok || len(spec.Values) == 0 || !named.MatchString(spec.Names[0].Name) {
+			if !ok || len(spec.Values) == 0 || !of.named.MatchString(spec.Names[0].Name) {
 				return true
 			}
 			if value, ok := literal(spec.Values[0]); ok {
 				count++
 				if !strings.Contains(text, "`"+value+"`") {
-					t.Errorf("the pages do not have %s, which %s knows", value, file)
+					t.Errorf("%s does not have %s, which %s knows", of.page, value, file)
 				}
 			}
 			return true

@@ -45,8 +45,8 @@ var notRunHere = map[string]string{
 	"docs/certificates.md: kubectl patch secret pod-reloader-certificates -n pod-reloader --type json -p '[{\"op\":\"remove\",\"path\":\"/data/ca.key\"}]'": "needs self-managed certificates",
 	"docs/certificates.md: kubectl scale deployment pod-reloader -n pod-reloader --replicas 0":                                                              "needs self-managed certificates",
 
-	"docs/operations.md: kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop": "needs a kubelet",
-	"docs/operations.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                           "needs a kubelet",
+	"docs/troubleshooting.md: kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop": "needs a kubelet",
+	"docs/monitoring.md: kubectl -n pod-reloader port-forward deployment/pod-reloader 8080 &":                                "needs a kubelet",
 }
 
 // patience bounds one block; compiling one with a Go program, whose packages may not be compiled yet; lastWords the
