@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +55,8 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 
 // decide chooses a rule, reads what it needs, and applies it.
 func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) decision {
-	if req.UID == "" {
-		return malformed(errors.New("the AdmissionReview has no request with a uid"))
+	if err := validate(req); err != nil {
+		return malformed(err)
 	}
 	kind, ours := h.options.Kinds().Get(schema.GroupVersionKind(req.Kind))
 	if !ours || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
@@ -196,7 +195,10 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 	h.metrics.decisions.WithLabelValues(d.rule, d.outcome).Inc()
 	h.metrics.duration.WithLabelValues(d.rule).Observe(took.Seconds())
 	log := h.log
-	if !d.acted() {
+	switch {
+	case d.outcome == outcomeMalformed || d.outcome == outcomeBusy:
+		log = h.invalid.next(d.outcome)
+	case !d.acted():
 		log = log.V(1)
 	}
 	if !log.Enabled() {
@@ -209,11 +211,6 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 
 // maxChanges is how many Changes a log line or an audit annotation names.
 const maxChanges = 8
-
-// identified adds what a request is about.
-func identified(log logr.Logger, req *admissionv1.AdmissionRequest) logr.Logger {
-	return log.WithValues("operation", string(req.Operation), "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
-}
 
 // response puts a decision into the form of the API.
 func (d decision) response() admission.Response {

@@ -66,7 +66,7 @@ type Options struct {
 	// Scope limits the workloads, by their own labels and the names of namespaces.
 	Scope scope.Scope
 	// NamespaceLabels returns the labels of a namespace, as far as they are known without a request. Out of a namespace that
-	// Scope leaves out by its labels nothing is read; one that is not known yet is judged by the API server alone. It is
+	// Scope leaves out by its labels nothing is read; one that is not known for certain is judged by the API server alone. It is
 	// called only where labels of namespaces matter; nil knows none.
 	NamespaceLabels func(namespace string) (labels map[string]string, known bool)
 	// Revision makes the value of config-hash SAP's revision digest.
@@ -90,6 +90,7 @@ type Handler struct {
 	metrics *metrics
 	intake  intake
 	log     logr.Logger
+	invalid invalidLog
 	// webhook decodes reviews for Handle and encodes its responses.
 	webhook admission.Webhook
 }
@@ -115,12 +116,11 @@ func New(deps Dependencies, options Options) (*Handler, error) {
 		return nil, fmt.Errorf("register the webhook's metrics: %w", err)
 	}
 	h := &Handler{
-		options: options, state: deps.State, keys: deps.Keys, metrics: m, intake: newIntake(), log: deps.Log,
+		options: options, state: deps.State, keys: deps.Keys, metrics: m, intake: newIntake(), log: deps.Log, invalid: newInvalidLog(deps.Log),
 	}
 	h.webhook.Handler = h
 	h.webhook.WithContextFunc = h.withTimeout
-	// Without the usual values: they cost an allocation each, and most requests are not worth a line.
-	h.webhook.LogConstructor = func(logr.Logger, *admission.Request) logr.Logger { return h.log }
+	h.webhook.LogConstructor = h.invalid.logger
 	return h, nil
 }
 

@@ -2,11 +2,14 @@ package webhook
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	rawjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -29,6 +32,18 @@ type write struct {
 	// old is nil on CREATE.
 	old     *workload.Object
 	current workload.Object
+}
+
+// validate reports what no API server sends. A namespace is part of the path of each read for the request: a long one would be copied
+// thousands of times. It is empty for an object of the cluster.
+func validate(req *admissionv1.AdmissionRequest) error {
+	switch {
+	case req.UID == "":
+		return errors.New("the AdmissionReview has no request with a uid")
+	case len(req.Namespace) > validation.DNS1123LabelMaxLength, req.Namespace != "" && len(validation.IsDNS1123Label(req.Namespace)) > 0:
+		return fmt.Errorf("request.namespace %s is not the name of a namespace", reference.Quote(req.Namespace))
+	}
+	return nil
 }
 
 // decodeWrite reads both versions of the workload that a request writes.
