@@ -36,7 +36,7 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 	// The name is a guess, and mostly right.
 	guess, _ := meta.UnsafeGuessKindToResource(w.kind.GroupVersionKind)
 	for {
-		to, err := l.find(w.source.options.Mapper)
+		to, err := l.findApart()
 		if err != nil && ctx.Err() != nil {
 			return target{}, false
 		}
@@ -54,6 +54,20 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 			return target{}, false
 		}
 	}
+}
+
+// findApart finds the resource. A kind that is not built in is looked up with a Finder of its own: the shared one answers nothing, about no
+// kind, while it waits for an answer, and an aggregated API server may hang.
+func (l *lookup) findApart() (target, error) {
+	mapper := l.of.source.options.Mapper
+	if l.of.builtIn() {
+		return l.find(mapper)
+	}
+	fresh, _, err := mapper.Fresh()
+	if err != nil {
+		return target{}, err
+	}
+	return l.find(fresh)
 }
 
 // passes waits. It is false when the context ends.
@@ -173,9 +187,12 @@ func (l *lookup) askVersions() bool {
 	return err == nil || meta.IsNoMatchError(err)
 }
 
-// unservedBy notes that the API server does not have a resource. It always has the built-in ones.
+// builtIn reports whether each API server has the resource of the kind.
+func (w *Watch) builtIn() bool { return !strings.Contains(w.kind.Group, ".") }
+
+// unservedBy notes that the API server does not have a resource.
 func (w *Watch) unservedBy(err error, asked *target) {
-	if !apierrors.IsNotFound(err) || !strings.Contains(w.kind.Group, ".") {
+	if !apierrors.IsNotFound(err) || w.builtIn() {
 		return
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -266,4 +267,27 @@ func TestVersionsAreAskedForUntilThereIsAnAnswer(t *testing.T) {
 	d.unlisted = nil
 	_, err = l.find(d)
 	assert.ErrorContains(t, err, "in the version v2")
+}
+
+// hanging is a Mapper whose shared part must not be asked: while it waits for an answer, it answers nothing about any kind.
+type hanging struct {
+	Mapper
+
+	t *testing.T
+}
+
+func (h hanging) RESTMapping(gk schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+	assert.Fail(h.t, "the shared Mapper is asked", gk)
+	return nil, errors.New("no answer")
+}
+
+func TestFirstLookupDoesNotKeepTheLookupsOfOtherKindsWaiting(t *testing.T) {
+	t.Parallel()
+	known := meta.NewDefaultRESTMapper(nil)
+	known.Add(gadget().GroupVersionKind, meta.RESTScopeNamespace)
+	s := New(Options{Mapper: hanging{fixed{known}, t}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard()})
+	l := lookup{of: s.Watch(gadget(), nil)}
+	found, ok := l.first(t.Context())
+	require.True(t, ok)
+	assert.Equal(t, "gadgets.example.com", found.resource.String())
 }
