@@ -30,7 +30,7 @@ func (b *builder) buildWebhook() error {
 		State: chain.Admission{Admission: b.store.Admission(), Chain: b.chain}, Keys: b.keys, Metrics: b.registry, Log: b.log.WithName("webhook"),
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
-		NamespaceLabels: b.namespaces.Labels,
+		NamespaceLabels: b.namespaces.CurrentLabels,
 		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		NotifyOnly: o.Reload.NotifyOnly,
 		Now:        b.host.Now,

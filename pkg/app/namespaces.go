@@ -12,6 +12,16 @@ import (
 type namespaces struct {
 	// cache is set before the webhook is served.
 	cache client.Reader
+	// failing reports whether the watch of a resource fails.
+	failing func(resource, namespace string) bool
+}
+
+// CurrentLabels is Labels where the watch works: while it fails, a namespace may have come into the scope since.
+func (n *namespaces) CurrentLabels(name string) (map[string]string, bool) {
+	if n.failing("namespaces", "") {
+		return nil, false
+	}
+	return n.Labels(name)
 }
 
 // Labels returns the labels of a namespace from the cache; false where that does not have it (yet). It sends no request: a

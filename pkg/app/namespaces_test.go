@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // Admission, and what publishes digests, ask for labels. They must not wait for a watch of namespaces that does not come about.
@@ -47,4 +51,25 @@ func TestLabelsOfNamespacesAreNotAwaited(t *testing.T) {
 	case <-time.After(patience):
 		require.Fail(t, "it waits for the watch")
 	}
+}
+
+// An API server that calls the webhook has the labels of now.
+func TestLabelsOfNamespacesAreNotKnownWhileTheirWatchFails(t *testing.T) {
+	t.Parallel()
+	monitor := &watchhealth.Monitor{}
+	known := namespaces{failing: monitor.Failing, cache: fake.NewClientBuilder().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "shop"}}}).Build()}
+	watch := watchhealth.Watch{Resource: "namespaces"}
+
+	labels, ok := known.CurrentLabels("shop")
+	assert.True(t, ok)
+	assert.Equal(t, map[string]string{"team": "shop"}, labels)
+	monitor.Discovered(watch, errors.New("no route"))
+	_, ok = known.CurrentLabels("shop")
+	assert.False(t, ok, "they may have changed")
+	_, ok = known.Labels("shop")
+	assert.True(t, ok, "what the watch has delivered is there")
+	monitor.Discovered(watch, nil)
+	_, ok = known.CurrentLabels("shop")
+	assert.True(t, ok, "the watch works again")
 }

@@ -119,7 +119,7 @@ func (b *builder) buildManager() (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
-	b.namespaces.cache = mgr.GetCache()
+	b.namespaces.cache, b.namespaces.failing = mgr.GetCache(), b.watches.Failing
 	if err := b.buildEvents(mgr); err != nil {
 		return nil, err
 	}
