@@ -16,6 +16,7 @@ func TestMemoryLimitIsBelowTheContainers(t *testing.T) {
 	for _, c := range running {
 		metrics, err := c.Metrics(t.Context())
 		require.NoError(t, err)
+		assert.InDelta(t, 50, metrics.Sum("go_gc_gogc_percent"), 0.1, "%s: GOGC is not set", c.Name())
 		assert.InDelta(t, 512<<20*9/10, metrics.Sum("go_gc_gomemlimit_bytes"), 10, c.Name())
 	}
 }
