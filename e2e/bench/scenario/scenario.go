@@ -64,8 +64,8 @@ type Sizes struct {
 // Full are the sizes that the budgets are for.
 func Full() Sizes {
 	return Sizes{
-		Samples: 300, ChainSamples: 150, Block: 10,
-		Workloads: 300, Rounds: 7,
+		Samples: 200, ChainSamples: 100, Block: 10,
+		Workloads: 300, Rounds: 5,
 		WideWorkloads: 3000, WideRounds: 2,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
@@ -73,10 +73,10 @@ func Full() Sizes {
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
-		Rate: 200, Load: 3 * time.Second, Loads: 5,
+		Rate: 200, Load: 3 * time.Second, Loads: 3,
 		LoadFor: 15 * time.Second, LoadShare: 1,
-		Writes: 400, Crashes: true,
-		Objects: 20_000, Syncs: 3,
+		Writes: 200, Crashes: true,
+		Objects: 10_000, Syncs: 3,
 		BenchTime: "500ms", BenchTimes: 3, StartTime: "2s",
 	}
 }
@@ -132,9 +132,9 @@ func scenarios() []scenario {
 		{"requests", complete, requests},
 		{"dialect", complete, dialect},
 		{"sharing", complete, sharing},
-		{"burst", complete, burst},
-		{"reloader-load", complete, reloaderLoad},
-		{"reloader-annotations", complete, annotationsLoad},
+		{"burst", loaded, burst},
+		{"reloader-load", loaded, reloaderLoad},
+		{"reloader-annotations", loaded, annotationsLoad},
 		{"availability", disturbed, availability},
 		{"memory", bulk, memory},
 		{"constant-change", bulk, constantChange},
@@ -161,7 +161,7 @@ func Names() []string {
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
 	found, failures := make([][]figure.Figure, stages), make([]error, stages)
 	var group errgroup.Group
-	for _, beside := range [][]stage{{bare}, {complete, disturbed}, {bulk}, {empty}} {
+	for _, beside := range [][]stage{{bare}, {complete, loaded, disturbed}, {bulk}, {empty}} {
 		for _, stage := range beside {
 			group.Go(func() error {
 				found[stage], failures[stage] = b.play(ctx, stage, of(stage, names))

@@ -32,6 +32,8 @@ const (
 	bare stage = iota
 	// complete has everything, with pod-reloader as shipped, for counts.
 	complete
+	// loaded is another of that kind, for counts of many changes: those of complete take as long.
+	loaded
 	// disturbed is another of that kind, in which replicas and the API server end.
 	disturbed
 	// bulk is like bare, with pod-reloader as shipped but a single replica, for amounts.
@@ -63,7 +65,7 @@ func (s stage) options() (controlplane.Options, installation.Options) {
 // webhook that answers in time, which then needs more of it than as shipped.
 func (s stage) crowded(options installation.Options) installation.Options {
 	options.Patient = s != disturbed // where replicas end, a write would wait for one
-	if s == complete {
+	if s == complete || s == loaded {
 		options.Args = append(options.Args, "--settle=3s", "--settle-max=15s")
 	}
 	return options
