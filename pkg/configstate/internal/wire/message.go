@@ -67,7 +67,8 @@ func fields(message []byte, visit func(number int, value []byte) error) error {
 	return nil
 }
 
-// Object opens the envelope of one object: its kind and its message, which aliases data.
+// Object opens the envelope of one object: its kind and its message, which aliases data. An answer that ends before the message is an
+// error: it says nothing of the object.
 func Object(data []byte) (kind string, message []byte, err error) {
 	if !bytes.HasPrefix(data, magic[:]) {
 		return "", nil, errors.New("the response is not protobuf, as was asked for")
@@ -86,6 +87,9 @@ func Object(data []byte) (kind string, message []byte, err error) {
 		}
 		return nil
 	})
+	if err == nil && message == nil {
+		err = errTruncated
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("read the envelope of an object: %w", err)
 	}

@@ -212,10 +212,17 @@ func TestTruncated(t *testing.T) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metadata("a")}
 	list := encode(t, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*object}})
 	event := frame(t, watch.Added, object)
-	// The last field of the envelope is the content type, which is empty here: two bytes, without which the list is whole.
+	// Last in the envelope are the encoding and the content type, which are empty here: two bytes each, without which all is whole.
 	for n := range len(list) - 4 {
 		_, err := wire.ReadList(bytes.NewReader(list[:n]), ours())
 		require.Error(t, err, "%d of %d bytes of a list", n, len(list))
+		_, _, err = wire.Only(list[:n])
+		require.Error(t, err, "%d of %d bytes of a list of one object", n, len(list))
+	}
+	data := encode(t, object)
+	for n := range len(data) - 4 {
+		_, _, err := wire.Object(data[:n])
+		require.Error(t, err, "%d of %d bytes of an object", n, len(data))
 	}
 	for n := range len(event) - 1 {
 		_, err := wire.ReadEvent(bytes.NewReader(event[:n+1]), &wire.Buffer{}, ours())
