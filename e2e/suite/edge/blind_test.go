@@ -95,13 +95,16 @@ func patiently(s *fixture.Fixture, what string, holds func() error) {
 }
 
 // health compares the metric of the watch of Secrets on each replica.
-func health(s *fixture.Fixture, want float64) error {
+func health(s *fixture.Fixture, want float64) error { return healthOf(s, "secrets", want) }
+
+// healthOf is health for the watch of a resource.
+func healthOf(s *fixture.Fixture, resource string, want float64) error {
 	metrics, err := s.Installation.Metrics(s.Context())
 	if err != nil {
 		return err
 	}
 	replicas := float64(len(s.Installation.Replicas()))
-	if got := metrics.Sum("pod_reloader_watch_healthy", "resource", "secrets"); got != want*replicas {
+	if got := metrics.Sum("pod_reloader_watch_healthy", "resource", resource); got != want*replicas {
 		return fmt.Errorf("the watch's metric is %v in total, and not %v on each of %v replicas", got, want, replicas)
 	}
 	return nil

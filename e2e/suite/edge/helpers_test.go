@@ -53,6 +53,7 @@ func TestSettings(t *testing.T) {
 		{Name: "ReloadDespiteSinkThatFails", Run: reloadDespiteSinkThatFails},
 		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
 		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
+		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
 		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 	})
 }

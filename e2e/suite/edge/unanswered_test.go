@@ -1,15 +1,9 @@
 package edge_test
 
 import (
-	"context"
-	"net"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
-	"strings"
-	"sync"
+	"errors"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -20,10 +14,11 @@ import (
 )
 
 // A proxy before the API server accepts watches of Secrets and never answers them: it shows in a metric, an Event and `why`, a change is
-// acted on, if late, and other configuration as ever. When the proxy answers again, so is everything else.
+// acted on, if late, and other configuration as ever. Then it does the same with lists, of which some get a part of their answer. When the
+// proxy answers again, so is everything else: the program gives up the lists that have no answer.
 func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	proxy := &silentProxy{}
+	proxy := &faultyProxy{}
 	in := installed(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -31,71 +26,62 @@ func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
 	s.AwaitKnown(w)
 
-	proxy.silence()
+	proxy.begin(silentWatches, "/secrets")
 	assertBlindToSecrets(s, w)
 
-	proxy.answer()
+	proxy.begin(stoppedLists, "/api/v1/secrets")
+	s.Await("lists without an answer, and with a part of one", func() error {
+		if n := proxy.met(); n < 2 {
+			return fmt.Errorf("%d lists", n)
+		}
+		return nil
+	})
+	proxy.end()
 	assertSeesSecretsAgain(s, w)
 }
 
-// silentProxy relays requests to the API server, and can leave watches of Secrets without an answer.
-type silentProxy struct {
-	mutex  sync.Mutex
-	silent bool
-	open   []context.CancelFunc // what ends the watches of Secrets
-}
-
-// serve relays requests with the credentials of a configuration until the test ends, and makes the configuration one of the proxy.
-func (p *silentProxy) serve(t *testing.T, config *rest.Config) {
+// A proxy ends lists early, as if that was all: what is missing from them is not deleted. It shows in the metrics, and other configuration
+// is acted on as ever. When lists are whole again, so is everything else.
+func listsThatEndEarly(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	target, err := url.Parse(config.Host)
-	require.NoError(t, err)
-	relay := httputil.NewSingleHostReverseProxy(target)
-	relay.FlushInterval = -1 // each event of a watch at once
-	relay.Transport, err = rest.TransportFor(rest.CopyConfig(config))
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(writer http.ResponseWriter, r *http.Request) {
-		if relayed := p.admit(r); relayed != nil {
-			relay.ServeHTTP(writer, relayed)
-		} else {
-			<-r.Context().Done()
-		}
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-	config.Host = "http://" + listener.Addr().String()
+	proxy := &faultyProxy{}
+	in := installed(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.Secret("db", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
+	s.AwaitKnown(w)
+
+	changes := 0
+	for _, list := range []struct{ path, resource string }{{"/api/v1/secrets", "secrets"}, {"/apis/apps/v1/deployments", "deployments.apps"}} {
+		proxy.begin(shortLists, list.path)
+		s.Await("the metrics of "+list.resource, func() error { return incomplete(s, list.resource) })
+		changes++
+		s.SetConfigMap("app", "key", list.resource)
+		s.AwaitChanges(w, changes, "nothing that the pods require is missing")
+		s.AwaitAdopted(w, "secret/db")
+
+		proxy.end()
+		s.Await("the watch of "+list.resource, func() error { return healthOf(s, list.resource, 1) })
+		changes++
+		s.SetSecret("db", "key", list.resource)
+		s.AwaitChanges(w, changes, "the watch works again")
+	}
+	s.Settled()
+	s.RequireChanges(w, changes, "once each")
+	for _, event := range s.Events(w) {
+		require.NotEqual(t, "ReloadHeld", event.Reason, event.Note)
+	}
 }
 
-// admit returns a request as it is to be relayed; nil where it gets no answer.
-func (p *silentProxy) admit(r *http.Request) *http.Request {
-	if !strings.HasSuffix(r.URL.Path, "/secrets") || r.URL.Query().Get("watch") == "" {
-		return r
+// incomplete requires that the watch of a resource fails on each replica, and that its lists are counted as incomplete.
+func incomplete(s *fixture.Fixture, resource string) error {
+	metrics, err := s.Installation.Metrics(s.Context())
+	if err != nil {
+		return err
 	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.silent {
-		return nil
+	if metrics.Sum("pod_reloader_watch_failures_total", "resource", resource, "reason", "incomplete") == 0 {
+		return errors.New("no list is incomplete")
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	p.open = append(p.open, cancel)
-	return r.WithContext(ctx)
-}
-
-// silence ends all watches of Secrets, and leaves new ones without an answer.
-func (p *silentProxy) silence() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.silent = true
-	for _, end := range p.open {
-		end()
-	}
-	p.open = nil
-}
-
-func (p *silentProxy) answer() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.silent = false
+	return healthOf(s, resource, 0)
 }
