@@ -117,6 +117,7 @@ func forms() map[string]form {
 		"compact":               {on: nothing},
 		"hang-watches":          {on: orAll(aResource)},
 		"abandon-watches":       {on: orAll(aResource)},
+		stopLists:               {on: aResource, required: []string{"how"}},
 		"webhook-away":          {on: nothing},
 		"webhook-hangs":         {on: nothing},
 		"webhook-flaky":         {on: nothing, optional: []string{"percent"}},
@@ -195,10 +196,22 @@ func oneOf(value string, of ...string) error {
 	return nil
 }
 
+// choices has the values of the parameters that are one of a few.
+func choices() map[string][]string {
+	return map[string][]string{
+		"code": {"401", "403", "409", "410", "429", "500", "503", "504"}, // those of refusal
+		"how":  {howSilent, howPart, howShort},
+		"mode": {"reject", "hang"},
+	}
+}
+
 // checkParameter checks the value of a parameter. An empty one means the default.
 func checkParameter(fault, key, value string) error {
 	if value == "" {
 		return nil
+	}
+	if of, is := choices()[key]; is {
+		return oneOf(value, of...)
 	}
 	switch key {
 	case "by":
@@ -212,14 +225,10 @@ func checkParameter(fault, key, value string) error {
 		return checkDuration(strings.TrimPrefix(value, "-"))
 	case "percent":
 		return checkNumber(value, 1, 100)
-	case "code":
-		return oneOf(value, "401", "403", "409", "410", "429", "500", "503", "504") // those of refusal
 	case "flags":
 		return CheckFlags(splitFlags(value))
 	case "verbs":
 		return checkVerbs(value)
-	case "mode":
-		return oneOf(value, "reject", "hang")
 	case "resource":
 		return aResource(value)
 	}

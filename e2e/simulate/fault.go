@@ -231,6 +231,8 @@ func (k faultKind) of(step history.Step) string {
 	switch {
 	case denies(step):
 		return "denied"
+	case step.With["how"] == howShort:
+		return listsShort
 	case step.With["verbs"] == "list,watch":
 		return "watch-refused" // single objects can be read
 	case deniesWrites(step):

@@ -49,7 +49,7 @@ func namespacesUnseen(r *rand.Rand) situation {
 	}}
 }
 
-// ofWatches reports whether a step is a fault of watches, or of the rights to open them.
+// ofWatches reports whether a step is a fault of watches, of their lists, or of the rights to open them.
 func ofWatches(step history.Step) bool {
-	return step.Do == withdrawRights || slices.ContainsFunc(watchFaults(), func(k faultKind) bool { return k.name == step.Do })
+	return step.Do == withdrawRights || step.Do == stopLists || slices.ContainsFunc(watchFaults(), func(k faultKind) bool { return k.name == step.Do })
 }

@@ -61,7 +61,8 @@ func share(r *rand.Rand, c history.Catalogue, weights map[string]int, acts int, 
 	chance := []int{8, 25, 60, 100}[r.IntN(4)] // of each kind to be in it, in percent
 	total := 0
 	for _, e := range c {
-		if !e.Fault || outOfGraph(e, s) {
+		// A fault without a weight must take no random number, either.
+		if !e.Fault || outOfGraph(e, s) || e.Weight+e.WeightGraph == 0 {
 			continue
 		}
 		weights[e.Name] = 0

@@ -64,13 +64,35 @@ func list(k *kind, items []*item, version int64, m media) []byte {
 func listRaw(items []*item, meta metav1.ListMeta, partial bool) []byte {
 	out := appendField(nil, 1, marshal(&meta))
 	for _, i := range items {
-		if partial {
-			out = appendField(out, 2, i.partialProtobuf())
-			continue
-		}
-		out = appendField(out, 2, i.protobuf())
+		out = append(out, i.listed(media{protobuf: true, partial: partial})...)
 	}
 	return out
+}
+
+// listed returns one object as an item of a list.
+func (i *item) listed(m media) []byte {
+	switch {
+	case m.protobuf && m.partial:
+		return appendField(nil, 2, i.partialProtobuf())
+	case m.protobuf:
+		return appendField(nil, 2, i.protobuf())
+	case m.partial:
+		return i.partialJSON()
+	default: // The API server sends items of lists without kind and apiVersion.
+		return append([]byte{'{'}, bytes.TrimPrefix(i.json(), []byte(i.kind.prefix))...)
+	}
+}
+
+// shortened returns how many bytes of a list come before some of its last items; of one without items, before the end of its metadata.
+func shortened(list []byte, items []*item, missing int, m media) int {
+	switch {
+	case len(items) > 0:
+		return bytes.Index(list, items[max(len(items)-missing, 0)].listed(m))
+	case m.protobuf: // two empty fields follow the metadata
+		return len(list) - 5
+	default:
+		return bytes.LastIndexByte(list, ',') - 1
+	}
 }
 
 func listJSON(gvk schema.GroupVersionKind, items []*item, meta metav1.ListMeta, partial bool) []byte {
@@ -82,13 +104,7 @@ func listJSON(gvk schema.GroupVersionKind, items []*item, meta metav1.ListMeta, 
 		if n > 0 {
 			out.WriteByte(',')
 		}
-		if partial {
-			out.Write(i.partialJSON())
-			continue
-		}
-		// The API server sends items of lists without kind and apiVersion.
-		out.WriteByte('{')
-		out.Write(bytes.TrimPrefix(i.json(), []byte(i.kind.prefix)))
+		out.Write(i.listed(media{partial: partial}))
 	}
 	out.WriteString("]}\n")
 	return out.Bytes()

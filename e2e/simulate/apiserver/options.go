@@ -44,7 +44,7 @@ type Options struct {
 type Fate struct {
 	// Refuse is the answer, instead of serving. With details.retryAfterSeconds, or code 429, it bears a Retry-After header.
 	Refuse *metav1.Status
-	// Hang never answers and does not serve; the connection ends when the client gives up or the Server stops.
+	// Hang never answers and does not serve, unless Short is set; the connection ends when the client gives up or the Server stops.
 	Hang bool
 	// Drop closes the connection without serving.
 	Drop bool
@@ -55,6 +55,9 @@ type Fate struct {
 	Lose bool
 	// CutAfter closes the connection after that many bytes of the response body, of a watch too; 0 means never.
 	CutAfter int
+	// Short ends the answer to a list, a streaming one too, that many items early, as if that was all of it: its length fits. A list of fewer
+	// items ends before the first, one without items within its metadata. With Hang, the connection stays open there. 0 means never.
+	Short int
 	// Lag is how many versions the server is behind. Reads with a resourceVersion and new watches start from that older
 	// state, never from one older than asked for; reads and streaming lists without a resourceVersion are consistent. What
 	// a watch has missed follows at once unless it is held. The first attempt of an update works on the older object, as

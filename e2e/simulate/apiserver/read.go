@@ -40,7 +40,11 @@ func (s *Server) serveList(q *request) answer {
 	}
 	s.countBehind(q, version)
 	items, at := s.store.list(q.kind, sel, version)
-	return answer{status: http.StatusOK, body: list(q.kind, items, at, q.media), media: q.media}
+	a := answer{status: http.StatusOK, body: list(q.kind, items, at, q.media), media: q.media}
+	if q.fate.Short > 0 {
+		a.cut = shortened(a.body, items, q.fate.Short, q.media)
+	}
+	return a
 }
 
 func (q *request) selection() (selection, error) {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type answer struct {
 	failure *metav1.Status
 	// plain answers are text, whatever the media.
 	plain bool
+	// cut is how many bytes of a short answer are sent; 0 means all.
+	cut int
 }
 
 // ok answers with one item.
@@ -91,7 +94,7 @@ func (q *request) warn(text string) {
 
 // answer reports and sends the answer, as far as the fate of the request allows.
 func (q *request) answer(w http.ResponseWriter, a answer) {
-	cut := q.fate.CutAfter
+	cut := cmp.Or(a.cut, q.fate.CutAfter)
 	if cut <= 0 || cut >= len(a.body) {
 		cut = len(a.body)
 	}
@@ -105,13 +108,20 @@ func (q *request) answer(w http.ResponseWriter, a answer) {
 	if q.fate.Lose {
 		panic(http.ErrAbortHandler)
 	}
+	if a.cut > 0 && !q.fate.Hang {
+		a.body = a.body[:cut]
+	}
 	a.writeHeader(w.Header(), q.warnings)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body[:cut])
-	if !whole {
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
+	if cut == len(a.body) {
+		return
 	}
+	_ = http.NewResponseController(w).Flush()
+	if q.fate.Hang {
+		<-q.ctx.Done()
+	}
+	panic(http.ErrAbortHandler)
 }
 
 func (a answer) writeHeader(header http.Header, warnings []string) {

@@ -96,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.ctx = context.WithoutCancel(ctx)
 	}
 	switch f := q.fate; {
-	case f.Hang:
+	case f.Hang && f.Short == 0:
 		<-ctx.Done()
 		panic(http.ErrAbortHandler)
 	case f.Drop, ctx.Err() != nil && !f.Late:

@@ -87,12 +87,19 @@ func (w *Watch) deliver(out *stream) bool {
 // begin sends the initial events, and the bookmark behind them.
 func (w *Watch) begin(out *stream) bool {
 	w.opened = true
+	short := w.streaming && w.request.fate.Short > 0
+	if short {
+		w.initial = w.initial[:max(len(w.initial)-w.request.fate.Short, 0)]
+	}
 	for _, i := range w.initial {
 		if out.event(watch.Added, i.body(out.media)) != nil {
 			return false
 		}
 	}
 	w.initial = nil
+	if short {
+		return w.stopShort(out)
+	}
 	if w.streaming && w.bookmarks {
 		mark := w.mark(w.started)
 		metaOf(mark).Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -101,6 +108,14 @@ func (w *Watch) begin(out *stream) bool {
 		}
 	}
 	return out.flush() == nil
+}
+
+// stopShort ends a streaming list before its bookmark, or leaves it open for nothing to follow. It returns false: the client gets no more.
+func (w *Watch) stopShort(out *stream) bool {
+	if out.flush() == nil && w.request.fate.Hang {
+		<-w.request.ctx.Done()
+	}
+	return false
 }
 
 // pending returns the changes that were not looked at yet.

@@ -1,0 +1,76 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// A seed means what it meant before: only faults are replaced, in some histories.
+func TestFaultsOfListsReplaceFaultsOnly(t *testing.T) {
+	t.Parallel()
+	unraced(t)
+	const seeds = 60
+	with, c := 0, Catalogue()
+	hows := map[string]bool{}
+	for seed := range uint64(seeds) {
+		steps := history.Draw(seeded(seed), c, history.DrawOptions{Steps: 60, Faults: true})
+		drawn := stoppedLists(seed, c, steps)
+		require.Len(t, drawn, len(steps))
+		require.NoError(t, c.Check(history.History{Steps: drawn}))
+		replaced := 0
+		for i, s := range drawn {
+			assert.Equal(t, steps[i].Wait, s.Wait)
+			if s.Do != stopLists {
+				assert.Equal(t, steps[i], s)
+				continue
+			}
+			_, fault := findFault(steps[i].Do)
+			assert.True(t, fault, steps[i].Do)
+			hows[s.With["how"]] = true
+			replaced++
+		}
+		if replaced > 0 {
+			with++
+		}
+	}
+	assert.Len(t, hows, 3)
+	assert.Greater(t, with, seeds/8)
+	assert.Less(t, with, seeds/2)
+}
+
+func TestStoppedListsHaveTheirFate(t *testing.T) {
+	t.Parallel()
+	s := &simulation{random: seeded(1), apart: seeded(2)}
+	const streaming = "/api/v1/secrets?sendInitialEvents=true&watch=true"
+	for name, tc := range map[string]struct {
+		how, verb, path string
+		hangs, short    bool
+	}{
+		"silent list":   {howSilent, "list", "", true, false},
+		"silent stream": {howSilent, "watch", streaming, true, false},
+		"silent watch":  {howSilent, "watch", "", true, false},
+		"part of list":  {howPart, "list", "", true, true},
+		"part stream":   {howPart, "watch", streaming, true, true},
+		"watch":         {howPart, "watch", "", true, false},
+		"short list":    {howShort, "list", "", false, true},
+		"short stream":  {howShort, "watch", streaming, false, true},
+		"whole watch":   {howShort, "watch", "", false, false},
+	} {
+		r := stoppedRule(history.Step{On: "secrets", With: map[string]string{"how": tc.how}})
+		call := &world.Call{Client: "replica-0.1", Verb: tc.verb, Path: tc.path, Key: world.Key{Resource: world.Secrets}}
+		require.True(t, r.matches(call), name)
+		fate := r.fate(s, call)
+		assert.Equal(t, tc.hangs, fate.Hang, name)
+		assert.Equal(t, tc.short, fate.Short > 0, name)
+		assert.Equal(t, apiserver.Fate{Hang: fate.Hang, Short: fate.Short}, fate, name)
+	}
+}
