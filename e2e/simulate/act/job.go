@@ -61,7 +61,7 @@ func jobActs() []act {
 		{
 			name: CreateJob, weight: 4, on: job,
 			with: []parameter{
-				oneOf("asks", "auto", "auto", "named", "lists", "none"), oneOf("endless", "true", "true", "false"),
+				oneOf("asks", "auto", "auto", "named", "patterns", "search", "lists", "none"), oneOf("endless", "true", "true", "false"),
 				oneOf("suspended", "false", "false", "false", "true"), oneOf("held", "false", "false", "false", "true"),
 			},
 			words: "user creates {on} (annotations: {asks}, never finishes: {endless}, suspended: {suspended}, with a finalizer: {held})",

@@ -31,6 +31,8 @@ type job struct {
 	since int64
 	// finished is the version at which it was complete or had failed; 0 while it runs.
 	finished int64
+	// suspended and resumed are when its suspension has begun and ended last.
+	suspended, resumed time.Time
 	// chain is how often Jobs of this name were created again since a user created one, whose request arrived at version first.
 	chain int
 	first int64
@@ -80,7 +82,7 @@ func (l *jobLog) commitJob(c world.Commit) {
 func (l *jobLog) createJob(key id, c world.Commit) {
 	j := &job{
 		workload: &workload{id: key, uid: uidOf(c.New), object: c.New, tracked: map[ref]int64{}, dropped: map[ref]lapse{}},
-		created:  versionTime{c.At, c.Version}, since: c.Version, acted: c.At,
+		created:  versionTime{c.At, c.Version}, since: c.Version, acted: c.At, suspended: c.At,
 	}
 	if c.Call != nil {
 		j.since = c.Call.ArrivedVersion
@@ -88,6 +90,9 @@ func (l *jobLog) createJob(key id, c world.Commit) {
 	j.first = j.since
 	j.finish(c)
 	j.workload.readNeeds()
+	// What is selected now and deleted later is tracked by the record.
+	j.workload.triggers, _ = l.other(j.workload, c.New)
+	j.workload.refs = slices.Collect(maps.Keys(j.workload.triggers))
 	l.jobs[key] = j
 }
 
@@ -101,6 +106,12 @@ func (l *jobLog) changeJob(j *job, c world.Commit, program bool) {
 	}
 	if !program && c.Call != nil {
 		j.acted = c.At
+	}
+	switch {
+	case suspended(c.New) && !suspended(c.Old):
+		j.suspended = c.At
+	case suspended(c.Old) && !suspended(c.New):
+		j.resumed = c.At
 	}
 	j.finish(c)
 	w.object = c.New

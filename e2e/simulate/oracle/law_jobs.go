@@ -110,8 +110,17 @@ func (l *jobsLaw) wronglyDeleted(j *job, c world.Commit) string {
 		return "not-asked"
 	case l.keyVersion <= j.created.version && l.editsOf(j, j.since, c.Version) == 0:
 		return "no-cause"
+	case l.startedWith(j, c.Version):
+		return "resumed"
 	}
 	return ""
+}
+
+// startedWith reports whether a Job was resumed with the configuration of a version, which the program had recorded before for sure.
+func (l *jobsLaw) startedWith(j *job, version int64) bool {
+	from := j.resumed.Add(-l.bound())
+	return j.resumed.After(j.suspended) && from.After(j.suspended) && l.healthy(j.workload, from) && l.keyVersion <= j.created.version &&
+		l.editsOf(j, l.versionAt(from), version) == 0
 }
 
 // asksForNothing reports whether a Job surely tracks nothing, to all replicas.
@@ -245,10 +254,15 @@ func (l *jobsLaw) jobGone(lost *lostJob) bool {
 // jobSlack is how much longer than a rollout it may take until a Job is created again: that is several writes and a retry.
 const jobSlack = 30 * time.Second
 
+// bound is how long it takes at most.
+func (l *jobsLaw) bound() time.Duration {
+	gates := l.slowest()
+	return max(gates.settle, gates.settleMax) + gates.refractory + l.options.Slack + jobSlack
+}
+
 // tick judges what time alone brings.
 func (l *jobsLaw) tick(now time.Time) {
-	gates := l.slowest()
-	bound := max(gates.settle, gates.settleMax) + gates.refractory + l.options.Slack + jobSlack
+	bound := l.bound()
 	for _, j := range l.sortedJobs() {
 		since, r := l.dueJob(j)
 		calm, known := l.calmSince(j.workload)
@@ -268,11 +282,12 @@ func (l *jobsLaw) dueJob(j *job) (time.Time, ref) {
 	if l.leavesJob(w) || !stamped || j.adopted || l.keyVersion > j.created.version {
 		return time.Time{}, ref{}
 	}
-	for r := range l.tracks(j) {
+	for r, by := range l.tracks(j) {
 		h := l.contents.of(w.id.namespace, r)
 		read := believed{}
 		read.addPeriod(h, &period{from: j.since, to: j.created.version}, l.version)
-		if was, alone := read.only(); alone && was != absent && h.now() != absent && h.now() != was {
+		counts := h.now() != absent || by.deleted && !h.touchedWithin(j.since, j.created.version)
+		if was, alone := read.only(); alone && was != absent && counts && h.now() != was {
 			return h.edits[len(h.edits)-1].at, r
 		}
 	}

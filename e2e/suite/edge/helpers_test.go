@@ -55,6 +55,7 @@ func TestSettings(t *testing.T) {
 		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
 		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
 		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
+		{Name: "DeletedOfAPattern", Run: deletedOfAPattern},
 	})
 }
 

@@ -208,6 +208,38 @@ func TestJobsThatAreLeftAlone(t *testing.T) {
 	awaitNoManifest(s)
 }
 
+// The record of a suspended Job still has an object that an expression has selected and that is gone.
+func TestSuspendedJobKeepsUpWithWhatAnExpressionSelects(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	s.ConfigMap("app-x", fixture.Data{"key": "1"})
+	annotations := map[string]string{fixture.ConfigMaps: "", "configmap.reloader.stakater.com/reload": "app.*"}
+	w, uid := started(s, "import", annotations, map[string]any{"suspend": true})
+	first, err := jobOf(s, w)
+	require.NoError(t, err)
+	require.Contains(t, first.Annotations[fixture.ConfigRecord], "configmap/app-x=")
+
+	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-x"}}))
+	s.Settled()
+	s.SetConfigMap("app", "key", "2")
+	s.Await("the Job to be adopted", func() error {
+		job, err := jobOf(s, w)
+		if err == nil && job.Annotations[fixture.ConfigRecord] == first.Annotations[fixture.ConfigRecord] {
+			return errors.New("its record is the old one")
+		}
+		return err
+	})
+	s.Merge(&batchv1.Job{}, w.Name, `{"spec":{"suspend":false}}`)
+	s.Settled()
+	job, err := jobOf(s, w)
+	require.NoError(t, err)
+	assert.Equal(t, uid, job.UID, "its pods start with what is there now")
+	s.SetConfigMap("app", "key", "3")
+	awaitReplaced(s, w, uid)
+	awaitNoManifest(s)
+}
+
 // What refuses the new Job keeps the old one.
 func TestJobIsNotDeletedWhileItWouldBeRefused(t *testing.T) {
 	t.Parallel()

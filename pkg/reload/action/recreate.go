@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -105,24 +108,27 @@ type replacement struct {
 	input policy.Input
 }
 
-// replacement makes the new Job, with the stamp that the webhook gives it, which may not be called.
+// replacement makes the new Job, with the stamp that the webhook gives it, which may not be called. The new Job has no Record yet: what an
+// expression or a mark has selected and is absent now, only the old one tracks.
 func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
 	job := old.Replacement(c.annotations)
 	req, _ := c.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}
-	plan := stamp.Choose(req)
-	states, err := c.gather.Store.Live(ctx, s.Key.Namespace, plan.Reads)
+	plan, in := stamp.Choose(req), c.gather.Input(s)
+	refs := slices.Concat(plan.Reads, in.Refs)
+	slices.SortFunc(refs, reference.Ref.Compare)
+	states, err := c.gather.Store.Live(ctx, s.Key.Namespace, slices.Compact(refs))
 	if err != nil {
 		return nil, err
 	}
-	managed := plan.Apply(req, c.gather.WebhookInput(s, c.gather.Keys.Ring(), states)).Managed
+	in.Current = states
+	read := c.gather.WebhookInput(s, c.gather.Keys.Ring(), digest.Subset(states, plan.Reads))
+	managed := plan.Apply(req, read).Managed
 	if err := jobrun.Stamp(job, c.annotations, managed); err != nil {
 		return nil, err
 	}
-	in := c.gather.Input(s)
-	in.Current = states
 	return &replacement{jobrun.Manifest{Job: job, UID: old.UID()}, managed, in}, nil
 }
 

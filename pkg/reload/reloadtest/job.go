@@ -290,7 +290,7 @@ func (j *JobFixture) Due(t testing.TB) policy.Verdict {
 	t.Helper()
 	view, _ := j.Reader.Read(workload.Object{Kind: JobKind, Raw: j.Stored().Object})
 	return policy.Assess(policy.Input{
-		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Known(), Current: j.Live, Ring: j.Ring,
+		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Known(), Current: statesOf(j.Live, view.Intent.Refs()), Ring: j.Ring,
 	}).Verdict
 }
 
@@ -329,20 +329,31 @@ type JobStore struct {
 	Fixture *JobFixture
 }
 
-// Observe returns what the watch has seen.
-func (s *JobStore) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
+// Observe returns what the watch has seen of some objects.
+func (s *JobStore) Observe(_ string, refs []reference.Ref) map[reference.Ref]digest.State {
 	if s.Fixture.Seen != nil {
-		return maps.Clone(s.Fixture.Seen)
+		return statesOf(s.Fixture.Seen, refs)
 	}
-	return maps.Clone(s.Fixture.Live)
+	return statesOf(s.Fixture.Live, refs)
 }
 
-// Live replaces the digests of what the watch has seen: there are those of one version of an object.
-func (s *JobStore) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+// statesOf returns the states of some objects. What is not there is absent.
+func statesOf(all map[reference.Ref]digest.State, refs []reference.Ref) map[reference.Ref]digest.State {
+	states := map[reference.Ref]digest.State{}
+	for _, ref := range refs {
+		state, exists := all[ref]
+		state.Absent = state.Absent || !exists
+		states[ref] = state
+	}
+	return states
+}
+
+// Live reads some objects. It replaces the digests of what the watch has seen: there are those of one version of an object.
+func (s *JobStore) Live(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	for ref, state := range s.Fixture.Seen {
 		s.Fixture.Seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
 	}
-	return maps.Clone(s.Fixture.Live), s.Fixture.Unread
+	return statesOf(s.Fixture.Live, refs), s.Fixture.Unread
 }
 
 // Current is Live.
