@@ -158,6 +158,9 @@ func cronJobRun(r *rand.Rand) situation {
 	}
 	steps = append(steps, p.edit("run-1", adopted))
 	soon := time.Duration(r.IntN(30)) * 100 * time.Millisecond
+	if r.IntN(3) == 0 { // it stamps the change before the program has run the CronJob
+		steps = append(steps, history.Step{Do: "release", On: p.workload, Wait: history.Duration(soon / 3), With: map[string]string{"version": "6"}})
+	}
 	if policy == "Forbid" { // it waits until this Job is gone
 		steps = append(steps, history.Step{Do: act.EndRun, On: p.workload, Wait: history.Duration(adopted), With: map[string]string{"name": act.FirstRun}})
 	}

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -102,6 +103,28 @@ func TestChangesSettleAnewAfterAStamp(t *testing.T) {
 			assert.Equal(t, tc.want, l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s)).RequeueAfter)
 		})
 	}
+}
+
+// A release has stamped the change of a CronJob before the loop could run it.
+func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second})
+	l.leads.Begin(now.Add(-time.Minute))
+	kinds := workload.Builtin()
+	s.Object = reloadtest.Summary(kinds[slices.IndexFunc(kinds, workload.Kind.Schedules)], map[string]any{})
+	s.View.Intent.Tracked[app] = annotation.Trigger{AtOnce: true}
+	last := record.LastReload{
+		Time: now, Hash: "abc", Cause: record.CauseRelease, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}},
+	}
+	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
+	l.state.Changes.Changed(s.Key, now) // another change, which has to settle
+	s.Events = l.state.Changes.Attempt(s.Key)
+	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
+	assert.True(t, l.state.Runs.Owed(s.Key))
+	l.state.Runs.Waive(s.Key)
+	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
+	assert.False(t, l.state.Runs.Owed(s.Key), "the reload is not new any more")
 }
 
 // A key that is in the ring is not foreign: where it is lost again, it is taken over again.

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -68,12 +69,17 @@ func (a *adoption) follows(s *stamp) bool {
 
 // knowledge returns when the program may have read the content of an object that it takes for that of the pods of a stamp.
 func (w *workload) knowledge(s *stamp, r ref) []*period {
+	return w.knowledgeBefore(s, r, math.MaxInt64)
+}
+
+// knowledgeBefore is knowledge without what the program may adopt from a version on.
+func (w *workload) knowledgeBefore(s *stamp, r ref, version int64) []*period {
 	var known []*period
 	if w.tracked[r] <= s.version {
 		known = slices.Concat(s.periods, s.carried[r])
 	}
 	for _, a := range w.adoptions {
-		if a.follows(s) && a.covers(r) {
+		if a.follows(s) && a.covers(r) && a.version < version {
 			known = append(known, a.period)
 		}
 	}

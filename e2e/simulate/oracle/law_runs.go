@@ -38,9 +38,13 @@ type runsLaw struct {
 
 	// runs has the Jobs that the program made for a CronJob, by its UID.
 	runs map[string][]run
+	// owed has the runs that must follow releases, by the UID of the CronJob.
+	owed map[string]*owedRun
 }
 
-func newRunsLaw(l *ledger) *runsLaw { return &runsLaw{ledger: l, runs: map[string][]run{}} }
+func newRunsLaw(l *ledger) *runsLaw {
+	return &runsLaw{ledger: l, runs: map[string][]run{}, owed: map[string]*owedRun{}}
+}
 
 // judgeConcurrency judges a Job that the program has made for a CronJob. A Job that was created just before may have come after
 // the program has listed them.
@@ -79,7 +83,7 @@ func (l *runsLaw) replacedRun(j *job, c world.Commit) string {
 	case suspended(w.object):
 		return "suspended"
 	}
-	if s := w.last(); s != nil && w.keyChanged <= s.version && !w.uncertain(s) && !l.runsChangedSince(w, s) {
+	if s := w.lastOwn(); s != nil && w.keyChanged <= s.version && !w.uncertainSince(s) && !l.runsChangedSince(w, s) {
 		return "no-cause"
 	}
 	l.count("Jobs replaced by a run")
@@ -113,7 +117,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	}
 	l.count("runs of CronJobs")
 	l.runs[owner] = append(l.runs[owner], run{versionTime{c.At, c.Version}, l.versionAt(l.readForRun(w, c.Call))})
-	s := w.last()
+	s := w.lastOwn()
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return
 	}
@@ -124,7 +128,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	edits, runs, from := 0, l.runsSince(w, s.arrived), l.ranBefore(w, s)
 	for _, run := range l.runs[owner] {
 		if run.version > s.arrived {
-			from = min(from, run.content) // a release may have stamped its change meanwhile
+			from = min(from, run.content) // the content may be older than the stamp
 		}
 	}
 	for r := range l.atOnce(w) {
@@ -133,7 +137,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	switch {
 	case suspended(w.object):
 		l.violate(c.At, broken{"jobs", w.id.String(), "run/suspended"}, "it is suspended, but the program ran it at %s", l.when(c.At))
-	case runs > edits && !w.uncertain(s):
+	case runs > edits && !w.uncertainSince(s):
 		l.violate(c.At, broken{"jobs", w.id.String(), "run/twice"}, "the program ran it %d times since %s, the last time at %s, for %d changes",
 			runs, l.when(s.at), l.when(c.At), edits)
 	}
@@ -178,9 +182,10 @@ func (l *runsLaw) runsSince(w *workload, version int64) int {
 	return n
 }
 
-// stamped looks whether a CronJob was run before its reload was stored.
+// stamped looks whether a CronJob was run before its reload was stored, and what a release owes.
 func (l *runsLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
+	l.released(r)
 	if w.id.plural != "cronjobs" || !r.byProgram() || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
 		!l.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
 		return

@@ -126,3 +126,44 @@ func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
 	assert.Len(t, jobs(s, forbid), 1)
 	s.RequireChanges(forbid, 1, "it is one reload")
 }
+
+// A release stamps a change before the program has handled it: while the run waits for an active Job, or before the change has settled.
+func TestCronJobRunsAfterARelease(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	forbid := scheduled(s, "forbid", auto, map[string]any{"concurrencyPolicy": "Forbid"})
+	prompt := scheduled(s, "prompt", auto, nil)
+	active(s, forbid)
+	release := func(w observe.Workload, version string) {
+		s.Helper()
+		s.MergeWorkload(w, `{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"labels":{"release":"`+version+`"}}}}}}}`)
+	}
+
+	s.SetConfigMap("app", "key", "2")
+	release(prompt, "2")
+	s.AwaitEvent(forbid, "RunPostponed", "forbid-active")
+	release(forbid, "2")
+	for _, w := range []observe.Workload{forbid, prompt} {
+		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
+	}
+	s.Settled()
+	assert.Len(t, jobs(s, prompt), 1, "each change is one run")
+	assert.Len(t, jobs(s, forbid), 1, "the run goes on waiting")
+	require.NoError(t, s.Delete(s.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "forbid-active"}},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	s.Await("the run after the release", func() error {
+		if made := jobs(s, forbid); len(made) != 1 || made[0].Name == "forbid-active" {
+			return fmt.Errorf("there are %d Jobs", len(made))
+		}
+		return nil
+	})
+
+	release(prompt, "3")
+	s.Settled()
+	assert.Len(t, jobs(s, prompt), 1, "a release without a change runs nothing")
+	for _, w := range []observe.Workload{forbid, prompt} {
+		made, want := jobs(s, w)[0], fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
+		assert.Equal(t, want, made.Spec.Template.Annotations[fixture.ConfigHash], w.Name)
+	}
+}

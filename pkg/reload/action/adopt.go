@@ -39,7 +39,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeText(fits))
 	if !fits {
-		return a.Purge(ctx, s) // the hash alone is compared, at the price of reads
+		return a.UpToDate(ctx, s) // the hash alone is compared, at the price of reads
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {

@@ -196,8 +196,26 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
-// runOwed makes the Job of a reload whose own one may have started with an older content, unless a later reload makes another. Where only
-// that has changed which does not run the CronJob, none is due.
+// OweRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where that is one of a release: then
+// the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing, since
+// the leader of that time may have made its Job.
+func (a *Actions) OweRun(s gather.Subject) {
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
+	byRelease := err == nil && last.Hash == s.View.Managed[stamp.Hash] && last.Cause == record.CauseRelease
+	if !byRelease || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
+		return
+	}
+	stamped := verdictOf(last)
+	if last.More > 0 {
+		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any})
+	}
+	if isRunDue(s, stamped) {
+		a.state.Runs.Owe(s.Key)
+	}
+}
+
+// runOwed makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes
+// another. Where only that has changed which does not run the CronJob, none is due.
 func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
 	if !r.state.Runs.Owed(s.Key) {
 		return nil

@@ -66,7 +66,7 @@ func (r *runs) HasRun(key workload.Key, content string) (has bool) {
 	return has
 }
 
-// Owe records that the content of a reload may be newer than the one that its Job has started with.
+// Owe records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
 func (r *runs) Owe(key workload.Key) { r.with(key, func(e *run) { e.owed = true }) }
 
 // Owed reports whether another Job is owed.

@@ -1,0 +1,136 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// A release can stamp a change before the program does. The program then runs the CronJob after that stamp, unless the leader changes.
+
+// owedRun is a run that must follow a release.
+type owedRun struct {
+	// before is the stamp before the change, of the object that has changed.
+	before *stamp
+	of     ref
+	since  time.Time
+}
+
+// lastOwn returns the last stamp that the program has asked for, or the first one: a run may follow each one of a release.
+func (w *workload) lastOwn() *stamp {
+	for _, s := range slices.Backward(w.stamps) {
+		if s.program {
+			return s
+		}
+	}
+	if len(w.stamps) > 0 {
+		return w.stamps[0]
+	}
+	return nil
+}
+
+// uncertainSince reports whether the program may not have had a chance yet to look at what belongs to a stamp, or to the present one.
+func (w *workload) uncertainSince(s *stamp) bool { return w.uncertain(s) || w.uncertain(w.last()) }
+
+// released notes what a stamp of a user owes. A release that changes nothing else leaves what an earlier one owes.
+func (l *runsLaw) released(r restamp) {
+	w, before, s := r.workload, r.before, r.stamp
+	if w.id.plural != "cronjobs" || s.program {
+		return
+	}
+	earlier := l.owed[w.uid]
+	delete(l.owed, w.uid)
+	if !l.clearlyReleased(r) {
+		return
+	}
+	explained := l.explains(r.commit)
+	for r := range l.atOnce(w) {
+		kept, modified := l.releasedWith(w, before, s, r)
+		switch {
+		case modified && explained && !l.ranWith(w, s):
+			l.owed[w.uid] = &owedRun{before, r, s.at}
+			return
+		case !kept:
+			earlier = nil
+		}
+	}
+	if earlier != nil {
+		l.owed[w.uid] = earlier
+	}
+}
+
+// releasedWith is changed for a release. What the program may adopt from that on says nothing about the stamp before.
+func (l *runsLaw) releasedWith(w *workload, before, s *stamp, r ref) (kept, modified bool) {
+	known, h := believed{}, l.contents.of(w.id.namespace, r)
+	for _, p := range w.knowledgeBefore(before, r, s.version) {
+		known.addPeriod(h, p, l.version)
+	}
+	_, read := l.findContents(w, before, s, r)
+	was, knows := known.only()
+	now, alone := read.only()
+	sure := knows && alone
+	return sure && was == now, sure && was != now && was != absent && now != absent
+}
+
+// clearlyReleased reports whether it is clear what the program knows of a release of a CronJob.
+func (l *runsLaw) clearlyReleased(r restamp) bool {
+	w, before, s := r.workload, r.before, r.stamp
+	return s.seen && w.eligible && !suspended(w.object) && s.visible != before.visible && !l.missesRequired(w, s) &&
+		l.healthy(w, s.arrivedAt) && !w.unclearSince(before) && !l.unclearCause(w, before) && w.keyChanged <= before.version
+}
+
+// explains reports whether a write brings a new last reload.
+func (l *runsLaw) explains(c world.Commit) bool {
+	name := l.options.Prefix + reloadAnnotation
+	value := world.Text(world.Annotations(c.New), name)
+	return value != "" && value != world.Text(world.Annotations(c.Old), name)
+}
+
+// ranWith reports whether the last run of a CronJob may have had the content of a stamp.
+func (l *runsLaw) ranWith(w *workload, s *stamp) bool {
+	runs := l.runs[w.uid]
+	if len(runs) == 0 {
+		return false
+	}
+	last := runs[len(runs)-1]
+	for r := range l.atOnce(w) {
+		h, had := l.contents.of(w.id.namespace, r), believed{}
+		had.addPeriod(h, &period{from: last.content, to: last.version}, l.version)
+		if !had[h.at(s.version)] {
+			return false
+		}
+	}
+	return true
+}
+
+// watch looks whether a run that a release owes is late.
+func (l *runsLaw) watch(w *workload, now time.Time) {
+	o := l.owed[w.uid]
+	if o == nil {
+		return
+	}
+	_, asked := l.atOnce(w)[o.of]
+	calm, known := l.calmSince(w)
+	switch {
+	case l.runsSince(w, o.before.version) > 0:
+		l.count("runs after releases")
+		delete(l.owed, w.uid)
+	case !asked, !w.eligible, suspended(w.object), w.keyChanged > o.before.version, l.unclearCause(w, o.before):
+		delete(l.owed, w.uid)
+	case !known, l.waitsForRuns(w), !w.due.since.IsZero():
+		o.since = now
+	case now.Sub(later(later(o.since, w.acts[2]), later(calm, l.slow.last(w.id.namespace)))) > l.slowest().refractory+runPause+l.options.Slack+jobSlack:
+		delete(l.owed, w.uid)
+		l.violate(now, broken{"jobs", w.id.String(), "run/missing-after-release"},
+			"a release stamped it at %s for a change of %s, but the program has not run it", l.when(o.since), o.of)
+	}
+}
+
+// succeeded forgets what is owed: the earlier leader may have made the Job or not, and the next one does not know.
+func (l *runsLaw) succeeded() { clear(l.owed) }
+
+// owes reports whether a run is to follow a release, and can.
+func (l *runsLaw) owes(time.Time) bool {
+	return slices.ContainsFunc(l.all, func(w *workload) bool { return l.owed[w.uid] != nil && !w.gone && !l.waitsForRuns(w) })
+}

@@ -1,0 +1,111 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+// releaseCronJob is a release of the CronJob, which the webhook stamps for a change.
+func (s *harness) releaseCronJob(image, hash string) {
+	template := []string{"spec", "jobTemplate", "spec", "template"}
+	sent := edited(s.objects[nightly], func(o world.Object) { world.Section(o, append(template, "spec")...)["image"] = image })
+	call := s.call(user, "patch", nightly, []byte(`{}`))
+	s.oracle.Request(call)
+	s.change(call, nightly, sent, edited(sent, func(o world.Object) {
+		if hash != "" {
+			setAnnotation(world.Section(o, template...), prefix+requestAnnotation, hash)
+			setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
+		}
+	}))
+}
+
+func TestRunsAfterReleases(t *testing.T) {
+	t.Parallel()
+	late := func(s *harness) {
+		s.wait(5 * time.Minute)
+		s.oracle.advance(s.now)
+	}
+	// released changes what the CronJob mentions together with the CronJob, which is then run.
+	released := func(names []string, edits ...func(o world.Object)) func(s *harness) {
+		return func(s *harness) {
+			s.createCronJob(edits...)
+			s.set(configMap("app"), "2")
+			s.wait(100 * time.Millisecond)
+			s.releaseCronJob("two", "b")
+			s.wait(time.Second)
+			for _, name := range names {
+				s.runs(name)
+			}
+			late(s)
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "jobs", map[string]lawCase{
+		"run":       {options: hooked, because: "once for one change", happens: released([]string{"n1"})},
+		"not run":   {options: hooked, want: "jobs/run/missing-after-release", because: "the change is to be used at once", happens: released(nil)},
+		"suspended": {options: hooked, because: "it is not run", happens: released(nil, isSuspended)},
+		"run twice": {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: func(s *harness) {
+			released([]string{"n1"})(s)
+			s.runs("n2")
+		}},
+		"run for each release": {options: hooked, because: "each has brought a change", happens: func(s *harness) {
+			released([]string{"n1"})(s)
+			s.set(configMap("app"), "3")
+			s.releaseCronJob("three", "c")
+			s.wait(time.Minute)
+			s.runs("n2")
+			late(s)
+		}},
+		"released without a change": {options: hooked, because: "nothing is new", happens: func(s *harness) {
+			released([]string{"n1"})(s)
+			s.releaseCronJob("three", "")
+			late(s)
+		}},
+		"released once more before the run": {
+			options: hooked, want: "jobs/run/missing-after-release", because: "the first release owes it", happens: func(s *harness) {
+				s.createCronJob()
+				s.set(configMap("app"), "2")
+				s.releaseCronJob("two", "b")
+				s.wait(30 * time.Second)
+				s.releaseCronJob("three", "")
+				late(s)
+			},
+		},
+		"run before with the same content": {options: hooked, because: "the Job has it", happens: func(s *harness) {
+			s.beginCronJob()
+			s.runs("n1")
+			s.releaseCronJob("two", "b")
+			late(s)
+		}},
+		"another leader": {options: hooked, because: "it does not know what the earlier one has done", happens: func(s *harness) {
+			s.oracle.Leader(replica, s.now)
+			s.createCronJob()
+			s.set(configMap("app"), "2")
+			s.releaseCronJob("two", "b")
+			s.oracle.Leader("replica-1.1", s.now)
+			late(s)
+		}},
+		"another Job is active": {options: hooked, because: "it forbids a second one", happens: func(s *harness) {
+			s.createCronJob(withPolicy(forbid))
+			s.runsByHand()
+			s.wait(time.Minute)
+			s.set(configMap("app"), "2")
+			s.releaseCronJob("two", "b")
+			late(s)
+		}},
+		"another Job was active": {
+			options: hooked, want: "jobs/run/missing-after-release", because: "it has ended", happens: func(s *harness) {
+				s.createCronJob(withPolicy(forbid))
+				s.runsByHand()
+				s.wait(time.Minute)
+				s.set(configMap("app"), "2")
+				s.releaseCronJob("two", "b")
+				late(s)
+				s.remove(user, byHand)
+				late(s)
+			},
+		},
+	})
+}

@@ -1,0 +1,172 @@
+package action
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// released is a CronJob that a release has stamped for a change of configmap/app.
+type released struct {
+	*batch
+
+	now     time.Time
+	actions *Actions
+	last    record.LastReload
+}
+
+func newReleased(spec map[string]any, notifyOnly bool) *released {
+	r := &released{batch: &batch{uid: "u1", spec: spec, jobs: map[string]int{}}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	r.last = record.LastReload{
+		Time: r.now, Hash: "1", Cause: record.CauseRelease, Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
+	}
+	return r.leader(notifyOnly)
+}
+
+// leader is the same with another process that leads, for a minute so far.
+func (r *released) leader(notifyOnly bool) *released {
+	r.actions = newActions(Options{
+		Client: r.batch, Gates: state.Gates{Refractory: 5 * time.Second},
+		Gather: gather.Gatherer{Live: r.batch, Now: func() time.Time { return r.now }, NotifyOnly: notifyOnly},
+	}, &reloadtest.Outbox{})
+	return r
+}
+
+// look sees the last reload for the first time or again, and does what is left where nothing is due. It returns when to look again.
+func (r *released) look(t *testing.T, isNew bool) time.Duration {
+	t.Helper()
+	r.actions.gather.Reader = bothDialects(t)
+	s, _ := dueCronJob(true)
+	s.View.Intent.Tracked[reference.Ref{Kind: reference.Secret, Name: "listed"}] = annotation.Trigger{}
+	r.reload = r.last.String()
+	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.reload}
+	if isNew {
+		r.actions.OweRun(s)
+	}
+	return r.actions.Close(t.Context(), r.actions.UpToDate(t.Context(), s)).RequeueAfter
+}
+
+func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change     func(r *released)
+		spec       map[string]any
+		notifyOnly bool
+		jobs       int
+	}{
+		"its change runs it":                        {jobs: 1},
+		"one of its changes, which are not named":   {change: func(r *released) { r.last = r.last.Shortest() }, jobs: 1},
+		"its change stamps only":                    {change: func(r *released) { r.last.Changes[0].Ref = "secret/listed" }},
+		"it has brought no change":                  {change: func(r *released) { r.last.Changes = nil }},
+		"the loop has made the reload":              {change: func(r *released) { r.last.Cause = record.CauseConfigChange }},
+		"the lists were edited":                     {change: func(r *released) { r.last.Cause = record.CauseListEdit }},
+		"the reload was before this process leads":  {change: func(r *released) { r.last.Time = r.now.Add(-time.Hour) }},
+		"changes are notified instead of reloading": {notifyOnly: true},
+		"the CronJob is suspended":                  {spec: map[string]any{"suspend": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReleased(tc.spec, tc.notifyOnly)
+			if tc.change != nil {
+				tc.change(r)
+			}
+			for look := range 3 {
+				assert.Zero(t, r.look(t, look == 0))
+			}
+			assert.Len(t, r.jobs, tc.jobs)
+			r.leader(tc.notifyOnly).look(t, true)
+			assert.Len(t, r.jobs, tc.jobs, "another leader makes no second Job")
+		})
+	}
+}
+
+// A last reload that is older than the workload was copied from another one, as a backup does that restores it.
+func TestReleaseOfAnotherCronJobRunsNothing(t *testing.T) {
+	t.Parallel()
+	r := newReleased(nil, false)
+	r.actions.gather.Reader = bothDialects(t)
+	s, _ := dueCronJob(true)
+	s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{
+		"uid": "u1", "name": "backup", "creationTimestamp": r.now.Add(time.Second).Format(time.RFC3339),
+	}})
+	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.last.String()}
+	r.actions.OweRun(s)
+	assert.False(t, r.actions.state.Runs.Owed(s.Key))
+	r.last.Time = r.now.Add(time.Second)
+	s.View.Managed[stamp.LastReload] = r.last.String()
+	r.actions.OweRun(s)
+	assert.True(t, r.actions.state.Runs.Owed(s.Key))
+}
+
+// The loop has made the Job for the change, and a release stamps it before the loop does.
+func TestReleaseAfterTheJobOfItsChangeRunsNothing(t *testing.T) {
+	t.Parallel()
+	r := newReleased(nil, false)
+	r.actions.gather.Reader = bothDialects(t)
+	s, verdict := dueCronJob(true)
+	require.Nil(t, r.actions.runs.run(t.Context(), &s, verdict, contentOf("1")))
+	assert.Zero(t, r.look(t, true))
+	assert.Len(t, r.jobs, 1)
+
+	r.last.Time, r.last.Hash = r.now.Add(time.Second), "2"
+	assert.Equal(t, 5*time.Second, r.look(t, true), "another release with another change keeps the distance of runs")
+	r.last.Time, r.last.Hash = r.now.Add(2*time.Second), "3"
+	r.look(t, true)
+	r.now = r.now.Add(5 * time.Second)
+	assert.Zero(t, r.look(t, false))
+	assert.Len(t, r.jobs, 2, "one run for what two releases have stamped meanwhile")
+	r.last.Time, r.last.Hash = r.now.Add(10*time.Second), "1"
+	r.now = r.now.Add(10 * time.Second)
+	assert.Zero(t, r.look(t, true))
+	assert.Len(t, r.jobs, 3, "a content that comes back is a change")
+}
+
+// The run waits for a Job that is active, and a release stamps its change meanwhile.
+func TestReleaseDoesNotEndTheWaitForAnActiveJob(t *testing.T) {
+	t.Parallel()
+	r := newReleased(map[string]any{"concurrencyPolicy": "Forbid"}, false)
+	r.actions.gather.Reader = bothDialects(t)
+	r.active = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{
+		"name": "other", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+	}}}}
+	s, verdict := dueCronJob(true)
+	require.IsType(t, failed{}, r.actions.runs.run(t.Context(), &s, verdict, contentOf("1")))
+	assert.Positive(t, r.look(t, true))
+	assert.Positive(t, r.look(t, false))
+	assert.Empty(t, r.jobs)
+	r.active = nil
+	assert.Zero(t, r.look(t, false))
+	assert.Len(t, r.jobs, 1)
+}
+
+// Without a Record, each look finds all to be adopted.
+func TestOwedRunIsMadeWithoutARecord(t *testing.T) {
+	t.Parallel()
+	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	r := newReleased(nil, false)
+	r.actions.gather.Reader = bothDialects(t)
+	s, _ := dueCronJob(true)
+	r.reload = r.last.String()
+	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.reload}
+	r.actions.OweRun(s)
+	in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Ring: ring, Current: map[reference.Ref]digest.State{app: {Absent: true}}}
+	in.Known.Hash = "another program's"
+	found := policy.Assess(in)
+	require.NotEmpty(t, found.Verdict.Adopt)
+	require.Zero(t, s.View.WorkloadBudget, "no Record fits")
+	assert.Zero(t, r.actions.Close(t.Context(), r.actions.Adopt(t.Context(), s, in, found)).RequeueAfter)
+	assert.Len(t, r.jobs, 1)
+}
