@@ -46,6 +46,8 @@ type result struct {
 	killed, lived, accepted int
 	// unknown are the survivors that are not accepted.
 	unknown []mutant
+	// dry says that the killed mutants are those that the tests reach.
+	dry bool
 }
 
 func judge(dir string, found []mutant, list []survivor) result {
@@ -54,7 +56,10 @@ func judge(dir string, found []mutant, list []survivor) result {
 		switch m.Status {
 		case killed, timedOut:
 			r.killed++
-		case lived:
+		case runnable:
+			r.killed++
+			r.dry = true
+		case lived, notCovered:
 			r.lived++
 			if isAccepted(dir, m, list) {
 				r.accepted++
@@ -85,10 +90,18 @@ func (r result) efficacy() float64 {
 
 func (r result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %5.1f %%: %d of %d mutants are noticed, %d survivors are accepted\n",
-		r.dir, r.efficacy(), r.killed, r.killed+r.lived, r.accepted)
+	what := "noticed"
+	if r.dry {
+		what = "reached"
+	}
+	fmt.Fprintf(&b, "%-16s %5.1f %%: %d of %d mutants are %s, %d survivors are accepted\n",
+		r.dir, r.efficacy(), r.killed, r.killed+r.lived, what, r.accepted)
 	for _, m := range r.unknown {
-		fmt.Fprintf(&b, "  %s/%s:%d: %s survives: %s\n", r.dir, m.File, m.Line, m.Type, m.Code)
+		how := "survives"
+		if m.Status == notCovered {
+			how = "is not reached"
+		}
+		fmt.Fprintf(&b, "  %s/%s:%d: %s %s: %s\n", r.dir, m.File, m.Line, m.Type, how, m.Code)
 	}
 	return b.String()
 }

@@ -1,11 +1,12 @@
 // Command mutate changes the code of packages, one operator at a time, and reports which changes no unit test notices.
 //
-//	go run ./e2e/cmd/mutate [-list FILE] [-workers N] [-sample N [-seed N]] [package directory…]
+//	go run ./e2e/cmd/mutate [-list FILE] [-workers N] [-dry-run | -sample N [-seed N]] [package directory…]
 //
 // It exits with 1 if the tests of a package notice less than 90 % of the mutants, or if a mutant survives that the list of
-// accepted survivors does not name. A mutant costs one run of its package's tests: the whole default list takes hours on two
-// cores, so that it is a tool for contributors and no part of the checks. With -sample it tests some mutants of each package,
-// chosen by -seed, and the share is an estimate: repeat it with other seeds.
+// accepted survivors does not name. A mutant that no test of its package reaches survives. Each other one costs one run of these
+// tests: the whole default list takes hours on two cores, so that it is a tool for contributors and no part of the checks. With
+// -dry-run it runs the tests of a package once, and reports the mutants that they do not reach. With -sample it tests some mutants
+// of each package, chosen by -seed, and the share is an estimate: repeat it with other seeds.
 package main
 
 import (
@@ -37,12 +38,13 @@ func main() {
 	workers := flag.Int("workers", 2, "how many mutants are tested at the same time")
 	size := flag.Int("sample", 0, "how many mutants of each package are tested, at least; 0 means all")
 	seed := flag.Uint64("seed", 1, "which mutants -sample chooses")
+	dry := flag.Bool("dry-run", false, "report only the mutants that no test reaches")
 	flag.Parse()
 	packages := directories(flag.Args())
 	if len(packages) == 0 {
 		packages = core
 	}
-	if err := run(ctx, *list, sample{*size, *seed}, *workers, packages); err != nil {
+	if err := run(ctx, *list, unleasher{workers: *workers, sample: sample{*size, *seed}, dry: *dry}, packages); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -57,7 +59,7 @@ func directories(packages []string) []string {
 	return dirs
 }
 
-func run(ctx context.Context, list string, chosen sample, workers int, packages []string) error {
+func run(ctx context.Context, list string, u unleasher, packages []string) error {
 	accepted, err := readSurvivors(list)
 	if err != nil {
 		return err
@@ -66,14 +68,15 @@ func run(ctx context.Context, list string, chosen sample, workers int, packages 
 	if err != nil {
 		return err
 	}
-	tree, err := export(ctx)
+	u.gremlins = filepath.Join(tool, "gremlins")
+	u.tree, err = export(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tree) }()
+	defer func() { _ = os.RemoveAll(u.tree) }()
 	var failed error
 	for _, dir := range packages {
-		found, err := unleasher{filepath.Join(tool, "gremlins"), tree, workers, chosen}.unleash(ctx, dir)
+		found, err := u.unleash(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("mutate %s: %w", dir, err)
 		}

@@ -27,7 +27,7 @@ func (s sample) choose(all []mutant) map[string][]int {
 	mutants := make(map[line]int)
 	var lines []line
 	for _, m := range all {
-		if m.Status != runnable {
+		if m.Status != runnable && m.Status != notCovered {
 			continue
 		}
 		at := line{m.File, m.Line}

@@ -23,12 +23,13 @@ type mutant struct {
 	Code string
 }
 
-// The statuses that count; "NOT COVERED" is also what gremlins says of each condition of a switch, since Go's coverage does
-// not count them: those are not run.
+// The statuses that count.
 const (
 	killed   = "KILLED"
 	lived    = "LIVED"
 	timedOut = "TIMED OUT"
+	// notCovered is a mutant in code that no test of the package reaches: it survives without a run.
+	notCovered = "NOT COVERED"
 	// runnable is what a dry run says of a mutant that would be tested.
 	runnable = "RUNNABLE"
 )
@@ -52,11 +53,16 @@ type unleasher struct {
 	gremlins, tree string
 	workers        int
 	sample         sample
+	// dry finds the mutants that no test reaches, and tests none.
+	dry bool
 }
 
 // unleash mutates one package and returns its mutants.
 func (u unleasher) unleash(ctx context.Context, dir string) ([]mutant, error) {
-	if u.sample.size == 0 {
+	switch {
+	case u.dry:
+		return u.run(ctx, dir, "--dry-run")
+	case u.sample.size == 0:
 		return u.run(ctx, dir)
 	}
 	all, err := u.run(ctx, dir, "--dry-run")
@@ -73,12 +79,14 @@ func (u unleasher) unleash(ctx context.Context, dir string) ([]mutant, error) {
 	return u.run(ctx, dir, "--diff", "HEAD")
 }
 
-// run starts gremlins for one package. The tests alone judge: vet would find some mutants, and takes as long as compiling.
+// run starts gremlins for one package. The tests alone judge: vet would find some mutants, and takes as long as compiling. A package
+// below it whose name ends with test is a part of tests: it is not mutated.
 func (u unleasher) run(ctx context.Context, dir string, flags ...string) ([]mutant, error) {
 	report := filepath.Join(u.tree, "mutants.json")
 	args := append([]string{
 		"unleash", "--silent", "--output", report, "--workers", strconv.Itoa(u.workers),
 		"--timeout-coefficient", "8", "--invert-logical", "--invert-loopctrl",
+		"--exclude-files", "test/",
 	}, flags...)
 	cmd := exec.CommandContext(ctx, u.gremlins, append(args, "./"+dir)...)
 	cmd.Dir = u.tree
