@@ -183,3 +183,16 @@ func TestCommitDiffersInTheChosenLines(t *testing.T) {
 		assert.Equal(t, code, string(stored))
 	}
 }
+
+func TestCommitDiffersInAHunkForEachLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte("1\n2\n3\n4\n5\n6\n"), 0o600))
+	require.NoError(t, commitOthers(t.Context(), dir, map[string][]int{"a.go": {5, 2}}))
+	cmd := exec.CommandContext(t.Context(), "git", "diff", "--merge-base", "HEAD")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(string(out), "\n@@"), "gremlins takes the first lines of a hunk: %s", out)
+	assert.NotContains(t, string(out), "\n 4", "context")
+}

@@ -49,7 +49,8 @@ func (s sample) choose(all []mutant) map[string][]int {
 	return chosen
 }
 
-// commitOthers makes the directory a repository whose commit differs from the files in the lines alone.
+// commitOthers makes the directory a repository whose commit differs from the files in the lines alone. Their diff has no context:
+// gremlins takes as many lines of a hunk as differ, from the first one on.
 func commitOthers(ctx context.Context, dir string, lines map[string][]int) error {
 	originals := make(map[string][]byte, len(lines))
 	for file, numbers := range lines {
@@ -63,7 +64,7 @@ func commitOthers(ctx context.Context, dir string, lines map[string][]int) error
 			return err
 		}
 	}
-	const script = `rm -rf .git; git init -q; git add .; git -c user.name=mutate -c user.email=mutate@localhost commit -q -m sample`
+	const script = `rm -rf .git; git init -q; git config diff.context 0; git add .; git -c user.name=mutate -c user.email=mutate@localhost commit -q -m sample`
 	cmd := exec.CommandContext(ctx, "bash", "-euc", script)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
