@@ -82,6 +82,15 @@ func (u unleasher) unleash(ctx context.Context, dir string) ([]mutant, error) {
 // run starts gremlins for one package. The tests alone judge: vet would find some mutants, and takes as long as compiling. A package
 // below it whose name ends with test is a part of tests: it is not mutated.
 func (u unleasher) run(ctx context.Context, dir string, flags ...string) ([]mutant, error) {
+	bin, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(bin) }()
+	env, err := shim(bin, u.tree, dir)
+	if err != nil {
+		return nil, err
+	}
 	report := filepath.Join(u.tree, "mutants.json")
 	args := append([]string{
 		"unleash", "--silent", "--output", report, "--workers", strconv.Itoa(u.workers),
@@ -90,7 +99,7 @@ func (u unleasher) run(ctx context.Context, dir string, flags ...string) ([]muta
 	}, flags...)
 	cmd := exec.CommandContext(ctx, u.gremlins, append(args, "./"+dir)...)
 	cmd.Dir = u.tree
-	cmd.Env = append(os.Environ(), "GIT_DIR="+filepath.Join(u.tree, dir, ".git"), "GIT_WORK_TREE="+filepath.Join(u.tree, dir),
+	cmd.Env = append(append(os.Environ(), env...), "GIT_DIR="+filepath.Join(u.tree, dir, ".git"), "GIT_WORK_TREE="+filepath.Join(u.tree, dir),
 		"GOFLAGS="+os.Getenv("GOFLAGS")+" -vet=off -ldflags=-w")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
