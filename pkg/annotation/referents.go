@@ -16,10 +16,7 @@ func (l *lists) readReferents(s SAP, value string) {
 	l.problems = append(l.problems, list.wrong.problems(s.Keys.Referents)...)
 	checked := map[reference.Kind]bool{}
 	for _, item := range list.names {
-		ref, err := reference.Parse(item)
-		if err != nil {
-			continue // a Problem has it
-		}
+		ref, _ := reference.Parse(item) // the names of the list are valid
 		l.intent.track(ref, Trigger{})
 		if s.Resource == nil || checked[ref.Kind] {
 			continue

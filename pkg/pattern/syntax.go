@@ -27,7 +27,7 @@ func cost(tree *syntax.Regexp) int {
 
 // glob is what an expression has after its literal prefix, where that is nothing but ".*", ".+" and literals: most expressions are so.
 // They need not be compiled, and take no longer for a name than to look for the literals in it.
-type glob []gap
+type glob []gap // one at least
 
 // gap is any text and a literal that follows it, which is empty at the end only.
 type gap struct {
@@ -87,12 +87,13 @@ func (g glob) match(text string) bool {
 	if strings.Contains(text, "\n") {
 		return false // which no dot stands for
 	}
-	for i, gap := range g {
+	for ; ; g = g[1:] {
+		gap := g[0]
 		if len(text) < gap.least {
 			return false
 		}
 		text = text[gap.least:]
-		if i == len(g)-1 {
+		if len(g) == 1 {
 			return strings.HasSuffix(text, gap.literal)
 		}
 		_, after, found := strings.Cut(text, gap.literal)
@@ -101,7 +102,6 @@ func (g glob) match(text string) bool {
 		}
 		text = after
 	}
-	return text == ""
 }
 
 // withoutAnchors returns the parts of a tree, at least one, without the anchors that add nothing where a whole text is matched.

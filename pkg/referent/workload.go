@@ -77,9 +77,6 @@ func (r workloadsRule) named(of labels.Set) (string, bool) {
 	return name, err == nil && selector.Matches(of)
 }
 
-// Selects reports whether workloads are found by their labels: then it matters which objects exist.
-func (r *Resource) Selects() bool { return r.workloads.key != "" }
-
 // owns reports whether an owner reference can be to an object of the resource. References have the kind, and the configuration
 // has the resource, which is a plural of it.
 func (r *Resource) owns(owner reference.Owner) bool {
