@@ -171,6 +171,8 @@ func TestParseTracksAtMostAThousandRefs(t *testing.T) {
 	}
 	pattern[secret("needed")] = annotation.Trigger{}
 	pattern[secret("optional")] = annotation.Trigger{}
+	owner := reference.Ref{Kind: "widgets.example.org", Name: "owner"}
+	pattern[owner] = annotation.Trigger{}
 	listed := annotation.Intent{Asked: true, Tracked: map[reference.Ref]annotation.Trigger{}}
 	for i := range 500 {
 		name := fmt.Sprintf("z-%04d", i)
@@ -183,12 +185,12 @@ func TestParseTracksAtMostAThousandRefs(t *testing.T) {
 		{Ref: secret("needed")}, {Ref: secret("optional"), Optional: true},
 	}}, fixed{intent: annotation.Intent{Tracked: pattern, Dynamic: true}}, fixed{intent: listed})
 	assert.Len(t, intent.Tracked, 1000)
-	assert.Equal(t, []annotation.Problem{{Message: "103 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
-	for _, ref := range []reference.Ref{secret("needed"), configMap("z-0499"), secret("z-secret"), secret("a-0497")} {
+	assert.Equal(t, []annotation.Problem{{Message: "104 config objects are not tracked: a workload can track 1000; list fewer"}}, problems)
+	for _, ref := range []reference.Ref{secret("needed"), owner, configMap("z-0499"), secret("z-secret"), secret("a-0496")} {
 		assert.Contains(t, intent.Tracked, ref)
 	}
-	for _, ref := range []reference.Ref{secret("a-0498"), secret("optional")} {
-		assert.NotContains(t, intent.Tracked, ref, "what the pods need and what is listed comes first")
+	for _, ref := range []reference.Ref{secret("a-0497"), secret("optional")} {
+		assert.NotContains(t, intent.Tracked, ref, "what the pods need, what is listed, and custom resources come first")
 	}
 	assert.True(t, intent.Dynamic)
 	assert.Len(t, intent.ConfigMaps, 500, "the digest of SAP's lists is over the lists as written")

@@ -271,6 +271,9 @@ func TestStakaterTraits(t *testing.T) {
 			assert.Equal(t, tc.want, tc.dialect.Traits(reference.ConfigMap, tc.labels, tc.annotations), tc.reason)
 		})
 	}
+	assert.True(t, selecting.LooksAt("team"))
+	assert.False(t, selecting.LooksAt("tier"), "the selector does not name it")
+	assert.False(t, plain.LooksAt("team"), "there is no selector")
 }
 
 func TestStakaterKeys(t *testing.T) {

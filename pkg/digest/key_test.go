@@ -22,6 +22,9 @@ func secretOf(c byte) []byte {
 	return bytes.Repeat([]byte{c}, 32)
 }
 
+// collisions are two keys with the same ID.
+var collisions = [2][]byte{[]byte("colliding-key-of-a-test-00113112"), []byte("colliding-key-of-a-test-00126635")}
+
 func ringOf(t testing.TB, data map[string][]byte) digest.Ring {
 	t.Helper()
 	ring, err := digest.NewRing(data)
@@ -69,6 +72,11 @@ func TestNewRing(t *testing.T) {
 			reason: "A short key can be guessed; the error names the place and shows nothing of the value.",
 			data:   map[string][]byte{"good": secretOf('a'), "weak": []byte("hunter2-hunter2-hunter2-hunter2")},
 			err:    `data key "weak" has 31 bytes: at least 32`,
+		},
+		"another key with the same ID": {
+			reason: "The ID has 32 bits, and the digests of two keys must not be mistaken for each other.",
+			data:   map[string][]byte{"1": collisions[0], "2": collisions[1]},
+			err:    `data key "2" has the same key ID 15c34a0e`,
 		},
 		"empty value": {
 			reason: "So can an empty one.",

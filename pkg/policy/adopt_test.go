@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -117,6 +119,36 @@ func TestNotedKeepsWhatIsHidden(t *testing.T) {
 	got, err = Noted(in, "abc")
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: item(t, b, "B", "1")}).String(), got.String())
+}
+
+// An expression that creations do not trigger selects names that are used once: their recorded absence would fill the Record.
+func TestHiddenAbsenceIsKeptUnlessExpressionsSelectAndCreationsDoNotTrigger(t *testing.T) {
+	t.Parallel()
+	all, err := pattern.Compile(".*")
+	require.NoError(t, err)
+	patterns, created := []*pattern.Pattern{all}, annotation.Trigger{OnCreate: true}
+	absent := record.New("abc", newest(t), items{a: item(t, a, "A", "2"), b: {}})
+	without := record.New("abc", newest(t), items{a: item(t, a, "A", "2")})
+	for name, tc := range map[string]struct {
+		selections []annotation.Selection
+		want       record.Record
+	}{
+		"no selection":                       {want: absent},
+		"expressions":                        {[]annotation.Selection{{Kind: reference.ConfigMap, Patterns: patterns}}, without},
+		"expressions that creations trigger": {[]annotation.Selection{{Kind: reference.ConfigMap, Patterns: patterns, Trigger: created}}, absent},
+		"expressions of another kind":        {[]annotation.Selection{{Kind: reference.Secret, Patterns: patterns}}, absent},
+		"names":                              {[]annotation.Selection{{Kind: reference.ConfigMap, Listed: []string{"a"}}}, absent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, "A", "A")
+			in.Known = Known{Record: absent}
+			in.Intent.Selections = tc.selections
+			got, err := Assess(in).Adopt(in, "abc")
+			require.NoError(t, err)
+			assert.Equal(t, tc.want.String(), got.String())
+		})
+	}
 }
 
 func TestFreshLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {

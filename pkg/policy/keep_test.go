@@ -157,6 +157,33 @@ func TestKeepUnderAnOlderKey(t *testing.T) {
 	assert.True(t, whole.Equal(ring(t)))
 }
 
+// The hash covers what is held: it can be compared only if the last content of that is known under the same key.
+func TestHashIsIncomparableWhileOneIsHeldUnderAnotherKey(t *testing.T) {
+	t.Parallel()
+	hash := digest.HashRecorded("1c9e04ab", map[reference.Ref]string{proxy: "0123456789abcdef"})
+	held := map[reference.Ref]digest.State{a: state(t, a, "A", "2"), proxy: heldState()}
+	under := func(key digest.KeyID) record.Record {
+		return record.New("def", key, items{proxy: {Entry: "0123456789abcdef"}})
+	}
+	for name, c := range map[string]struct {
+		known Known
+		now   map[reference.Ref]digest.State
+		want  bool
+	}{
+		"nothing is known":           {Known{}, held, false},
+		"a valid Record":             {Known{Record: under("2b2b2b2b")}, held, false},
+		"no hash":                    {Known{Last: under("2b2b2b2b")}, held, false},
+		"no Record":                  {Known{Hash: hash}, held, false},
+		"a Record under the key":     {Known{Hash: hash, Last: under("1c9e04ab")}, held, false},
+		"a Record under another key": {Known{Hash: hash, Last: under("2b2b2b2b")}, held, true},
+		"nothing is held": {
+			Known{Hash: hash, Last: under("2b2b2b2b")}, map[reference.Ref]digest.State{a: state(t, a, "A", "2"), proxy: custom(t, "P")}, false,
+		},
+	} {
+		assert.Equal(t, c.want, c.known.Incomparable(c.now), name)
+	}
+}
+
 //nolint:paralleltest // it counts allocations
 func TestKeepCostsNothingWhereNothingIsHeld(t *testing.T) {
 	states := map[reference.Ref]digest.State{a: state(t, a, "A", "2")}

@@ -239,6 +239,7 @@ func TestKnownOf(t *testing.T) {
 		"the hash alone":              {"abc", nil, Known{Hash: "abc"}},
 		"its Record":                  {"abc", []string{one.String()}, Known{Record: one}},
 		"another template's Record":   {"abc", []string{other.String()}, Known{Hash: "abc", Last: other}},
+		"there is no first":           {"abc", []string{"", one.String()}, Known{Record: one}},
 		"the second belongs to it":    {"abc", []string{other.String(), one.String()}, Known{Record: one}},
 		"no hash, and a Record of it": {"", []string{record.New("", "1c9e04ab", items{a: {}}).String()}, Known{Record: record.New("", "1c9e04ab", items{a: {}})}},
 		"no hash, another's Record":   {"", []string{one.String()}, Known{Last: one}},

@@ -22,6 +22,8 @@ func TestRefsOfRecord(t *testing.T) {
 		refs = append(refs, ref)
 		items[ref] = record.Item{Entry: fmt.Sprintf("%016x", i+1)}
 	}
+	absent := refs[8]
+	items[absent] = record.Item{}
 	other := reference.Ref{Kind: reference.ConfigMap, Name: refs[0].Name}
 	named := record.New("abc", digest.KeyID("0a0b0c0d"), items)
 	assert.ElementsMatch(t, refs, named.Refs())
@@ -31,8 +33,10 @@ func TestRefsOfRecord(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, compact.Refs(), "a compact Record has no names")
 	for name, r := range map[string]record.Record{"named": named, "compact": compact} {
-		assert.True(t, r.Has(refs[7]), name)
-		assert.False(t, r.Has(other), name)
+		for ref, want := range map[reference.Ref]struct{ has, content bool }{refs[7]: {true, true}, absent: {true, false}, other: {}} {
+			assert.Equal(t, want.has, r.Has(ref), "%s: %s", name, ref)
+			assert.Equal(t, want.content, r.HasContent(ref), "%s: %s", name, ref)
+		}
 	}
 	assert.Empty(t, record.Record{}.Refs())
 	assert.False(t, record.Record{}.Has(other))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -115,9 +116,15 @@ func TestCompileReportsFaultsWithTheirPath(t *testing.T) {
 		"selector of all":    {change(func(d *referent.Definition) { d.Workloads.Selector = "app=web" }), []string{`referents[0].workloads.selector: Invalid value: "app=web": want a label selector that has the name in the value of one label`}},
 		"selector of others": {change(func(d *referent.Definition) { d.Workloads.Selector = "app!={name}" }), []string{`referents[0].workloads.selector: Invalid value: "app!={name}"`}},
 		"kind of no owner":   {change(func(d *referent.Definition) { d.Workloads.OwnerKind = "A" }), []string{"referents[0].workloads.ownerKind: Forbidden: it has no effect without ownedBy: true"}},
-		"too deep":           {levels(referent.MaxDepth, false), []string{`referents[0]: Invalid value: "l0": 17 references follow each other: at most 16 are possible`}},
-		"a depth of 60":      {levels(60, true), []string{`at most 16 are possible`}},
-		"too many":           {make([]referent.Definition, 100_000), []string{"referents: Too many: 100000: must have at most 64 items"}},
+		"each referrer": {change(func(d *referent.Definition) {
+			d.Referrers = []referent.EdgeDefinition{{Resource: "x", Name: "spec.x"}, {Resource: "secrets", Name: "spec.x"}, {Resource: "y", Name: "spec.x"}}
+		}), []string{
+			`referents[0].referrers[0].from: Invalid value: "x"`, `referents[0].referrers[1].from: Invalid value: "secrets"`,
+			`referents[0].referrers[2].from: Invalid value: "y"`,
+		}},
+		"too deep":      {levels(referent.MaxDepth, false), []string{`referents[0]: Invalid value: "l0": 17 references follow each other: at most 16 are possible`}},
+		"a depth of 60": {levels(60, true), []string{`at most 16 are possible`}},
+		"too many":      {make([]referent.Definition, 100_000), []string{"referents: Too many: 100000: must have at most 64 items"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,4 +169,24 @@ func TestParseKey(t *testing.T) {
 	}
 	_, err = compile(t).ParseKey("n", "a.b/c")
 	require.ErrorContains(t, err, "known are none")
+}
+
+func TestIgnoredKindsAreNotReferredTo(t *testing.T) {
+	t.Parallel()
+	definitions := append(kafka(), referent.Definition{ID: "secretstores", GVR: gvr("secretstores"), Refs: []referent.EdgeDefinition{
+		{Resource: "services", Name: "spec.service"}, {Resource: "secrets", Name: "spec.secret"}, {Resource: "configmaps", Name: "spec.config"},
+	}})
+	compiled := compile(t, definitions...)
+	assert.Empty(t, compiled.Ignore(), "no kind")
+	assert.Equal(t, []string{"referents[0].refs[0] (to: secrets)", "referents[4].refs[1] (to: secrets)"}, compiled.Ignore(reference.Secret))
+	assert.Empty(t, compiled.Ignore(reference.Secret), "they are left out already")
+	w := newWorldOf(t, compiled)
+	w.set("secretstores/o", map[string]any{"service": "s", "secret": "missing", "config": "c"})
+	w.set("services/s", map[string]any{"tls": map[string]any{"certificateRef": named("missing")}})
+	w.config("configmap/c", "1")
+	w.Evaluate()
+	assert.Nil(t, w.Hold(key("secretstores/o")), "nothing of a Secret is needed")
+	w.absent("configmap/c")
+	w.Evaluate()
+	assert.NotNil(t, w.Hold(key("secretstores/o")), "ConfigMaps are")
 }

@@ -187,16 +187,21 @@ func TestReadiness(t *testing.T) {
 		want   referent.Reason
 		detail string
 	}{
-		"no rule":                  {referent.ReadyDefinition{}, nil, "", ""},
-		"observed":                 {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(3)}, "", ""},
-		"observed as a float":      {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": 3.0}, "", ""},
-		"observed before":          {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(2)}, referent.Stale, "status.seen is of generation 2, generation is 3"},
-		"never observed":           {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{}, referent.Stale, "there is no status.seen; generation is 3"},
-		"observed as a text":       {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": "3"}, referent.Stale, "there is no status.seen"},
-		"condition":                {readyCondition("", ""), condition("status", "True"), "", ""},
-		"condition false":          {readyCondition("", ""), condition("status", "False", "reason", "NoSecret"), referent.NotReady, `condition Ready is "False", want True: "NoSecret"`},
-		"condition to be false":    {readyCondition("False", ""), condition("status", "False"), "", ""},
-		"condition missing":        {readyCondition("", ""), map[string]any{"conditions": []any{}}, referent.NotReady, "there is no condition Ready"},
+		"no rule":               {referent.ReadyDefinition{}, nil, "", ""},
+		"observed":              {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(3)}, "", ""},
+		"observed as a float":   {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": 3.0}, "", ""},
+		"observed before":       {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": int64(2)}, referent.Stale, "status.seen is of generation 2, generation is 3"},
+		"never observed":        {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{}, referent.Stale, "there is no status.seen; generation is 3"},
+		"observed as a text":    {referent.ReadyDefinition{ObservedGeneration: "status.seen"}, map[string]any{"seen": "3"}, referent.Stale, "there is no status.seen"},
+		"condition":             {readyCondition("", ""), condition("status", "True"), "", ""},
+		"condition false":       {readyCondition("", ""), condition("status", "False", "reason", "NoSecret"), referent.NotReady, `condition Ready is "False", want True: "NoSecret"`},
+		"condition to be false": {readyCondition("False", ""), condition("status", "False"), "", ""},
+		"condition missing":     {readyCondition("", ""), map[string]any{"conditions": []any{}}, referent.NotReady, "there is no condition Ready"},
+		"condition after another": {
+			readyCondition("", ""), map[string]any{"conditions": []any{
+				map[string]any{"type": "Programmed", "status": "False"}, map[string]any{"type": "Ready", "status": "True"},
+			}}, "", "",
+		},
 		"no conditions":            {readyCondition("", ""), map[string]any{}, referent.NotReady, "there is no status.conditions"},
 		"condition of generation":  {readyCondition("", ""), condition("status", "True", "observedGeneration", int64(3)), "", ""},
 		"condition behind":         {readyCondition("", ""), condition("status", "True", "observedGeneration", int64(2)), referent.Stale, "condition Ready is of generation 2"},

@@ -35,7 +35,11 @@ type world struct {
 
 func newWorld(t testing.TB, definitions ...referent.Definition) world {
 	t.Helper()
-	compiled := compile(t, definitions...)
+	return newWorldOf(t, compile(t, definitions...))
+}
+
+func newWorldOf(t testing.TB, compiled *referent.Schema) world {
+	t.Helper()
 	graph, err := referent.NewGraph(compiled, ring(t, 'a'))
 	require.NoError(t, err)
 	for _, resource := range compiled.Resources() {

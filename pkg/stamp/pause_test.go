@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -27,5 +28,24 @@ func TestOnlyDeploymentsArePaused(t *testing.T) {
 		}
 		assert.Zero(t, view.Intent.PausePeriod, kind.Kind)
 		assert.Len(t, problems, 1, kind.Kind)
+	}
+}
+
+func TestOnlyArgoRolloutsAreRestarted(t *testing.T) {
+	t.Parallel()
+	keys := annotation.NewStakaterKeys()
+	reader := Reader{Dialects: []annotation.Dialect{annotation.Stakater{Keys: keys}}}
+	rollout, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	for kind, want := range map[*workload.Kind][]annotation.Problem{
+		&rollout:               nil,
+		&workload.Builtin()[1]: {{Message: "the rollout strategy restart has no effect on a Deployment: only Argo Rollouts have it"}},
+	} {
+		view, problems := reader.Read(workload.Object{Kind: *kind, Raw: map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{keys.Auto: "true", "reloader.stakater.com/rollout-strategy": "restart"}},
+			"spec":     map[string]any{"template": map[string]any{}},
+		}})
+		assert.Equal(t, want, problems, kind.Kind)
+		assert.Equal(t, want == nil, view.Intent.Restart, kind.Kind)
 	}
 }

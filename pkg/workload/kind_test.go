@@ -47,6 +47,34 @@ func TestParseKind(t *testing.T) {
 	}
 }
 
+// What only some kinds can do goes by group and kind, in any version.
+func TestTraitsOfKinds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ pausable, restartable, schedules bool }{
+		"apps/v1/Deployment":           {pausable: true},
+		"apps/v1beta2/Deployment":      {pausable: true},
+		"apps/v1/StatefulSet":          {},
+		"example.org/v1/Deployment":    {},
+		"argoproj.io/v1alpha1/Rollout": {restartable: true},
+		"argoproj.io/v1alpha1/Job":     {},
+		"example.org/v1/Rollout":       {},
+		"batch/v1/CronJob":             {schedules: true},
+		"batch/v1/Job":                 {},
+		"example.org/v1/CronJob":       {},
+	} {
+		kind, err := ParseKind(text + "=spec.template")
+		require.NoError(t, err)
+		assert.Equal(t, want.pausable, kind.Pausable(), text)
+		assert.Equal(t, want.restartable, kind.Restartable(), text)
+		assert.Equal(t, want.schedules, kind.Schedules(), text)
+	}
+}
+
+func TestKeyIsNamedWithKindAndNamespace(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "Deployment shop/web", Key{Kind: "Deployment", Namespace: "shop", Name: "web"}.String())
+}
+
 func FuzzParseKind(f *testing.F) {
 	f.Add("apps.kruise.io/v1alpha1/CloneSet=spec.template")
 	f.Add("a/v1/B=.spec")
