@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // The graph answers for more than 50 objects. While it waits for a read, what it knows of the objects above is older than what the
@@ -53,6 +60,11 @@ func TestMoreThanFiftyObjectsAreUnverifiedDuringARead(t *testing.T) {
 		assert.Equal(t, before, states[proxy].Entries, "the graph answers")
 		assert.Equal(t, "too many objects to read", states[proxy].Unverified)
 		assert.Empty(t, states[other].Unverified, "the Secret is not below it")
+		states, err := chain.Store{Chain: w.Chain}.Live(t.Context(), "ns", []reference.Ref{proxy, other})
+		var failed *configstate.ReadError
+		require.ErrorAs(t, err, &failed, "the loop must not go by it")
+		assert.Equal(t, proxy, failed.Ref)
+		assert.Equal(t, []reference.Ref{other}, slices.Collect(maps.Keys(states)))
 
 		w.fail(nil)
 		w.pass(time.Minute)
@@ -102,5 +114,86 @@ func TestLiveReadOfACustomResourceIsGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries, "the graph answers")
 		assert.Equal(t, 30*time.Second, time.Since(began))
+	})
+}
+
+// absent finds no ConfigMap and no Secret.
+type absent struct{}
+
+func (absent) Live(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	states := map[reference.Ref]digest.State{}
+	for _, ref := range refs {
+		states[ref] = digest.State{Absent: true}
+	}
+	return states, nil
+}
+
+// A chain of objects that no watch has shown yet is read one after the other. It ends where the configuration lets no more follow.
+func TestLongChainThatNoWatchHasShownIsUnverified(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.contents[tls] = "1"
+		w.put(proxies, "p", map[string]any{"secret": "tls"})
+		w.Configure([]referent.Definition{{ID: "proxies", GVR: proxies, Refs: []referent.EdgeDefinition{
+			{Resource: "proxies", Name: "spec.next"}, {Resource: "secrets", Name: "spec.secret"},
+		}}})
+		w.pass(time.Second)
+		w.fail(errors.New("no answer"))
+		w.set(tls, "2") // the graph waits for a read
+		w.pass(time.Second)
+		var references int
+		w.client.PrependReactor("get", proxies.Resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			name := action.(clienttesting.GetAction).GetName()
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			if len(name) <= references {
+				object.Object["spec"] = map[string]any{"next": name + "p"}
+			}
+			object.SetNamespace("ns")
+			object.SetName(name)
+			return true, object, nil
+		})
+		live := func() digest.State {
+			states, err := chain.Live(t.Context(), absent{}, w.Chain, "ns", []reference.Ref{proxy})
+			require.NoError(t, err)
+			return states[proxy]
+		}
+		graph := w.State("ns", proxy)
+		references = referent.MaxDepth
+		assert.Empty(t, live().Unverified)
+		assert.NotEmpty(t, live().Entries)
+		assert.NotEqual(t, graph.Entries, live().Entries, "all are read")
+		references++
+		assert.Equal(t, "more than 18 rounds of reads", live().Unverified)
+		assert.Equal(t, graph.Entries, live().Entries, "the graph answers")
+	})
+}
+
+// The config objects of a namespace that is not watched hold what refers to them. The others are read all the same.
+func TestConfigObjectsOutsideOfTheNamespacesAreNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ns")
+		definitions := proxyToSecret()
+		definitions[0].Refs[0] = referent.EdgeDefinition{
+			Resource: "secrets", Name: "spec.secret", Namespace: "spec.in", Namespaces: []string{"elsewhere"},
+		}
+		definitions[1].Refs[0].Name = "spec.services[*]"
+		w.contents[tls] = "1"
+		w.put(services, "near", map[string]any{"secret": "tls"})
+		w.put(services, "far", map[string]any{"secret": "tls", "in": "elsewhere"})
+		w.put(proxies, "p", map[string]any{"services": []any{"near", "far"}})
+		w.put(proxies, "other", map[string]any{"services": []any{"near"}})
+		w.Configure(definitions)
+		w.pass(time.Second)
+		reads := w.readCount()
+		other := reference.Ref{Kind: proxy.Kind, Name: "other"}
+		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
+		require.NoError(t, err)
+		require.NotNil(t, states[proxy].Hold)
+		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched")
+		assert.NotEmpty(t, states[other].Entries)
+		assert.Empty(t, states[other].Unverified)
+		assert.Equal(t, reads+1, w.readCount(), "one namespace is read")
 	})
 }

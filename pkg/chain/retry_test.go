@@ -44,7 +44,8 @@ func (w *world) ask() {
 	for w.hold() != "" && time.Since(w.refused()) < time.Second {
 		w.pass(100 * time.Millisecond)
 	}
-	w.Retry("ns", []reference.Ref{proxy})
+	unknown := reference.Ref{Kind: "widgets.example.org", Name: "w"} // the configuration does not have it
+	w.Retry("ns", []reference.Ref{unknown, proxy})
 	w.pass(300 * time.Millisecond)
 }
 

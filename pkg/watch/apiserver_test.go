@@ -283,6 +283,9 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 		if faults.endStreamedList {
 			return
 		}
+		if faults.breakStreamedList {
+			panic(http.ErrAbortHandler)
+		}
 		event(w, "BOOKMARK", bookmark(version))
 	} else if version < oldest {
 		fail(w, http.StatusGone, metav1.StatusReasonExpired)

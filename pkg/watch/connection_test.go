@@ -152,16 +152,27 @@ func TestListThatEndsEarlyIsError(t *testing.T) {
 // client-go asks for the next stream without a pause.
 func TestStreamedListThatEndsEarlyIsListed(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(t bubble) {
-		s := newServer(t, object("a"), object("b"))
-		s.Fault(faults{endStreamedList: true})
-		bulk := startBulk(t, s, watch.Config{})
-		pass(time.Minute)
-		_, err := bulk.LastWatchError()
-		require.ErrorContains(t, err, "the stream ended within the initial list")
-		assert.Equal(t, 2, bulk.Store().Len())
-		assert.Len(t, s.Requests(), 3, "a streamed list, a list, a watch")
-	})
+	for name, tc := range map[string]struct {
+		fault faults
+		want  string
+	}{
+		"it ends":   {faults{endStreamedList: true}, "the stream ended within the initial list"},
+		"it breaks": {faults{breakStreamedList: true}, "the stream ended within the initial list: unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				s := newServer(t, object("a"), object("b"))
+				s.Fault(tc.fault)
+				bulk := startBulk(t, s, watch.Config{})
+				pass(time.Minute)
+				_, err := bulk.LastWatchError()
+				require.ErrorContains(t, err, tc.want)
+				assert.Equal(t, 2, bulk.Store().Len())
+				assert.Len(t, s.Requests(), 3, "a streamed list, a list, a watch")
+			})
+		})
+	}
 }
 
 // ordered is a client that streams lists, in the given order.

@@ -12,7 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/typed/authorization/v1/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -72,4 +75,53 @@ func TestDescribeIsBounded(t *testing.T) {
 	text := rights.Describe(referent.Rights(definitions, nil), "c.yaml")
 	assert.Contains(t, text, "on r5.a.io; and 58 more; print them")
 	assert.NotContains(t, text, "r6.")
+}
+
+func TestQuestionsNameTheRightAndTheAccount(t *testing.T) {
+	t.Parallel()
+	right := authorizationv1.ResourceAttributes{Verb: "list", Group: "a.io", Resource: "as", Namespace: "x"}
+	for name, c := range map[string]struct {
+		ask  func(*fake.FakeAuthorizationV1) rights.Ask
+		want *authorizationv1.SubjectAccessReviewSpec // nil for the account itself
+	}{
+		"own": {ask: func(client *fake.FakeAuthorizationV1) rights.Ask { return rights.Own(client) }},
+		"of a ServiceAccount": {
+			func(client *fake.FakeAuthorizationV1) rights.Ask {
+				return rights.OfServiceAccount(client, "system", "reloader")
+			},
+			&authorizationv1.SubjectAccessReviewSpec{
+				ResourceAttributes: &right, User: "system:serviceaccount:system:reloader",
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:system", "system:authenticated"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := &fake.FakeAuthorizationV1{Fake: &clienttesting.Fake{}}
+			allowed, failure := true, error(nil)
+			client.AddReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				status := authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}
+				switch review := action.(clienttesting.CreateAction).GetObject().(type) {
+				case *authorizationv1.SubjectAccessReview:
+					assert.Equal(t, c.want, &review.Spec)
+					return true, &authorizationv1.SubjectAccessReview{Status: status}, failure
+				case *authorizationv1.SelfSubjectAccessReview:
+					assert.Nil(t, c.want)
+					assert.Equal(t, &right, review.Spec.ResourceAttributes)
+					return true, &authorizationv1.SelfSubjectAccessReview{Status: status}, failure
+				}
+				return false, nil, nil
+			})
+			ask := c.ask(client)
+			for _, allowed = range []bool{true, false} {
+				got, err := ask(t.Context(), right)
+				require.NoError(t, err)
+				assert.Equal(t, allowed, got)
+			}
+			allowed, failure = true, errors.New("no answer")
+			got, err := ask(t.Context(), right)
+			require.ErrorIs(t, err, failure)
+			assert.False(t, got, "an error says nothing about the right")
+		})
+	}
 }
