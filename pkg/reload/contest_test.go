@@ -30,31 +30,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-func TestContestIsReportedOnce(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	tests := map[string]func(n int) string{
-		"removed": func(int) string { return "" },
-		"spoiled": func(n int) string { return fmt.Sprint("junk ", n) },
-	}
-	for name, present := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			out := &reloadtest.Outbox{}
-			l := newLoop(cluster{Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
-			for n := range 6 {
-				managed := stamp.Managed{stamp.Record: present(n)}
-				s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: managed}}
-				l.actions.RecordContested(t.Context(), s)
-				l.state.Contests.Wrote(s.Key, managed[stamp.Record], now)
-				l.actions.Close(t.Context(), action.InOrder{Subject: s})
-			}
-			require.Len(t, out.Messages, 1)
-			assert.Contains(t, out.Notes()[0], "managedFields")
-		})
-	}
-}
-
 // desired is an API server with one workload, whose controller sets what it wants again shortly after each write of the loop.
 type desired struct {
 	client.Client

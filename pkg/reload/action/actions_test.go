@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -32,4 +33,40 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	}
 	actions.ReportLostStamp(at(4))
 	assert.Len(t, out.Messages, 2, "another writer has written since")
+}
+
+func TestLostStampIsExplainedByTheSchemaOfItsKindIfThatCanBe(t *testing.T) {
+	t.Parallel()
+	rollout, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	const schema = "the schema of Rollout drops metadata.annotations there: declare them, or set x-kubernetes-preserve-unknown-fields; or another"
+	assert.ErrorContains(t, lost(rollout), schema)
+	deployment := lost(workload.Builtin()[1])
+	require.ErrorContains(t, deployment, "the stamp on the pod template at spec.template is not stored; another admission webhook or policy removes it")
+	assert.NotContains(t, deployment.Error(), "schema")
+}
+
+func TestJobsThatAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	owned := map[string]any{"ownerReferences": []any{map[string]any{"kind": "CronJob", "name": "nightly", "controller": true}}}
+	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	job, deployment := workload.Builtin()[4], workload.Builtin()[1]
+	for name, tc := range map[string]struct {
+		kind             workload.Kind
+		metadata, status map[string]any
+		rerun, pending   bool
+		ignored          bool
+	}{
+		"a Deployment": {kind: deployment},
+		"a Deployment that another object controls": {kind: deployment, metadata: owned, status: complete},
+		"a Job that runs":                            {kind: job},
+		"a Job of a CronJob":                         {kind: job, metadata: owned, ignored: true},
+		"a Job of a CronJob, with reruns":            {kind: job, metadata: owned, rerun: true, pending: true, ignored: true},
+		"finished":                                   {kind: job, status: complete, ignored: true},
+		"finished, with reruns":                      {kind: job, status: complete, rerun: true},
+		"finished after the change of configuration": {kind: job, status: complete, pending: true},
+	} {
+		s := reloadtest.Summary(tc.kind, map[string]any{"metadata": tc.metadata, "status": tc.status})
+		assert.Equal(t, tc.ignored, Jobs{RerunFinished: tc.rerun}.Ignores(s, tc.pending), name)
+	}
 }

@@ -52,10 +52,15 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	lost, _ := reloadtest.Ring(t, "b").Newest()
+	newest, _ := reloadtest.Ring(t, "a").Newest()
+	hash, err := digest.Hash(newest.ID, map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}})
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		api     accepting
 		stored  string
 		foreign bool
+		// proven says that the config-hash is that of the current configuration.
+		proven bool
 		// again says that the key was taken over before.
 		again  bool
 		budget int
@@ -69,6 +74,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"the key of the Record is lost":     {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
 		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "which this installation does not have"},
 		"the Record is no Record":           {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
+		"the hash proves what is lost":      {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
 		"there is no room for a Record":     {budget: 10, note: "too large"},
 		"the webhook sees another state":    {api: accepting{drops: true}, budget: 1000, deferred: true},
 		"the webhook has another key still": {api: accepting{drops: true}, budget: 1000, attempts: state.Persistent},
@@ -81,6 +87,9 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			s.View.WorkloadBudget = tc.budget
 			if tc.stored != "" {
 				s.View.Managed[stamp.Record] = tc.stored
+			}
+			if tc.proven {
+				s.View.Managed[stamp.Hash] = hash
 			}
 			if tc.foreign {
 				s.View.Managed[stamp.Record] = recordOf(reloadtest.Ring(t, "b"), "-")

@@ -26,9 +26,14 @@ import (
 const pausedAt = "deployment.reloader.stakater.com/paused-at"
 
 // pausedDeployment is one that asks for a pause, in a state.
-func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string) gather.Subject {
+func pausedDeployment(t *testing.T, period time.Duration, paused bool, since string, others ...map[string]string) gather.Subject {
 	t.Helper()
 	annotations := map[string]any{}
+	for _, other := range others {
+		for key, value := range other {
+			annotations[key] = value
+		}
+	}
 	if since != "" {
 		annotations[pausedAt] = since
 	}
@@ -97,6 +102,52 @@ func TestPauseIsEndedInTime(t *testing.T) {
 			if tc.note != "" {
 				assert.Equal(t, []string{tc.note}, out.Notes())
 			}
+		})
+	}
+}
+
+// Reloader can run as well, and its pauses have the same annotations.
+func TestPauseWhosePeriodNoDialectReadsIsEndedOnlyAfterAReload(t *testing.T) {
+	t.Parallel()
+	const period = "deployment.reloader.stakater.com/pause-period"
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		period   string
+		reloaded bool
+		since    bool
+		wait     time.Duration
+		ended    bool
+	}{
+		"over":                    {period: "30m", reloaded: true, since: true, ended: true},
+		"it lasts":                {period: "3h", reloaded: true, since: true, wait: 2 * time.Hour},
+		"no period any more":      {reloaded: true, since: true, ended: true},
+		"the period is no period": {period: "some time", reloaded: true, since: true},
+		"a pause of Reloader":     {period: "30m", since: true},
+		"without a period":        {since: true},
+		"a pause of the user":     {period: "30m", reloaded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			since := ""
+			if tc.since {
+				since = now.Add(-time.Hour).Format(time.RFC3339)
+			}
+			c := &patched{}
+			actions := newActions(Options{
+				Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt, UnreadPausePeriod: period,
+			}, &reloadtest.Outbox{})
+			annotations := map[string]string{}
+			if tc.period != "" {
+				annotations[period] = tc.period
+			}
+			s := pausedDeployment(t, 0, true, since, annotations)
+			if tc.reloaded {
+				s.View.Managed[stamp.LastReload] = "x"
+			}
+			wait, ended := actions.EndPause(t.Context(), s)
+			assert.Equal(t, tc.wait, wait)
+			assert.Equal(t, tc.ended, ended != nil)
+			assert.Equal(t, tc.ended, len(c.bodies) == 1)
 		})
 	}
 }

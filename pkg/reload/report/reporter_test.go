@@ -148,3 +148,17 @@ func TestRelated(t *testing.T) {
 func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
 	return workload.Object{Kind: kind, Raw: raw}.Summary()
 }
+
+func TestEndOfAPauseIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	l, out, _ := emitter()
+	for _, since := range []string{"2026-01-02T03:00:00Z", "2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z"} {
+		l.EmitResumed(webOf(), since)
+	}
+	require.Len(t, out.messages, 3)
+	event := out.messages[0].Event
+	assert.Equal(t, "resumed: the pause period is over, and what was stamped since 2026-01-02T03:00:00Z rolls out", event.Note)
+	assert.Equal(t, corev1.EventTypeNormal, event.Type)
+	assert.Equal(t, event.Name, out.messages[1].Event.Name, "by whichever leader, it is one Event")
+	assert.NotEqual(t, event.Name, out.messages[2].Event.Name, "another pause")
+}

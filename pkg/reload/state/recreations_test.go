@@ -40,3 +40,21 @@ func TestRecreationIsMadeOnce(t *testing.T) {
 	s.Recreations.Done(key, "a")
 	assert.False(t, s.Recreations.IsCreated(key, "a"))
 }
+
+func TestSecretThatStaysHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s, key := State{}, workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"}
+	s.Recreations.Leave(key, "a")
+	s.Recreations.Add(key, "a")
+	assert.Equal(t, "a", s.Recreations.First(key), "it was not known when it was left")
+	s.Recreations.Leave(key, "b")
+	assert.Equal(t, "a", s.Recreations.First(key), "it is another Secret")
+	s.Recreations.Add(key, "b")
+	s.Recreations.Leave(key, "a")
+	assert.Equal(t, "b", s.Recreations.First(key))
+	s.Recreations.Leave(key, "b")
+	assert.Empty(t, s.Recreations.First(key), "nothing is to be done about them")
+	s.Recreations.Done(key, "a")
+	s.Recreations.Done(key, "b")
+	assert.Empty(t, s.Recreations.secrets.entries)
+}
