@@ -179,6 +179,7 @@ func TestParseLastReload(t *testing.T) {
 		"before any":        {reason: "It could not be written again.", text: `{"time":"0000-06-01T00:00:00Z","hash":"abc"}`, err: "out of range"},
 		"no hash":           {reason: "Without it the loop cannot know whether it belongs to the template.", text: `{"time":"2026-01-01T00:00:00Z"}`, err: "the hash is missing"},
 		"strange hash":      {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"a\u001bb"}`, err: `"a\x1bb" is not a word`},
+		"strange first":     {reason: "Each character counts.", text: `{"time":"2026-01-01T00:00:00Z","hash":"\u001ba"}`, err: `"\x1ba" is not a word`},
 		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 513) + `"}`, err: "is not a word"},
 		"empty ref":         {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
 		"ref as markup":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
@@ -314,4 +315,13 @@ func TestLastReloadIsShortened(t *testing.T) {
 	assert.Len(t, last.Changes, 2, "the value stays as it is")
 	assert.False(t, last.Same(record.LastReload{Time: t0, Hash: "other"}))
 	assert.False(t, last.Same(record.LastReload{Time: t0.Add(time.Second), Hash: "abc"}))
+}
+
+func TestChangesThatAreNotNamedAreCounted(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, record.Unnamed(3, 0))
+	assert.Empty(t, record.Unnamed(0, 0))
+	assert.Equal(t, "1 more", record.Unnamed(3, 1))
+	assert.Equal(t, "2 more", record.Unnamed(1, 2))
+	assert.Equal(t, "changes whose names do not fit into the annotations: 2", record.Unnamed(0, 2))
 }
