@@ -236,6 +236,21 @@ func TestUnusableAtStart(t *testing.T) {
 	}
 }
 
+// With a key in memory, the watch delivers the corrected Secret. Without one, the right to watch may be missing.
+func TestUnusableSecretIsReadAgainOnlyWithoutAKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	with, without := newReplica(t, s, nil), newReplica(t, s, nil)
+	s.put(map[string][]byte{"0001": key(1)})
+	require.NoError(t, with.Ensure(t.Context()))
+	s.put(map[string][]byte{"0001": []byte("short")})
+	require.NoError(t, with.Ensure(t.Context()))
+	assert.True(t, with.Ready())
+	require.EqualError(t, without.Ensure(t.Context()), "the Secret of the digest key is not usable")
+	s.refusing(http.StatusForbidden, "get")
+	require.ErrorContains(t, with.Ensure(t.Context()), "read the Secret of the digest key", "another failure")
+}
+
 func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
