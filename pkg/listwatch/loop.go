@@ -167,7 +167,7 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	switch {
 	case ended != nil:
 		return nil, ended
-	case err != nil && utilnet.IsConnectionRefused(err):
+	case utilnet.IsConnectionRefused(err):
 		return nil, errors.New(Cause(err)) // Run retries
 	case err != nil:
 		return nil, err
