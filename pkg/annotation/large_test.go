@@ -57,6 +57,9 @@ func TestLongListTracksItsFirstNames(t *testing.T) {
 		"repeated": {
 			reason: "Names that are tracked are not too much.", configMaps: slices.Concat(names[29_000:], names[29_000:], names[29_000:]), want: first,
 		},
+		"the last one is repeated": {
+			reason: "It is tracked.", configMaps: append(slices.Clone(sorted[:2000]), first[999]), want: first, dropped: 1000,
+		},
 		"a needed one": {
 			reason: "What the pods need comes first, wherever it is in the list.", configMaps: names,
 			references: []reference.Reference{needed, {Ref: configMap("c25000"), Optional: true}, {Ref: secret("c26000")}},
