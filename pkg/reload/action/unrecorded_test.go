@@ -1,13 +1,19 @@
 package action
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // A right that is missing for the Record of a suspended Job is no refused re-creation. Credentials that are not accepted pass by themselves.
@@ -38,6 +44,36 @@ func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 			assert.Zero(t, j.reconcile(t, actions))
 			assert.Empty(t, j.API.Calls, "it is not tried again")
 			assert.Empty(t, j.Notes())
+		})
+	}
+}
+
+// The guard lets no Job be deleted whose configuration is not recorded: the Record that is kept in memory is written first.
+func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		client  client.Client
+		reason  string
+		message string
+	}{
+		"it is recorded":               {client: &accepting{}},
+		"the webhook drops the Record": {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record"},
+		"there is no answer":           {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer"},
+		"the right is missing":         {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			actions := newActions(Options{Client: tc.client, Gather: gather.Gatherer{Reader: reloadtest.Reader(t)}}, &reloadtest.Outbox{})
+			s := reloadtest.Web(t)
+			s.View.Managed[stamp.Record] = "v1:-::"
+			outcome := actions.recreations.record(t.Context(), s)
+			if tc.reason == "" {
+				assert.Equal(t, Waiting(queue.After(time.Second, queue.Retry)), outcome)
+				return
+			}
+			require.IsType(t, failed{}, outcome)
+			assert.Equal(t, tc.reason, outcome.(failed).failure.reason)
+			assert.ErrorContains(t, outcome.(failed).failure.err, tc.message)
 		})
 	}
 }

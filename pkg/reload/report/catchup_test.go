@@ -25,7 +25,10 @@ type pages struct {
 	requests []string
 }
 
-func (p *pages) List(_ context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+func (p *pages) List(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p.requests = append(p.requests, namespace+"?"+o.FieldSelector+"&"+o.Continue)
 	if len(p.fails) > 0 {
 		err := p.fails[0]
