@@ -196,22 +196,33 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
-// OweRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where that is one of a release: then
-// the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing, since
-// the leader of that time may have made its Job.
+// OweRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has brought
+// it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing,
+// since the leader of that time may have made its Job.
 func (a *Actions) OweRun(s gather.Subject) {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	byRelease := err == nil && last.Hash == s.View.Managed[stamp.Hash] && last.Cause == record.CauseRelease
-	if !byRelease || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
+	if err != nil || last.Hash != s.View.Managed[stamp.Hash] || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	stamped := verdictOf(last)
-	if last.More > 0 {
-		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any})
-	}
-	if isRunDue(s, stamped) {
+	if isRunDue(s, broughtBy(last)) {
 		a.state.Runs.Owe(s.Key)
 	}
+}
+
+// broughtBy returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to the
+// lists, or taken from them, has not changed.
+func broughtBy(last record.LastReload) policy.Verdict {
+	if last.Cause != record.CauseRelease && last.Cause != record.CauseListEdit {
+		return policy.Verdict{}
+	}
+	brought := verdictOf(last)
+	brought.Changes = slices.DeleteFunc(brought.Changes, func(c policy.Change) bool {
+		return c.Type == record.Listed || c.Type == record.Unlisted
+	})
+	if last.More > 0 && last.Cause == record.CauseRelease {
+		brought.Changes = append(brought.Changes, policy.Change{Ref: policy.Any})
+	}
+	return brought
 }
 
 // runOwed makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes

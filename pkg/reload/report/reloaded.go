@@ -82,10 +82,10 @@ func (r *Reporter) isFresh(reload record.LastReload) bool {
 	return leads && !reload.Time.Before(since)
 }
 
-// IsOfThisLeader reports whether a reload of a workload was made while this process leads. One that is older than the workload is of
-// another one.
+// IsOfThisLeader reports whether a reload of a workload was made while this process leads, and not so long ago that it is not reported any
+// more. One that is older than the workload is of another one.
 func (r *Reporter) IsOfThisLeader(s Subject, reload record.LastReload) bool {
-	return r.isFresh(reload) && !beforeCreation(s, reload)
+	return r.isFresh(reload) && r.with.Now().Sub(reload.Time) < reportedFor && !beforeCreation(s, reload)
 }
 
 // beforeCreation reports whether a reload is older than the workload: then the annotation was copied from another one.

@@ -162,3 +162,24 @@ func TestEndOfAPauseIsReportedOnce(t *testing.T) {
 	assert.Equal(t, event.Name, out.messages[1].Event.Name, "by whichever leader, it is one Event")
 	assert.NotEqual(t, event.Name, out.messages[2].Event.Name, "another pause")
 }
+
+func TestReloadBelongsToTheTermOfItsLeader(t *testing.T) {
+	t.Parallel()
+	l, _, now := emitter()
+	l.with.Leads.Begin(now.Add(-24 * time.Hour))
+	young := webOf()
+	young.Object = summaryOf(workload.Builtin()[1], map[string]any{"metadata": map[string]any{"creationTimestamp": now.Format(time.RFC3339)}})
+	for name, tc := range map[string]struct {
+		subject Subject
+		ago     time.Duration
+		want    bool
+	}{
+		"just now":                    {webOf(), 0, true},
+		"while it is reported":        {webOf(), reportedFor - time.Second, true},
+		"long ago":                    {webOf(), reportedFor, false},
+		"before this process leads":   {webOf(), 25 * time.Hour, false},
+		"before the workload existed": {young, time.Minute, false},
+	} {
+		assert.Equal(t, tc.want, l.IsOfThisLeader(tc.subject, reloadAt(now.Add(-tc.ago), "abc")), name)
+	}
+}
