@@ -11,12 +11,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// A proxy before the API server accepts watches of Secrets and never answers them: it shows in a metric, an Event and `why`, a change is
-// acted on, if late, and other configuration as ever. Then it does the same with lists, of which some get a part of their answer. When the
-// proxy answers again, so is everything else: the program gives up the lists that have no answer.
-func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
+// behindProxy is an installation that reaches the API server through a proxy, with a workload that depends on a ConfigMap and a Secret.
+func behindProxy(t *testing.T, cp *controlplane.ControlPlane) (*faultyProxy, *fixture.Fixture, observe.Workload) {
 	t.Helper()
 	proxy := &faultyProxy{}
 	in := installed(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
@@ -25,6 +24,15 @@ func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 	s.Secret("db", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
 	s.AwaitKnown(w)
+	return proxy, s, w
+}
+
+// A proxy before the API server accepts watches of Secrets and never answers them: it shows in a metric, an Event and `why`, a change is
+// acted on, if late, and other configuration as ever. Then it does the same with lists, of which some get a part of their answer. When the
+// proxy answers again, so is everything else: the program gives up the lists that have no answer.
+func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	proxy, s, w := behindProxy(t, cp)
 
 	proxy.begin(silentWatches, "/secrets")
 	assertBlindToSecrets(s, w)
@@ -44,13 +52,7 @@ func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 // is acted on as ever. When lists are whole again, so is everything else.
 func listsThatEndEarly(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	proxy := &faultyProxy{}
-	in := installed(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
-	s := fixture.New(t, in)
-	s.ConfigMap("app", fixture.Data{"key": "1"})
-	s.Secret("db", fixture.Data{"key": "1"})
-	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
-	s.AwaitKnown(w)
+	proxy, s, w := behindProxy(t, cp)
 
 	changes := 0
 	for _, list := range []struct{ path, resource string }{{"/api/v1/secrets", "secrets"}, {"/apis/apps/v1/deployments", "deployments.apps"}} {
