@@ -43,7 +43,7 @@ func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest,
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "Admission panicked; the request passes unchanged",
+			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "admission panicked; the request passes unchanged",
 				"stack", string(debug.Stack()))
 			d = decision{rule: ruleNone, outcome: outcomePanicked, warnings: []string{
 				"pod-reloader failed and passed this write unchanged; it retries by itself, and its log has the details",
@@ -204,7 +204,7 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 	if !log.Enabled() {
 		return
 	}
-	identified(log, req).Info("Admission decided", "rule", d.rule, "outcome", d.outcome,
+	identified(log, req).Info("admission decided", "rule", d.rule, "outcome", d.outcome,
 		"changes", policy.Describe(d.result.Changes, maxChanges), "warnings", len(d.warnings),
 		"dryRun", req.DryRun != nil && *req.DryRun, "duration", took.String())
 }

@@ -40,7 +40,7 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 	if err != nil {
 		return err
 	}
-	log.Info("Starting", "version", version, "webhook", o.Webhook.Enabled, "namespaces", o.Selection.Scope.Namespaces,
+	log.Info("starting", "version", version, "webhook", o.Webhook.Enabled, "namespaces", o.Selection.Scope.Namespaces,
 		"annotationPrefix", strings.TrimSuffix(o.Selection.Keys.ConfigHash, "config-hash"), "leaderElection", o.Election.Enabled, "installation", o.Installation)
 	return life.run(ctx)
 }

@@ -111,10 +111,10 @@ func (b *blindness) due(what string, now time.Time) bool {
 
 func (b *blindness) write(failing []watchhealth.Status) {
 	if len(failing) == 0 {
-		b.log.Info("All watches work again")
+		b.log.Info("all watches work again")
 	}
 	for _, s := range failing {
-		b.log.Info("A watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
+		b.log.Info("a watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
 			"since", s.Since.UTC().Format(time.RFC3339), "reason", s.Reason, "detail", s.Detail)
 	}
 }

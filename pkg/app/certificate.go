@@ -97,10 +97,10 @@ func (c *certificate) Start(ctx context.Context) error {
 // report logs why the files are not watched.
 func (c *certificate) report(reason string) {
 	if _, err := c.Get(nil); err != nil {
-		c.log.Info("No certificate yet; retrying", "reason", reason)
+		c.log.Info("no certificate yet; retrying", "reason", reason)
 		return
 	}
-	c.log.Info("Cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll)
+	c.log.Info("cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll)
 }
 
 // follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
@@ -128,9 +128,9 @@ func (c *certificate) loaded(pair tls.Certificate) {
 	if last := c.logged.Swap(pair.Leaf); last != nil && last.Equal(pair.Leaf) {
 		return
 	}
-	c.log.Info("Loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	c.log.Info("loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	if err := c.misnamed(pair.Leaf); err != nil {
-		c.log.Info("The certificate may be for another name than the API server calls", "reason", err.Error())
+		c.log.Info("the certificate may be for another name than the API server calls", "reason", err.Error())
 	}
 }
 

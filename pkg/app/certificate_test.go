@@ -120,7 +120,7 @@ func TestCertificateIsFollowed(t *testing.T) {
 	assert.Contains(t, <-lines, "private key does not match", "what is no pair is waited for to change")
 	project(t, directory, "v1", certPEM, keyPEM)
 	awaitSerial(t, c, 1, "the pair is loaded")
-	assert.Contains(t, <-lines, "Loaded the certificate")
+	assert.Contains(t, <-lines, "loaded the certificate")
 	require.NoError(t, c.Valid())
 	assert.False(t, c.NotAfter().IsZero())
 
@@ -200,8 +200,8 @@ func TestCertificateIsReadForGoodOnceItCouldNotBeWatched(t *testing.T) {
 		pass(time.Minute)
 		assert.EqualValues(t, 1, serial(c))
 		require.Len(t, lines, 2, "the certificate is logged once, and so is the failure")
-		assert.Contains(t, <-lines, "Loaded the certificate")
-		assert.Contains(t, <-lines, "Cannot watch the certificate; reading it instead")
+		assert.Contains(t, <-lines, "loaded the certificate")
+		assert.Contains(t, <-lines, "cannot watch the certificate; reading it instead")
 
 		certPEM, keyPEM := pair(t, 2, time.Hour, time.Hour)
 		project(t, directory, "2", certPEM, keyPEM)
@@ -209,7 +209,7 @@ func TestCertificateIsReadForGoodOnceItCouldNotBeWatched(t *testing.T) {
 		assert.EqualValues(t, 2, serial(c), "a renewal is seen")
 		pass(time.Hour)
 		require.Len(t, lines, 1, "the renewal is logged once")
-		assert.Contains(t, <-lines, "Loaded the certificate")
+		assert.Contains(t, <-lines, "loaded the certificate")
 		assert.EqualValues(t, 1, calls.Load(), "each call would leave an inotify instance")
 
 		require.NoError(t, os.Remove(filepath.Join(directory, "..data")))
@@ -232,7 +232,7 @@ func TestCertificateForAnotherName(t *testing.T) {
 	c := follow(t, directory, log, "localhost", "pod-reloader.tools.svc")
 	awaitSerial(t, c, 1, "it is served nevertheless")
 	require.NoError(t, c.Valid(), "the names are a guess")
-	assert.Contains(t, <-logged, "Loaded the certificate")
+	assert.Contains(t, <-logged, "loaded the certificate")
 	warning := <-logged
 	assert.Contains(t, warning, "is not for pod-reloader.tools.svc")
 	assert.Contains(t, warning, filepath.Join(directory, "tls.crt"))

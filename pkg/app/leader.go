@@ -53,7 +53,7 @@ func (l leadership) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.elected:
-			l.log.Info("This replica leads", "lease", l.lease.String())
+			l.log.Info("this replica leads", "lease", l.lease.String())
 			return nil
 		case <-standby.C:
 			l.reportStandby(ctx)
@@ -66,10 +66,10 @@ func (l leadership) reportStandby(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
 	defer cancel()
 	if err := l.reader.Get(ctx, l.lease, lease); err != nil {
-		l.log.Error(err, "Cannot read the lease", "lease", l.lease.String())
+		l.log.Error(err, "cannot read the lease", "lease", l.lease.String())
 		return
 	}
-	l.log.Info("Another replica leads", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
+	l.log.Info("another replica leads", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
 }
 
 // buildLeadership adds what reports the leader to the manager.

@@ -29,8 +29,8 @@ func (r leaseReader) Get(_ context.Context, _ client.ObjectKey, object client.Ob
 
 func TestLogSaysWhoLeads(t *testing.T) {
 	t.Parallel()
-	const standby = `"msg"="Another replica leads" "lease"="home/reloader" "leader"="other"`
-	const leads = `"msg"="This replica leads" "lease"="home/reloader"`
+	const standby = `"msg"="another replica leads" "lease"="home/reloader" "leader"="other"`
+	const leads = `"msg"="this replica leads" "lease"="home/reloader"`
 	for name, c := range map[string]struct {
 		after time.Duration // until this replica leads
 		err   error
@@ -38,7 +38,7 @@ func TestLogSaysWhoLeads(t *testing.T) {
 	}{
 		"at once":          {time.Second, nil, []string{leads}},
 		"later":            {time.Hour, nil, []string{standby, leads}},
-		"without a right":  {time.Hour, errors.New("forbidden"), []string{`"msg"="Cannot read the lease"`, leads}},
+		"without a right":  {time.Hour, errors.New("forbidden"), []string{`"msg"="cannot read the lease"`, leads}},
 		"within the lease": {19 * time.Second, nil, []string{leads}},
 	} {
 		t.Run(name, func(t *testing.T) {

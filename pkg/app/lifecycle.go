@@ -68,7 +68,7 @@ func (l *lifecycle) stop(serving context.Context, reason error) {
 	if serving.Err() != nil || l.grace == 0 {
 		return
 	}
-	l.log.Info("Stopping: serving admission until the endpoint has drained",
+	l.log.Info("stopping: serving admission until the endpoint has drained",
 		"gracePeriod", l.grace.String(), "failed", reason != nil)
 	timer := time.NewTimer(l.grace)
 	defer timer.Stop()

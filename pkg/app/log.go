@@ -25,11 +25,11 @@ func (c *connections) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	switch {
 	case strings.Contains(text, "panic"):
-		c.to.Info("Connection failed", "reason", text)
+		c.to.Info("connection failed", "reason", text)
 	case strings.Contains(text, "certificate"):
-		c.trusted.Do(func() { c.to.Info("Connection failed", "reason", text) })
+		c.trusted.Do(func() { c.to.Info("connection failed", "reason", text) })
 	default:
-		c.to.V(1).Info("Connection failed", "reason", text)
+		c.to.V(1).Info("connection failed", "reason", text)
 	}
 	return len(p), nil
 }

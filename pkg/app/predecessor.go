@@ -35,7 +35,7 @@ func (p *predecessor) reportedFailing(ctx context.Context, log logr.Logger) bool
 	p.tries++
 	p.closed = err == nil || p.tries == inheritTries || apierrors.IsForbidden(err)
 	if err != nil {
-		log.V(1).Info("Cannot list the Events of an earlier leader", "error", err.Error())
+		log.V(1).Info("cannot list the Events of an earlier leader", "error", err.Error())
 	}
 	return err == nil && failing
 }

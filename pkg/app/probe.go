@@ -66,7 +66,7 @@ func (p *probes) logReadiness(missing string) {
 	defer p.mu.Unlock()
 	if now := cmp.Or(missing, "ready"); now != p.last {
 		p.last = now
-		p.log.Info("Readiness changed", "ready", missing == "", "missing", missing)
+		p.log.Info("readiness changed", "ready", missing == "", "missing", missing)
 	}
 }
 

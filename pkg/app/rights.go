@@ -148,17 +148,17 @@ func (p *preflight) unanswered(ctx context.Context, fresh bool, err error) {
 		log = log.V(1)
 	}
 	if ctx.Err() == nil {
-		log.Info("Cannot ask for the rights on custom resources; retrying", "error", err.Error())
+		log.Info("cannot ask for the rights on custom resources; retrying", "error", err.Error())
 	}
 	p.skip, p.skips = p.skips, min(2*p.skips+1, rightsSkipped)
 }
 
 func (p *preflight) write() {
 	if p.missing == "" {
-		p.log.Info("All rights on custom resources are granted")
+		p.log.Info("all rights on custom resources are granted")
 		return
 	}
-	p.log.Info("Rights on custom resources are missing: what needs them is held", "missing", p.missing)
+	p.log.Info("rights on custom resources are missing: what needs them is held", "missing", p.missing)
 }
 
 func (p *preflight) emit(ctx context.Context) {

@@ -249,7 +249,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 	same := len(definitions) == len(c.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.definitions))
 	schema, _, faults := c.compile(definitions)
 	if len(faults) > 0 {
-		c.options.Log.Error(faults.ToAggregate(), "The resources of the configuration are not valid; the previous ones remain in force")
+		c.options.Log.Error(faults.ToAggregate(), "the resources of the configuration are not valid; the previous ones remain in force")
 		return false
 	}
 	first := c.answers.configure(schema, same)
@@ -260,7 +260,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 	c.publisher.clear()
 	c.definitions = definitions
 	c.sources.start(ctx, schema)
-	c.options.Log.Info("Custom resources configured", "resources", len(definitions))
+	c.options.Log.Info("custom resources configured", "resources", len(definitions))
 	return true
 }
 

@@ -45,7 +45,7 @@ func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs 
 		err = f.read(ctx)
 	}
 	if err != nil {
-		c.options.Log.V(1).Info("Custom resources are answered from the graph", "namespace", namespace, "reason", err.Error())
+		c.options.Log.V(1).Info("custom resources are answered from the graph", "namespace", namespace, "reason", err.Error())
 		return c.answers.unverified(namespace, refs, err)
 	}
 	for _, ref := range refs {

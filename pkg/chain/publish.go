@@ -199,7 +199,7 @@ func (u *publisher) contest(removed []referent.Key) {
 		}
 		u.due(key)
 		if u.contested[key]++; u.contested[key] == reportContest {
-			u.log.Info("A published digest does not remain: another writer replaces it",
+			u.log.Info("a published digest does not remain: another writer replaces it",
 				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")
 		}
 	}

@@ -183,7 +183,7 @@ func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref
 			})
 			continue
 		}
-		r.log.V(1).Info("Cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())
+		r.log.V(1).Info("cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())
 	}
 	for _, ref := range refs {
 		state, ok := states[ref]

@@ -59,7 +59,7 @@ func (s *source) start() {
 		Logger:           s.with.log.V(1),
 	}, s.with.client)
 	if err != nil {
-		s.with.log.Error(err, "Cannot watch a custom resource", "resource", s.resource.String())
+		s.with.log.Error(err, "cannot watch a custom resource", "resource", s.resource.String())
 		return
 	}
 	s.bulk = bulk

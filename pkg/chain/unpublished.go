@@ -200,17 +200,17 @@ func (u *publisher) finish(all []written) {
 
 func (u *publisher) succeeded(key referent.Key) {
 	if u.unpublished.forget(key) {
-		u.log.Info("Published a digest that was refused before", "namespace", key.Namespace, "referent", key.String())
+		u.log.Info("published a digest that was refused before", "namespace", key.Namespace, "referent", key.String())
 	}
 	if u.pace.wrote(key, u.now()) {
-		u.log.Info("A digest changes again and again; it is published with pauses",
+		u.log.Info("a digest changes again and again; it is published with pauses",
 			"namespace", key.Namespace, "referent", key.String(),
 			"remedy", "find what changes; of two installations that publish, neither may refer to an annotation of the other")
 	}
 }
 
 func (u *publisher) report(w written) {
-	u.log.Error(w.err, "Cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
+	u.log.Error(w.err, "cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
 	bare := w.object.DeepCopy()
 	bare.SetAnnotations(nil)
 	for _, handler := range u.handlers {

@@ -172,12 +172,12 @@ var (
 func failure(err error) string {
 	switch {
 	case !apierrors.IsForbidden(err):
-		return "Cannot read or create the Secret of the digest key; retrying"
+		return "cannot read or create the Secret of the digest key; retrying"
 	case errors.Is(err, errCreate):
-		return "Not allowed to create the Secret of the digest key, and nothing is reloaded without it: " +
+		return "not allowed to create the Secret of the digest key, and nothing is reloaded without it: " +
 			"grant create on Secrets in this namespace, or create the Secret, with a key of 32 random bytes; retrying"
 	default:
-		return "Not allowed to read the Secret of the digest key, and nothing is reloaded without it: grant get, list and watch on it; retrying"
+		return "not allowed to read the Secret of the digest key, and nothing is reloaded without it: grant get, list and watch on it; retrying"
 	}
 }
 
@@ -212,7 +212,7 @@ func (k *Keyring) readOrCreate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCreate, err)
 	}
-	k.log.Info("Created the Secret of the digest key")
+	k.log.Info("created the Secret of the digest key")
 	return k.take(secret, began)
 }
 
@@ -260,7 +260,7 @@ func (k *Keyring) read(ctx context.Context) error {
 
 // unusable is take for invalid content. What something newer has followed is not logged: it is over.
 func (k *Keyring) unusable(version string, began known, err error) error {
-	const message = "The Secret of the digest key is not usable: correct or remove the invalid key, " +
+	const message = "the Secret of the digest key is not usable: correct or remove the invalid key, " +
 		"and delete the Secret only if no key is valid; the keys in memory stay in force"
 	k.mu.Lock()
 	newest, overtaken := k.newestLocked(version, began)
@@ -296,7 +296,7 @@ func (k *Keyring) take(secret *corev1.Secret, began known) error {
 		return nil
 	}
 	newest, _ := ring.Newest()
-	k.log.Info("Digest keys changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
+	k.log.Info("digest keys changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
 	k.mu.Lock()
 	changed := slices.Clone(k.changed)
 	k.mu.Unlock()

@@ -95,7 +95,7 @@ func (r *replica) awaitRing(t *testing.T, want digest.Ring) {
 // awaitChanges waits until the ring has changed so often in all.
 func (r *replica) awaitChanges(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.logged("Digest keys changed") == n && r.reported() == n }, wait, tick)
+	require.Eventually(t, func() bool { return r.logged("digest keys changed") == n && r.reported() == n }, wait, tick)
 }
 
 // reported counts the calls of OnChange's function.
@@ -231,7 +231,7 @@ func TestUnusableAtStart(t *testing.T) {
 			s.put(map[string][]byte{"0001": key(1)})
 			r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
-			assert.Zero(t, r.logged("Cannot read or create"))
+			assert.Zero(t, r.logged("cannot read or create"))
 		})
 	}
 }
@@ -269,7 +269,7 @@ func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	assert.True(t, r.Ring().Equal(ringOf(t, both)))
 	s.remove() // the barrier: it is missed, and comes back, when all that was before is through
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
-	assert.Equal(t, 1, r.logged("Digest keys changed"), "nothing has changed")
+	assert.Equal(t, 1, r.logged("digest keys changed"), "nothing has changed")
 }
 
 func TestWithoutRandomnessThereIsNoKey(t *testing.T) {

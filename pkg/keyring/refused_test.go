@@ -19,11 +19,11 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("Not allowed to read the Secret of the digest key"))
-	assert.Equal(t, 1, r.logged("Not allowed to watch the Secret of the digest key"))
+	assert.Equal(t, 1, r.logged("not allowed to read the Secret of the digest key"))
+	assert.Equal(t, 1, r.logged("not allowed to watch the Secret of the digest key"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
-	require.Eventually(t, func() bool { return r.logged("Watching the Secret of the digest key again") == 1 }, wait, tick)
+	require.Eventually(t, func() bool { return r.logged("watching the Secret of the digest key again") == 1 }, wait, tick)
 }
 
 // Where no other Secrets are watched, this is all that shows the refusal.
@@ -78,7 +78,7 @@ func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
 	require.Eventually(t, func() bool { return s.count("get") > 3 }, wait, tick)
 	assert.Zero(t, s.count("post"))
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("Cannot read or create"))
+	assert.Equal(t, 1, r.logged("cannot read or create"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }

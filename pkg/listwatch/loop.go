@@ -203,10 +203,10 @@ func (l *Loop[Object]) report(err error) {
 	}
 	l.failure = cause
 	if refused {
-		l.Log.Error(err, "Not allowed to watch "+l.What+": grant get, list and watch; retrying")
+		l.Log.Error(err, "not allowed to watch "+l.What+": grant get, list and watch; retrying")
 		return
 	}
-	l.Log.Error(err, "Cannot watch "+l.What+"; retrying")
+	l.Log.Error(err, "cannot watch "+l.What+"; retrying")
 }
 
 // Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each attempt
@@ -228,7 +228,7 @@ func Cause(err error) string {
 func (l *Loop[Object]) recovered() {
 	if l.failure != "" && l.listed && l.opened {
 		l.failure = ""
-		l.Log.Info("Watching " + l.What + " again")
+		l.Log.Info("watching " + l.What + " again")
 	}
 }
 

@@ -131,9 +131,9 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 		<-s.watches
 		synctest.Wait()
 		require.Len(t, lines, 3)
-		assert.Contains(t, lines[0], "Cannot watch config objects; retrying")
-		assert.Contains(t, lines[1], "Not allowed to watch config objects: grant get, list and watch")
-		assert.Contains(t, lines[2], "Watching config objects again")
+		assert.Contains(t, lines[0], "cannot watch config objects; retrying")
+		assert.Contains(t, lines[1], "not allowed to watch config objects: grant get, list and watch")
+		assert.Contains(t, lines[2], "watching config objects again")
 		assert.Equal(t, []bool{false, false, true}, refusals)
 		assert.Less(t, s.lists[1].Sub(s.lists[0]), s.lists[3].Sub(s.lists[2]), "the pauses grow")
 	})
@@ -158,7 +158,7 @@ func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
 		<-s.watches
 		synctest.Wait()
 		require.Len(t, lines, 4, "a failure and a recovery, twice")
-		for i, want := range []string{"Cannot watch", "Watching config objects again", "Cannot watch", "Watching config objects again"} {
+		for i, want := range []string{"cannot watch", "watching config objects again", "cannot watch", "watching config objects again"} {
 			assert.Contains(t, lines[i], want)
 		}
 	})
@@ -179,8 +179,8 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 		synctest.Wait()
 		assert.Len(t, sink.calls, times+1, "what is listed is taken in")
 		require.Len(t, lines, 2)
-		assert.Contains(t, lines[0], "Not allowed to watch config objects: grant get, list and watch")
-		assert.Contains(t, lines[1], "Watching config objects again")
+		assert.Contains(t, lines[0], "not allowed to watch config objects: grant get, list and watch")
+		assert.Contains(t, lines[1], "watching config objects again")
 	})
 }
 
@@ -298,8 +298,8 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 					synctest.Wait()
 					assert.Equal(t, 2*(outage+1), failures)
 					require.Len(t, lines, 2*(outage+1))
-					assert.Contains(t, lines[2*outage], "Cannot watch config objects; retrying")
-					assert.Contains(t, lines[2*outage+1], "Watching config objects again")
+					assert.Contains(t, lines[2*outage], "cannot watch config objects; retrying")
+					assert.Contains(t, lines[2*outage+1], "watching config objects again")
 				}
 				assert.Equal(t, []string{"replace a"}, sink.calls, "it goes on where it was")
 			})

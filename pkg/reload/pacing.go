@@ -48,7 +48,7 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	if wait == 0 {
 		return 0
 	}
-	log.FromContext(ctx).V(1).Info("Waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
+	log.FromContext(ctx).V(1).Info("waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
 	if gate == state.GateSettle {
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
 	} else {
@@ -96,7 +96,7 @@ func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Inp
 	if len(refused) > 0 && p.retry != nil {
 		p.retry(s.Key.Namespace, refused)
 	}
-	log.FromContext(ctx).V(1).Info("Waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)
+	log.FromContext(ctx).V(1).Info("waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)
 	return min(wait, unreadLook)
 }
 

@@ -136,7 +136,7 @@ func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict poli
 func (p problems) absent(ctx context.Context, s gather.Subject, refs []reference.Ref) []reference.Ref {
 	states, err := p.store.Live(ctx, s.Key.Namespace, refs)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Cannot check the missing objects again", "workload", s.Key, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("cannot check the missing objects again", "workload", s.Key, "error", err.Error())
 	}
 	return slices.DeleteFunc(refs, func(ref reference.Ref) bool {
 		state, known := states[ref]

@@ -130,7 +130,7 @@ func attach(
 // OnSyncComplete called after the changes of the sync.
 func (b *Bulk) completeSync(ctx context.Context) {
 	count := int(b.loaded.Load())
-	b.log.Log(ctx, levelDebug, "Initial sync complete", "objects", count)
+	b.log.Log(ctx, levelDebug, "initial sync complete", "objects", count)
 	b.debouncer.endSync(func() { close(b.life.synced) }, func(ctx context.Context) {
 		if b.config.OnSyncComplete != nil {
 			guard(b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.Store(), count) })

@@ -38,7 +38,7 @@ func (b *Bulk) handler(ctx context.Context) cache.ResourceEventHandler {
 		UpdateFunc: func(before, now any) {
 			if isResync(before, now) {
 				b.refresh(now)
-				b.log.Log(ctx, levelTrace, "Skipped a resync event")
+				b.log.Log(ctx, levelTrace, "skipped a resync event")
 				return
 			}
 			b.apply(now)
@@ -115,11 +115,11 @@ func (b *Bulk) refresh(event any) {
 func (b *Bulk) put(object *unstructured.Unstructured) (before *unstructured.Unstructured, stored bool) {
 	keys := b.indexer.Keys(object)
 	if len(keys) == 0 {
-		b.log.Error("Object not indexed: it has too many keys", "namespace", object.GetNamespace(), "name", object.GetName(), "most", MaxKeys)
+		b.log.Error("object not indexed: it has too many keys", "namespace", object.GetNamespace(), "name", object.GetName(), "most", MaxKeys)
 	}
 	before, err := b.store.Put(object, keys...)
 	if err != nil {
-		b.log.Error("Object not stored", "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)
+		b.log.Error("object not stored", "namespace", object.GetNamespace(), "name", object.GetName(), "error", err)
 		return nil, false
 	}
 	return before, true

@@ -61,7 +61,7 @@ func TestBrokenConnectionIsWatchError(t *testing.T) {
 					require.Error(t, err)
 					assert.WithinRange(t, at, hit, time.Now())
 				}
-				logged := book.lines(t, "WARN", "Watch failed")
+				logged := book.lines(t, "WARN", "watch failed")
 				require.NotEmpty(t, logged)
 				assert.Contains(t, logged[0]["error"], c.want)
 				s.Fault(faults{})

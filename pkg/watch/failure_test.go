@@ -58,7 +58,7 @@ func TestWatchErrorsThatClientGoKeepsToItself(t *testing.T) {
 					assert.WithinRange(t, at, hit, time.Now())
 				}
 				assert.Equal(t, c.want != "", len(book.lines(t, "WARN", "")) > 0)
-				assert.Equal(t, c.expired, len(book.lines(t, "DEBUG+3", "Watch expired")) > 0)
+				assert.Equal(t, c.expired, len(book.lines(t, "DEBUG+3", "watch expired")) > 0)
 				assert.Empty(t, append(book.lines(t, "INFO", ""), book.lines(t, "ERROR", "")...))
 				s.Fault(faults{})
 				s.Update(object("a"))
@@ -135,18 +135,18 @@ func TestEveryWatchErrorIsLoggedOnceAlsoIfItIsTheSame(t *testing.T) {
 		for range 3 {
 			client.sick.Store(false)
 			pass(61 * time.Minute) // a silent stream is renewed after 150 s
-			before := len(book.lines(t, "WARN", "Watch failed"))
+			before := len(book.lines(t, "WARN", "watch failed"))
 			assert.EqualValues(t, client.failures.Load(), before, "lists; client-go reports each a second time")
 			client.sick.Store(true)
 			client.current.Load().Stop()
 			pass(time.Second)
-			assert.Greater(t, len(book.lines(t, "WARN", "Watch failed")), before, "the same error after hours without one")
+			assert.Greater(t, len(book.lines(t, "WARN", "watch failed")), before, "the same error after hours without one")
 			at, err := bulk.LastWatchError()
 			require.ErrorIs(t, err, errSame)
 			assert.WithinDuration(t, time.Now(), at, time.Second)
 		}
 		pass(time.Minute)
-		assert.Len(t, book.lines(t, "WARN", "Watch failed"), int(client.failures.Load()))
+		assert.Len(t, book.lines(t, "WARN", "watch failed"), int(client.failures.Load()))
 		client.sick.Store(false)
 		pass(time.Minute)
 	})

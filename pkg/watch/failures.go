@@ -41,10 +41,10 @@ func (f *failures) record(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 		return
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		f.log.Log(ctx, levelDebug, "Watch expired; listing again", "error", err)
+		f.log.Log(ctx, levelDebug, "watch expired; listing again", "error", err)
 		return
 	}
-	f.log.Warn("Watch failed; retrying", "error", err)
+	f.log.Warn("watch failed; retrying", "error", err)
 	f.mu.Lock()
 	f.at, f.err, f.unreported = time.Now(), err, err
 	f.mu.Unlock()

@@ -67,7 +67,7 @@ func TestTooManyKeysAreNone(t *testing.T) {
 		assert.Equal(t, []string{"most"}, names(bulk.Store().Get("x", "x")))
 		assert.Equal(t, []string{"more", "most"}, names(bulk.Store().List()))
 		assert.NotNil(t, bulk.Store().Object("default", "more"))
-		lines := book.lines(t, "ERROR", "Object not indexed")
+		lines := book.lines(t, "ERROR", "object not indexed")
 		require.Len(t, lines, 1)
 		assert.Equal(t, "more", lines[0]["name"])
 		s.Delete(object("more"))

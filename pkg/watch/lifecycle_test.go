@@ -151,7 +151,7 @@ func TestStopEndsThePauseAfterAStreamedListFailed(t *testing.T) {
 					ended := make(chan error, 1)
 					go func() { ended <- w.Start(t.Context()) }()
 					pass(10 * time.Minute)
-					failures := len(book.lines(t, "WARN", "Watch failed"))
+					failures := len(book.lines(t, "WARN", "watch failed"))
 					assert.Less(t, failures, 40, "the pauses grow")
 					assert.Greater(t, failures, 10, "to a minute at most")
 					if requests := s.Requests(); fault.status != 0 {
@@ -188,7 +188,7 @@ func TestStopEndsThePauseAfterAnErrorInAStreamedList(t *testing.T) {
 		bulk.Stop()
 		require.NoError(t, <-ended)
 		assert.Zero(t, time.Since(began))
-		assert.Len(t, book.lines(t, "WARN", "Watch failed"), 1)
+		assert.Len(t, book.lines(t, "WARN", "watch failed"), 1)
 		_, err = bulk.LastWatchError()
 		assert.ErrorContains(t, err, "injected")
 	})

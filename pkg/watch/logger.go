@@ -27,12 +27,12 @@ func newLogger(logger logr.Logger) *slog.Logger {
 func guard(log *slog.Logger, name string, call func() error) {
 	defer func() {
 		if crash := recover(); crash != nil {
-			log.Error("Callback panicked; the watcher continues",
+			log.Error("callback panicked; the watcher continues",
 				"callback", name, "panic", fmt.Sprint(crash), "stack", string(debug.Stack()))
 		}
 	}()
 	if err := call(); err != nil {
-		log.Error("Callback failed; the watcher continues", "callback", name, "error", err)
+		log.Error("callback failed; the watcher continues", "callback", name, "error", err)
 	}
 }
 

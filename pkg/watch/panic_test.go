@@ -17,7 +17,7 @@ import (
 func (b *logBook) panics(t testing.TB) map[any]int {
 	t.Helper()
 	calls := map[any]int{}
-	for _, line := range b.lines(t, "ERROR", "Callback panicked") {
+	for _, line := range b.lines(t, "ERROR", "callback panicked") {
 		calls[line["callback"]]++
 		assert.Equal(t, line["callback"].(string)+"!", line["panic"])
 		assert.Contains(t, line["stack"], "panic_test.go")
@@ -104,7 +104,7 @@ func TestFailureOfACallbackNamesTheWatcher(t *testing.T) {
 		s.Update(object("a"))
 		pass(time.Minute)
 		watchers := map[any]map[any]bool{}
-		for _, line := range book.lines(t, "ERROR", "Callback") {
+		for _, line := range book.lines(t, "ERROR", "callback") {
 			what := line["resource"]
 			if what == nil {
 				what = line["object"]

@@ -271,8 +271,8 @@ func TestBulkDoesNotResync(t *testing.T) {
 		s := newServer(t, object("a"))
 		startBulk(t, s, watch.Config{Logger: book.logger()})
 		pass(time.Hour)
-		assert.Empty(t, book.lines(t, "DEBUG+2", "Skipped a resync"))
+		assert.Empty(t, book.lines(t, "DEBUG+2", "skipped a resync"))
 		relist(s)
-		assert.Len(t, book.lines(t, "DEBUG+2", "Skipped a resync"), 1, "it would have been logged")
+		assert.Len(t, book.lines(t, "DEBUG+2", "skipped a resync"), 1, "it would have been logged")
 	})
 }

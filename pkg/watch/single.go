@@ -131,7 +131,7 @@ func (s *Single) scoped(ctx context.Context) bool {
 		}
 	}
 	if err != nil && !objectNotFound(err) {
-		s.log.Log(ctx, levelDebug, "Cannot find out whether the kind has namespaces", "error", err)
+		s.log.Log(ctx, levelDebug, "cannot find out whether the kind has namespaces", "error", err)
 	}
 	return ctx.Err() == nil
 }
@@ -169,9 +169,9 @@ func (s *Single) handler(ctx context.Context) cache.ResourceEventHandler {
 			switch {
 			case object == nil || old == nil:
 			case unchanged(old, object):
-				s.log.Log(ctx, levelTrace, "Skipped a resync event")
+				s.log.Log(ctx, levelTrace, "skipped a resync event")
 			case sameGeneration(old, object):
-				s.log.Log(ctx, levelTrace, "Skipped an update with the same generation")
+				s.log.Log(ctx, levelTrace, "skipped an update with the same generation")
 			default:
 				s.inbox.put()
 			}

@@ -147,7 +147,7 @@ func TestPathThatIsNotServedYetDoesNotShowTheScope(t *testing.T) {
 				go func() { ended <- single.Start(t.Context()) }()
 				pass(time.Minute)
 				assert.Equal(t, []string{"synced none"}, calls.read())
-				assert.Len(t, book.lines(t, "DEBUG+3", "Cannot find out whether the kind has namespaces"), 1)
+				assert.Len(t, book.lines(t, "DEBUG+3", "cannot find out whether the kind has namespaces"), 1)
 				s.Fault(faults{})
 				if clusterScoped {
 					s.Create(object("a", func(u *unstructured.Unstructured) { u.SetNamespace("") }))
@@ -233,6 +233,6 @@ func TestOnWatchErrorMayBlockAndPanic(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		assert.Len(t, errs.read(), 1, "the latest of those that came meanwhile")
-		assert.Len(t, book.lines(t, "ERROR", "Callback panicked"), 2)
+		assert.Len(t, book.lines(t, "ERROR", "callback panicked"), 2)
 	})
 }

@@ -143,7 +143,7 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	case err == nil:
 		return stream, nil
 	case streamed && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
-		s.failures.log.Log(ctx, levelDebug, "The server does not stream lists; listing", "error", err)
+		s.failures.log.Log(ctx, levelDebug, "the server does not stream lists; listing", "error", err)
 	default:
 		s.failures.record(ctx, err)
 	}
@@ -233,6 +233,6 @@ func (s *source) narrowed(ctx context.Context, err error) bool {
 	if !apierrors.IsBadRequest(err) || s.fields.wide == s.fields.sure || s.narrow.Swap(true) {
 		return false
 	}
-	s.failures.log.Log(ctx, levelDebug, "The server does not select by this field; selecting here", "fields", s.fields.wide, "error", err)
+	s.failures.log.Log(ctx, levelDebug, "the server does not select by this field; selecting here", "fields", s.fields.wide, "error", err)
 	return true
 }

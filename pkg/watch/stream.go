@@ -128,7 +128,7 @@ func (o *observed) closed(ctx context.Context) {
 	case o.received.IsZero() && time.Since(o.began) < time.Second:
 		o.source.failures.record(ctx, errShort)
 	default:
-		o.source.failures.log.Log(ctx, levelTrace, "Watch closed")
+		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
 	}
 }
 
@@ -142,7 +142,7 @@ func (o *observed) silent(ctx context.Context) {
 	case o.source.bookmarks.Load():
 		o.source.failures.record(ctx, errNoBookmarks)
 	default:
-		o.source.failures.log.Log(ctx, levelDebug, "Watch silent; opening it again")
+		o.source.failures.log.Log(ctx, levelDebug, "watch silent; opening it again")
 	}
 }
 

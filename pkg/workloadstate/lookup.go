@@ -45,10 +45,10 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 			return to, true
 		}
 		if meta.IsNoMatchError(err) {
-			unserved.Info("The cluster does not serve this workload kind; retrying")
+			unserved.Info("the cluster does not serve this workload kind; retrying")
 			unserved = w.log.V(1)
 		} else {
-			w.log.Error(err, "Cannot watch this workload kind; retrying")
+			w.log.Error(err, "cannot watch this workload kind; retrying")
 		}
 		if !passes(ctx, pause.Step()) {
 			return target{}, false
@@ -122,9 +122,9 @@ func (l *lookup) relocate(ctx context.Context) bool {
 	w.source.discovered(was.resource, err)
 	switch {
 	case err != nil:
-		w.log.V(1).Info("Cannot find the resource of this workload kind; retrying", "error", err.Error())
+		w.log.V(1).Info("cannot find the resource of this workload kind; retrying", "error", err.Error())
 	case to.resource != was.resource:
-		w.log.Info("The cluster serves this workload kind as another resource, which is watched from now on",
+		w.log.Info("the cluster serves this workload kind as another resource, which is watched from now on",
 			"resource", to.resource.String(), "before", was.resource.String())
 		w.target.Store(&to)
 	}

@@ -210,7 +210,7 @@ func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	await(t, reports, "- > a@1")
 	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
 	await(t, reports, "a@1 > a@2")
-	assert.Equal(t, 1, log.count("Not allowed to watch"))
-	assert.Equal(t, 1, log.count("Watching this workload kind again"))
+	assert.Equal(t, 1, log.count("not allowed to watch"))
+	assert.Equal(t, 1, log.count("watching this workload kind again"))
 	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
 }

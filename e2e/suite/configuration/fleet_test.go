@@ -100,7 +100,7 @@ func (r *fleetFixture) serving(n int, text string) {
 			}
 			count := 0
 			for line := range strings.Lines(log) {
-				if strings.Contains(line, `"Configuration applied"`) && strings.Contains(line, text) {
+				if strings.Contains(line, `"configuration applied"`) && strings.Contains(line, text) {
 					count++
 				}
 			}

@@ -23,7 +23,7 @@ var longLogMessages = map[string]bool{
 	"pkg/keyring/keyring.go": true,
 }
 
-// Log messages have one style: they start with a capital letter, as those of controller-runtime, and have no period.
+// Log messages have one style: they start with a small letter, as error texts do, and have no period.
 func TestLogMessagesHaveOneStyle(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -42,7 +42,7 @@ func TestLogMessagesHaveOneStyle(t *testing.T) {
 			checked++
 			at := files.Position(n.Pos())
 			first, _ := utf8.DecodeRuneInString(message)
-			assert.True(t, unicode.IsUpper(first), "%s: %q starts with a capital letter", at, message)
+			assert.True(t, unicode.IsLower(first), "%s: %q does not start with a small letter", at, message)
 			assert.NotRegexp(t, `\.( |$)`, message, "%s: a message is one sentence without a period", at)
 			if !longLogMessages[file] {
 				assert.LessOrEqual(t, len(message), maxLogMessage, "%s: %q is too long: use values", at, message)

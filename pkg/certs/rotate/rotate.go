@@ -150,7 +150,7 @@ func (r *Rotator) report(ctx context.Context, err error) {
 	r.state.Store(&now)
 	if err.Error() != r.logged {
 		r.logged = err.Error()
-		r.options.Log.Error(err, "Cannot keep the webhook's certificates; retrying")
+		r.options.Log.Error(err, "cannot keep the webhook's certificates; retrying")
 	}
 }
 
@@ -245,7 +245,7 @@ func (r *Rotator) serve(s certs.Situation, d certs.Decision) {
 		return
 	}
 	if before.serving == nil || !before.serving.Leaf.Equal(stored.Leaf) {
-		r.options.Log.Info("Serving another certificate", "notAfter", stored.Leaf.NotAfter.Format(time.RFC3339),
+		r.options.Log.Info("serving another certificate", "notAfter", stored.Leaf.NotAfter.Format(time.RFC3339),
 			"serial", stored.Leaf.SerialNumber.Text(16))
 	}
 	if d.Step != certs.Restore && d.Step != certs.Establish {
@@ -266,7 +266,7 @@ func (r *Rotator) write(
 		if err := r.api.trust(ctx, registration, d.Bundle); err != nil {
 			failures = append(failures, fmt.Errorf("set the caBundle of the webhook configuration %s: %w", r.options.WebhookConfiguration, err))
 		} else {
-			r.options.Log.Info("Set the caBundle")
+			r.options.Log.Info("set the caBundle")
 		}
 	}
 	if d.Step != certs.None {
@@ -276,7 +276,7 @@ func (r *Rotator) write(
 		if err := r.api.save(ctx, secret, d.Data); err != nil {
 			failures = append(failures, fmt.Errorf("write the Secret of the certificates (%s, because %s): %w", d.Step, d.Reason, err))
 		} else {
-			r.options.Log.Info("Wrote the certificates", "step", string(d.Step), "reason", d.Reason)
+			r.options.Log.Info("wrote the certificates", "step", string(d.Step), "reason", d.Reason)
 		}
 	}
 	return d.Bundle != nil || d.Step != certs.None, errors.Join(failures...)

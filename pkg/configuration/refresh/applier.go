@@ -171,7 +171,7 @@ func (a *Applier) Offer(c Content) {
 	if !news {
 		return
 	}
-	a.options.Log.Info("Configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents),
+	a.options.Log.Info("configuration applied", "added", texts(came), "removed", texts(went), "referents", len(a.referents),
 		"ignored", ignored, "duration", time.Since(started))
 	a.reportApplied(newApplication(c.Regarding, changes, ignored))
 }
@@ -217,7 +217,7 @@ func (a *Applier) reject(p *problem) {
 		return
 	}
 	a.problem = p
-	a.options.Log.Info("Configuration not applied", "reason", p.reason, "problem", p.text)
+	a.options.Log.Info("configuration not applied", "reason", p.reason, "problem", p.text)
 	a.sendEvent(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
 }
 

@@ -60,7 +60,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportReplaced(s, found)
-	log.FromContext(ctx).V(1).Info("Adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
+	log.FromContext(ctx).V(1).Info("adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
 }
 
@@ -79,7 +79,7 @@ func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, er
 		return false
 	}
 	b.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[b.annotations.ConfigRecord], text)
-	log.FromContext(ctx).V(1).Info("Kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(err))
+	log.FromContext(ctx).V(1).Info("kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(err))
 	return true
 }
 

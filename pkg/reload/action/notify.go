@@ -67,7 +67,7 @@ func failedNotice(s gather.Subject, err error) failure {
 // notified offers a notification, which the Record that was written names.
 func (a *Actions) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
 	a.events.EmitNotified(s.Reported(), changes, text)
-	log.FromContext(ctx).Info("Notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, 8))
+	log.FromContext(ctx).Info("notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, 8))
 }
 
 // notifyStored offers the notification about a Change whose Record was stored by a write without an answer.

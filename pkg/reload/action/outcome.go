@@ -73,7 +73,7 @@ func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 		a.metrics.latency(s.Object.Kind, a.now().Sub(s.Events.First))
 	}
 	a.events.EmitOwn(s.Reported(), o.last)
-	log.FromContext(ctx).Info("Reloaded", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
+	log.FromContext(ctx).Info("reloaded", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, a)
 	if s.OwesRun {
 		a.state.Runs.Owe(s.Key)
@@ -107,8 +107,11 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 		a.state.Due.Postponed(s.Key, a.now())
 	}
 	a.metrics.failed(f.reason)
-	log.FromContext(ctx).Info("Attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
-	news := !f.quiet || a.backoff.Lingers(s.Key)
+	level, news := 0, !f.quiet || a.backoff.Lingers(s.Key)
+	if !news {
+		level = 1 // a conflict that the next attempt resolves
+	}
+	log.FromContext(ctx).V(level).Info("attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
 		a.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}

@@ -105,7 +105,7 @@ func (p pauses) notEnded(
 	}
 	wait = p.state.Resumes.Refused(s.Key, end, f.pace(), p.now())
 	p.metrics.failed(f.reason)
-	log.FromContext(ctx).Info("Cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
+	log.FromContext(ctx).Info("cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
 	p.events.Warn(s.Reported(), f.reason, f.text())
 	return wait, nil
 }
@@ -125,7 +125,7 @@ func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Actio
 	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
 	p.state.Contests.Removed(s.Key, p.at, p.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("Resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
+		log.FromContext(ctx).Info("resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
 		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.at])
 	}
 	return nil
@@ -157,7 +157,7 @@ func (p pauses) takeBack(ctx context.Context, s gather.Subject, request poke.Req
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
 	)
 	if err != nil {
-		log.FromContext(ctx).Info("Cannot end the pause of a reload request that was refused",
+		log.FromContext(ctx).Info("cannot end the pause of a reload request that was refused",
 			"workload", s.Key, "error", textOf(err), "remedy", "kubectl rollout resume")
 	}
 }

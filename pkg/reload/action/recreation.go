@@ -63,7 +63,7 @@ func (c recreations) completeOne(ctx context.Context, s gather.Subject, name str
 	}
 	m, err := c.jobs.Store.Decode(secret)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
+		log.FromContext(ctx).Error(err, "cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
 		c.state.Recreations.Done(s.Key, name)
 		return nil
 	}
@@ -130,7 +130,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	err := c.create(ctx, s, job)
 	switch {
 	case err == nil:
-		log.FromContext(ctx).Info("Created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
+		log.FromContext(ctx).Info("created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
 		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, s, r)

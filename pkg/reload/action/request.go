@@ -83,7 +83,7 @@ func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) po
 
 // stampUnseen stamps a workload on which a request was stored that no webhook has handled.
 func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict policy.Verdict, request poke.Request) Outcome {
-	log.FromContext(ctx).Info("No webhook handled the write; stamping directly", "workload", s.Key)
+	log.FromContext(ctx).Info("no webhook handled the write; stamping directly", "workload", s.Key)
 	ended := a.stamp(ctx, s, verdict)
 	switch left := ended.(type) {
 	case InOrder:
@@ -105,7 +105,7 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 	pointer := annotationPointer(a.annotations.ConfigHash)
 	err := a.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
-		log.FromContext(ctx).Info("Cannot remove a reload request from a workload that has left the scope",
+		log.FromContext(ctx).Info("cannot remove a reload request from a workload that has left the scope",
 			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+a.annotations.ConfigHash+" of the workload")
 	}
 }

@@ -29,14 +29,14 @@ func (c recreations) resume(ctx context.Context) {
 			return
 		}
 		if !c.jobs.Follow && apierrors.IsForbidden(err) { // the right may be left out then, and mostly no Job is to be created again
-			c.log.Info("Cannot list the Jobs that are to be created again", "namespace", c.jobs.Store.Namespace, "error", err.Error(),
+			c.log.Info("cannot list the Jobs that are to be created again", "namespace", c.jobs.Store.Namespace, "error", err.Error(),
 				"remedy", "create each Job from job.json of its Secret, and delete the Secret: kubectl get secrets --namespace "+
 					c.jobs.Store.Namespace+" --selector "+c.jobs.Store.Selector())
 			return
 		}
 		if text := err.Error(); text != failed && ctx.Err() == nil {
 			failed = text
-			c.log.Info("Cannot list the Jobs that are to be created again; retrying", "namespace", c.jobs.Store.Namespace, "error", text)
+			c.log.Info("cannot list the Jobs that are to be created again; retrying", "namespace", c.jobs.Store.Namespace, "error", text)
 		}
 		select {
 		case <-ctx.Done():
@@ -56,7 +56,7 @@ func (c recreations) list(ctx context.Context) ([]workload.Key, error) {
 	err := c.gather.List(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), manifestsAtOnce, func(secret unstructured.Unstructured) {
 		m, err := c.jobs.Store.Decode(&secret)
 		if err != nil {
-			c.log.Error(err, "Cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
+			c.log.Error(err, "cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
 			return
 		}
 		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}

@@ -66,7 +66,7 @@ func (c *catchUp) forget() {
 func (r *Reporter) CatchUp(ctx context.Context, api EventLister, namespaces []string, listed func(...workload.Key)) error {
 	names, err := eventList{api, namespaces}.reloads(ctx)
 	if err != nil && ctx.Err() == nil {
-		r.with.Log.Info("Cannot list Events; writing those of the last 50 minutes again, without duplicates",
+		r.with.Log.Info("cannot list Events; writing those of the last 50 minutes again, without duplicates",
 			"error", err.Error())
 	}
 	listed(r.catchUp.finish(names)...)

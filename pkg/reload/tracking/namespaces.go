@@ -62,7 +62,7 @@ func (n *namespaces) attach(ctx context.Context) {
 			return
 		}
 		n.blindness.discovered(err)
-		n.log.Error(err, "Cannot watch namespaces; retrying")
+		n.log.Error(err, "cannot watch namespaces; retrying")
 		select {
 		case <-ctx.Done():
 			return

@@ -47,7 +47,7 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 	if len(objects)+len(keys) == 0 {
 		return
 	}
-	log.FromContext(ctx).V(1).Info("Reading tracked objects, because watches fail", "configObjects", len(objects), "workloads", len(keys))
+	log.FromContext(ctx).V(1).Info("reading tracked objects, because watches fail", "configObjects", len(objects), "workloads", len(keys))
 	pause := time.NewTicker(recheckPause)
 	defer pause.Stop()
 	paced := func() bool {
@@ -66,7 +66,7 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 		}
 		group.Go(func() error {
 			if err := t.with.Store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
-				log.FromContext(ctx).V(1).Info("Cannot read a config object", "error", err.Error())
+				log.FromContext(ctx).V(1).Info("cannot read a config object", "error", err.Error())
 			}
 			return nil
 		})

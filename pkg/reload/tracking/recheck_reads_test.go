@@ -30,7 +30,7 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	var failures atomic.Int32
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) {
-		if strings.Contains(args, "Cannot read a config object") {
+		if strings.Contains(args, "cannot read a config object") {
 			failures.Add(1)
 			assert.Contains(t, args, "away")
 		}
