@@ -67,6 +67,7 @@ func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.St
 	if due.Hash, err = digest.Hash(newest.ID, digest.Subset(states, view.Intent.Refs())); err != nil {
 		return state.Run{}, err
 	}
+	due.Follows, _ = reloadsOf(view)
 	content, named := digest.Subset(states, view.Intent.AtOnce().Refs()), newest.ID
 	if known, ok := ring.Key(view.Known().Key()); ok {
 		named = known.ID
@@ -85,6 +86,7 @@ func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.St
 // recordedRun returns the run with the content that was stamped last. Without a Record, any change runs the CronJob.
 func recordedRun(view stamp.View) state.Run {
 	due := state.Run{Hash: view.Managed[stamp.Hash], Content: view.Managed[stamp.Hash]}
+	_, due.Follows = reloadsOf(view)
 	known := view.Known().Record
 	if known.Empty() {
 		return due
@@ -95,6 +97,20 @@ func recordedRun(view stamp.View) state.Run {
 	}
 	due.Content = digest.HashRecorded(known.Key, entries)
 	return due
+}
+
+// reloadsOf names the last reload of a workload and the one before that, as each last-reload that follows keeps them; empty for none.
+func reloadsOf(view stamp.View) (last, before string) {
+	explained, err := record.ParseLastReload(view.Managed[stamp.LastReload])
+	if err != nil {
+		return "", ""
+	}
+	name := func(r record.LastReload) string { return r.Time.Format(time.RFC3339Nano) + " " + r.Hash }
+	all := explained.All()
+	if len(all) > 1 {
+		before = name(all[1])
+	}
+	return name(all[0]), before
 }
 
 // runs makes Jobs of CronJobs whose reload runs them at once.
@@ -137,7 +153,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
-	due.Job = cron.JobName(due.After, due.Content)
+	due.Job = cron.JobName(due.Follows, due.Content)
 	made, again := r.state.Runs.Made(s.Key, due.After)
 	if again && made.Job == due.Job {
 		s.Ran = due // by an earlier attempt, perhaps under other digest keys
@@ -293,7 +309,7 @@ func namesOf(active []cronrun.ActiveJob) string {
 func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
 	s.Ran = due
 	r.state.Runs.Ran(s.Key, due, r.now())
-	log.FromContext(ctx).Info("Made a Job", "workload", s.Key, "job", due.Job, "existed", existed)
+	log.FromContext(ctx).Info("made a Job", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 
 // jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands.

@@ -45,6 +45,13 @@ func (r *released) leader(notifyOnly bool) *released {
 	return r
 }
 
+// release is another release some time later, which has stamped another change.
+func (r *released) release(later time.Duration, hash string) {
+	next := r.last
+	next.Time, next.Hash = r.last.Time.Add(later), hash
+	r.last = next.After(r.last)
+}
+
 // look sees the last reload for the first time or again, and does what is left where nothing is due. It returns when to look again.
 func (r *released) look(t *testing.T, isNew bool) time.Duration {
 	t.Helper()
@@ -123,17 +130,50 @@ func TestReleaseAfterTheJobOfItsChangeRunsNothing(t *testing.T) {
 	assert.Zero(t, r.look(t, true))
 	assert.Len(t, r.jobs, 1)
 
-	r.last.Time, r.last.Hash = r.now.Add(time.Second), "2"
+	r.release(time.Second, "2")
 	assert.Equal(t, 5*time.Second, r.look(t, true), "another release with another change keeps the distance of runs")
-	r.last.Time, r.last.Hash = r.now.Add(2*time.Second), "3"
+	r.release(time.Second, "3")
 	r.look(t, true)
 	r.now = r.now.Add(5 * time.Second)
 	assert.Zero(t, r.look(t, false))
 	assert.Len(t, r.jobs, 2, "one run for what two releases have stamped meanwhile")
-	r.last.Time, r.last.Hash = r.now.Add(10*time.Second), "1"
 	r.now = r.now.Add(10 * time.Second)
+	r.release(10*time.Second, "1")
 	assert.Zero(t, r.look(t, true))
 	assert.Len(t, r.jobs, 3, "a content that comes back is a change")
+}
+
+// A leader makes the Job for a change and ends. While the next one leads, a release stamps the change before the loop does.
+func TestReleaseRunsNothingAfterTheJobOfAnEarlierLeader(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		earlier *record.LastReload
+		hash    string
+		jobs    int
+	}{
+		"the first reload":        {hash: "1", jobs: 1},
+		"a later reload":          {earlier: &record.LastReload{Hash: "0", Cause: record.CauseRelease}, hash: "1", jobs: 1},
+		"it stamps a newer state": {hash: "2", jobs: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReleased(nil, false)
+			r.actions.gather.Reader = bothDialects(t)
+			s, verdict := dueCronJob(true)
+			r.last.Hash = tc.hash
+			if tc.earlier != nil {
+				tc.earlier.Time = r.now.Add(-time.Hour)
+				r.reload = tc.earlier.String()
+				s.View.Managed = stamp.Managed{stamp.Hash: "0", stamp.LastReload: r.reload}
+				r.last = r.last.After(*tc.earlier)
+			}
+			made := contentOf("1")
+			made.Follows, _ = reloadsOf(s.View)
+			require.Nil(t, r.actions.runs.run(t.Context(), &s, verdict, made))
+			assert.Zero(t, r.leader(false).look(t, true))
+			assert.Len(t, r.jobs, tc.jobs)
+		})
+	}
 }
 
 // The run waits for a Job that is active, and a release stamps its change meanwhile.

@@ -251,6 +251,7 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 	newest, _ := ring.Newest()
 	s, _ := dueCronJob(true)
 	s.View.Intent.Tracked[other] = annotation.Trigger{}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
 	runWith := func(app, listed string) state.Run {
 		t.Helper()
 		states := map[reference.Ref]digest.State{}
@@ -267,11 +268,16 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 		require.NoError(t, err)
 		text, _ := rec.Text(record.MaxSize)
 		stamped := s.View
-		stamped.Managed = stamp.Managed{stamp.Hash: due.Hash, stamp.Record: text}
-		assert.Equal(t, due, recordedRun(stamped), "the Record of the stamp has the same")
+		last := policy.NewLastReload(nil, at.Add(time.Minute), s.View.Managed[stamp.LastReload])
+		last.Hash = due.Hash
+		stamped.Managed = stamp.Managed{stamp.Hash: due.Hash, stamp.Record: text, stamp.LastReload: last.String()}
+		assert.Equal(t, due, recordedRun(stamped), "the Record and the last reload of the stamp have the same")
 		return due
 	}
 	one := runWith("1", "1")
+	s.View.Managed = stamp.Managed{stamp.LastReload: record.LastReload{Time: at, Hash: "0"}.String()}
+	assert.Equal(t, "2026-01-02T03:04:05.006Z 0", runWith("1", "1").Follows)
+	s.View.Managed = nil
 	for name, tc := range map[string]struct {
 		due           state.Run
 		hash, content bool

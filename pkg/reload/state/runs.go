@@ -19,8 +19,11 @@ type run struct {
 // Run is a Job of a CronJob, made for a reload with a content.
 type Run struct {
 	Job string
-	// After is the last reload from before.
+	// After is the last reload from before the Job was made.
 	After string
+	// Follows names the reload before the one that the Job belongs to; empty for none. Unlike After, it is the same after that one is
+	// stamped.
+	Follows string
 	// Hash is the digest of the content, as the pod template bears it.
 	Hash string
 	// Content is the digest of that part of the content whose changes run the CronJob, under the key of the earlier Record.
