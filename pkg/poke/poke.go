@@ -147,8 +147,8 @@ func Judge(answer metav1.Object, r Request) Result {
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
 	}
-	if r.UID != "" && answer.GetUID() != r.UID {
-		return Result{Outcome: Stale}
+	if r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.Live && r.Generation == 0 && answer.GetGeneration() != 0 {
+		return Result{Outcome: Stale} // a request for the live state that names no generation is made for generation 0
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && r.provenBy(last)

@@ -98,6 +98,15 @@ func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live", Generation: 3}).Outcome)
 }
 
+// It is bound to generation 0: of a workload with another generation the webhook purges it.
+func TestRequestForTheLiveDigestWithoutAGenerationIsStale(t *testing.T) {
+	t.Parallel()
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live"}).Outcome, "the reload is an earlier one")
+	answer.Generation = 0
+	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "live"}).Outcome, "the kind has no generations")
+}
+
 func TestRequestForTheLiveDigestIsAlwaysBound(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "live@4", poke.Dummy("live", 4))
