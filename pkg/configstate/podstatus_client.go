@@ -100,11 +100,17 @@ func (l *podStatusList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
+// errNoList says that an answer is something else, such as the page of a proxy: it does not say that there are no objects.
+var errNoList = errors.New("the response is no list")
+
 // decode reads a list item by item: the response, with the managed fields of each, can be much larger than what is kept.
 func (l *podStatusList) decode(decoder *json.Decoder) error {
-	if _, err := decoder.Token(); err != nil { // {
+	if begin, err := decoder.Token(); err != nil {
 		return err
+	} else if begin != json.Delim('{') {
+		return errNoList
 	}
+	found := false
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
@@ -112,6 +118,7 @@ func (l *podStatusList) decode(decoder *json.Decoder) error {
 		}
 		switch key {
 		case "items":
+			found = true
 			err = l.decodeItems(decoder)
 		case "metadata":
 			err = decoder.Decode(&l.ListMeta)
@@ -122,8 +129,13 @@ func (l *podStatusList) decode(decoder *json.Decoder) error {
 			return err
 		}
 	}
-	_, err := decoder.Token() // }
-	return err
+	if _, err := decoder.Token(); err != nil { // }
+		return err
+	}
+	if !found {
+		return errNoList
+	}
+	return nil
 }
 
 func (l *podStatusList) decodeItems(decoder *json.Decoder) error {

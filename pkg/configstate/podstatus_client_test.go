@@ -60,6 +60,7 @@ func TestPodStatusListIsDecodedItemByItem(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "{", `{"kind"`, `{"kind":`, `{"kind":"L"`, `{"metadata":7}`, `{"metadata":7,"items":[]}`, `{"items":`, `{"items":[`, `{"items":[1]}`, `{"items":[{}`, `{"items":[{}]`,
+		`{}`, `[]`, `"maintenance"`, `7`, `{"message":"maintenance"}`, `{"kind":"Status","metadata":{}}`, // what a proxy may answer
 	} {
 		var list podStatusList
 		assert.Error(t, list.decode(json.NewDecoder(strings.NewReader(text))), text)
