@@ -68,6 +68,11 @@ type Loop[Object runtime.Object] struct {
 	// heard is when the API server has last listed the objects or sent an event; zero after it has refused connections. Only Run's
 	// goroutine has it.
 	heard time.Time
+	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event since it was
+	// opened. short counts the watches in a row that have ended at once without one. Only Run's goroutine has them.
+	began     time.Time
+	delivered bool
+	short     int
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -100,9 +105,29 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 	_ = Pause().Until(ctx, true, true, func(context.Context) (bool, error) {
 		if err := reflector.ListAndWatchWithContext(quiet); err != nil && ctx.Err() == nil {
 			l.failed(err)
+		} else if ctx.Err() == nil {
+			l.ended()
 		}
 		return false, nil
 	})
+}
+
+// atOnce is how soon a watch has to end to count as one that was only accepted.
+const atOnce = time.Second
+
+// errShort says that watches are accepted and do not last, whatever ends them. The reflector reports none of that: it lists again. One such
+// watch is nothing special: the API server stops, or the version has expired.
+var errShort = errors.New("its watches are accepted, but end at once without an event: what is between here and the API server may not support watches")
+
+// ended counts watches that end at once, and reports those that do so again.
+func (l *Loop[Object]) ended() {
+	if l.delivered || time.Since(l.began) >= atOnce {
+		l.short = 0
+		return
+	}
+	if l.short++; l.short > 1 {
+		l.failed(errShort)
+	}
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -117,7 +142,7 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		}
 		return nil, err
 	}
-	l.opened = true
+	l.opened, l.began, l.delivered = true, time.Now(), false
 	l.recovered()
 	return w, nil
 }
@@ -226,7 +251,7 @@ func Cause(err error) string {
 
 // recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
-	if l.failure != "" && l.listed && l.opened {
+	if l.failure != "" && l.listed && l.opened && l.short < 2 {
 		l.failure = ""
 		l.Log.Info("watching " + l.What + " again")
 	}
@@ -253,13 +278,16 @@ func (s *store[Object]) Replace(listed []any, _ string) error {
 		}
 	}
 	s.Sink.Replace(objects)
-	s.listed, s.heard = true, time.Now()
+	s.listed, s.heard, s.began = true, time.Now(), time.Now()
 	s.recovered()
 	return nil
 }
 
 // UpdateResourceVersion is called for each event, bookmarks included.
-func (s *store[Object]) UpdateResourceVersion(string) { s.heard = time.Now() }
+func (s *store[Object]) UpdateResourceVersion(string) {
+	s.heard, s.delivered, s.short = time.Now(), true, 0
+	s.recovered()
+}
 
 // Resync does nothing: there is nothing to repeat.
 func (s *store[Object]) Resync() error { return nil }

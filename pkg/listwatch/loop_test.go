@@ -149,6 +149,7 @@ func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
 		})
 		for range 2 {
 			w := <-s.watches
+			w.Add(configMap("b", "6"))
 			synctest.Wait()
 			s.fails = []error{errors.New("away")}
 			w.Error(&metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})

@@ -62,12 +62,20 @@ type state struct {
 	listed bool
 	// silence is the Detail of a watch that was Silent and has delivered nothing since, whatever else has failed; empty otherwise.
 	silence string
+	// short counts the watches in a row that have ended at once without a byte.
+	short int
 	// lookup is set while the resource cannot be looked up, whatever the API server answers to lists.
 	lookup bool
 }
 
 // works takes back all failures.
 func (s *state) works() { s.Status, s.silence, s.lookup = Status{Watch: s.Watch}, "", false }
+
+// delivers takes back all failures, and that watches ended at once.
+func (s *state) delivers() {
+	s.works()
+	s.short = 0
+}
 
 // Monitor keeps the state of all lists and watches that go through its transport. The zero value is ready to use. It is safe
 // for concurrent use.
@@ -193,7 +201,17 @@ func (m *Monitor) opened(q request) {
 }
 
 // delivered records the first bytes of a watch, or the end of a streaming list.
-func (m *Monitor) delivered(q request) { m.with(q.about, (*state).works) }
+func (m *Monitor) delivered(q request) { m.with(q.about, (*state).delivers) }
+
+// accepted records a watch that has ended at once, and sent nothing. The API server may have stopped; a second one in a row, whatever has
+// come between, fails until a watch delivers.
+func (m *Monitor) accepted(q request, since time.Time) {
+	m.with(q.about, func(s *state) {
+		if s.short++; s.short > 1 {
+			m.fail(s, Silent, "its watches are accepted, but end at once", since)
+		}
+	})
+}
 
 // listed records a complete list.
 func (m *Monitor) listed(q request) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,10 +21,14 @@ const (
 	answer = 70 * time.Second
 	// watchSilence is how long a watch may deliver nothing. The API server sends a bookmark about every minute.
 	watchSilence = 2 * time.Minute
+	// atOnce is how soon a watch has to end to count as one that was only accepted.
+	atOnce = time.Second
 	// silence is how long the body of another response may pause.
 	silence = time.Minute
 	// whole is how long all of such a body may be waited for: it may have no end.
 	whole = 5 * time.Minute
+	// longestRetryAfter is the longest pause that the answer to a failed request may ask for.
+	longestRetryAfter = 10 * time.Second
 )
 
 // timeout is the error of a request that was given up. It is no network error: client-go would retry those at once.
@@ -72,8 +77,18 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	e.answered(response.StatusCode)
+	limitRetryAfter(response.Header)
 	response.Body = newBody(ctx, e, response.Body, response.StatusCode)
 	return response, nil
+}
+
+// limitRetryAfter removes a pause that is too long. client-go waits for it within a request, ten times, and its caller sees neither the failure
+// nor the wait: a proxy could stop a watch for hours. Without it the failure is reported, and the caller retries with pauses of its own.
+func limitRetryAfter(header http.Header) {
+	const name = "Retry-After"
+	if seconds, err := strconv.Atoi(header.Get(name)); err == nil && seconds > int(longestRetryAfter/time.Second) {
+		header.Del(name)
+	}
 }
 
 // exchange is one request with its response.
@@ -212,6 +227,8 @@ func (b *body) over(err error) error {
 	case b.exchange.request.watch && cut:
 		b.exchange.monitor.failed(b.exchange.request, Silent, late.Error()+", not even a bookmark", b.last)
 		return io.EOF // the reflector goes on with a new watch from here
+	case b.exchange.request.watch && !b.delivered && !b.exchange.request.streaming && time.Since(b.exchange.began) < atOnce:
+		b.exchange.monitor.accepted(b.exchange.request, b.exchange.began)
 	case b.exchange.request.watch:
 	case errors.Is(err, io.EOF):
 		b.exchange.monitor.listed(b.exchange.request)

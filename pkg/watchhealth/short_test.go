@@ -1,0 +1,88 @@
+package watchhealth_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+)
+
+// empty accepts a request and ends its answer.
+func empty() server { return content(200, strings.NewReader("")) }
+
+// late is an answer without a byte that ends after a time.
+type late time.Duration
+
+func (l late) Read([]byte) (int, error) {
+	<-time.After(time.Duration(l))
+	return 0, io.EOF
+}
+
+func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first, second server
+		between       server
+		healthy       bool
+	}{
+		"two in a row":           {first: empty(), second: empty(), between: status(200)},
+		"and a list fails":       {first: empty(), second: empty(), between: status(503)},
+		"the API server stops":   {first: status(200), second: empty(), between: status(200), healthy: true},
+		"each is quiet for long": {first: content(200, late(time.Second)), second: content(200, late(time.Second)), between: status(200), healthy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				require.NoError(t, client.do(watch, tc.first))
+				assert.True(t, client.status().Healthy(), "one that ends is nothing special")
+				_ = client.do(list, tc.between)
+				began := time.Now()
+				require.NoError(t, client.do(watch, tc.second))
+				assert.Equal(t, tc.healthy, client.status().Healthy())
+				if tc.healthy {
+					return
+				}
+				assert.Equal(t, watchhealth.Silent, client.status().Reason)
+				assert.Contains(t, client.status().Detail, "end at once")
+				require.NoError(t, client.do(list, status(200)))
+				chunks := make(chan string)
+				response, err := client.send(t.Context(), watch, stream(chunks))
+				require.NoError(t, err)
+				defer func() { assert.NoError(t, response.Body.Close()) }()
+				assert.False(t, client.status().Since.After(began), "another one that is accepted proves nothing")
+				assert.False(t, client.status().Healthy())
+				go func() { _, _ = io.Copy(io.Discard, response.Body) }()
+				chunks <- "bookmark"
+				synctest.Wait()
+				assert.True(t, client.status().Healthy())
+				require.NoError(t, client.do(watch, empty()))
+				assert.True(t, client.status().Healthy(), "they are counted anew")
+			})
+		})
+	}
+}
+
+// client-go would wait as long as the header says, within the request of a list or watch.
+func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"1": "1", "10": "10", "11": "", "3600": "", "99999999999999999999": "99999999999999999999", // client-go reads no such number, nor a date
+		"Wed, 21 Oct 2026 07:28:00 GMT": "Wed, 21 Oct 2026 07:28:00 GMT",
+	} {
+		answer := func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {value}}, Body: http.NoBody}, nil
+		}
+		response, err := newClient(t).send(t.Context(), list, answer)
+		require.NoError(t, err)
+		assert.Equal(t, want, response.Header.Get("Retry-After"), value)
+		require.NoError(t, response.Body.Close())
+	}
+}
