@@ -103,9 +103,11 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 	// What the reflector logs on its way is of no interest but for debugging.
 	quiet := klog.NewContext(ctx, l.Log.V(1))
 	_ = Pause().Until(ctx, true, true, func(context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(quiet); err != nil && ctx.Err() == nil {
+		switch err := reflector.ListAndWatchWithContext(quiet); {
+		case ctx.Err() != nil:
+		case err != nil:
 			l.failed(err)
-		} else if ctx.Err() == nil {
+		default:
 			l.ended()
 		}
 		return false, nil
