@@ -105,8 +105,8 @@ func (f *Flags) addSelection(set *pflag.FlagSet) {
 func (f *Flags) addReload(set *pflag.FlagSet) {
 	set.DurationVar(&f.settle, "settle", time.Second, "time without changes before a reload, at most --settle-max, so that several changes cause one reload; 0: none")
 	set.DurationVar(&f.settleMax, "settle-max", 5*time.Second, "maximum delay of a reload by --settle")
-	set.DurationVar(&f.refractory, "refractory", 5*time.Second, "minimum distance between two reloads of one workload; 0: none")
-	set.StringVar(&f.missingRequired, "missing-required", "hold", "when an object that pods cannot start without is deleted: `hold|reload`")
+	set.DurationVar(&f.refractory, "refractory", 5*time.Second, "minimum time between two reloads of one workload; 0: none")
+	set.StringVar(&f.missingRequired, "missing-required", "hold", "when an object that pods cannot start without is deleted: `hold|reload`; hold: no reload until it exists again; reload: reload at once")
 	set.IntVar(&f.workers, "workers", 16, "how many workloads are reconciled at the same time")
 }
 

@@ -133,7 +133,7 @@ type Selection struct {
 type Reload struct {
 	// Settle is the quiet time before a reload, SettleMax the most that it is put off; 0 switches the gate off.
 	Settle, SettleMax time.Duration
-	// Refractory is the minimum distance between two reloads of one workload; 0 switches the gate off.
+	// Refractory is the minimum time between two reloads of one workload; 0 switches the gate off.
 	Refractory time.Duration
 	// ReloadMissingRequired makes the deletion of a required object a cause like any other.
 	ReloadMissingRequired bool

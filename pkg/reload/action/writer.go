@@ -25,8 +25,8 @@ import (
 // writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
 const writeLimit = 10 * time.Second
 
-// The bounds for workloads with a slot for their writes, in total: those that have it since a moment, and those that have it for longer,
-// because a request hangs.
+// The bounds for workloads with a slot for their writes, in total: those that have had it for less than 400 ms, and those that have had it
+// for longer, because a request hangs.
 const (
 	promptWrites  = 64
 	overdueWrites = 128
