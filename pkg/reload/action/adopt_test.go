@@ -72,7 +72,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	}{
 		"nothing is recorded":               {budget: 1000, adopted: true},
 		"the key of the Record is lost":     {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
-		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "which this installation does not have"},
+		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key"},
 		"the Record is no Record":           {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"the hash proves what is lost":      {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
 		"there is no room for a Record":     {budget: 10, note: "too large"},

@@ -145,5 +145,7 @@ func Unreadable(s gather.Subject, err error) Outcome { return failed{s, unreadab
 
 func foreignKey(id digest.KeyID) failure {
 	return failure{reason: reasonForeignKey, err: fmt.Errorf(
-		"the config-record has digests of the key %s, which this installation does not have, and another installation, or a rollback to before that key was lost, has overwritten the config-record of this one; let one installation handle the workload, or give both the same digest key Secret; after a rollback, remove the annotation", id)}
+		"this installation does not have the digest key %s of the config-record. "+
+			"Another installation, or a rollback to before that key was lost, has overwritten the config-record of this one. "+
+			"Let one installation handle the workload, or give both the same digest key Secret; after a rollback, remove the annotation", id)}
 }
