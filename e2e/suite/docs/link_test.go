@@ -51,6 +51,23 @@ func TestEveryPageIsLinkedFromTheReadme(t *testing.T) {
 	}
 }
 
+// docs/README.md is for readers who open the folder: it has the table of the README, with links that begin there.
+func TestIndexOfPagesIsThatOfTheReadme(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(readPage(t, readme).text, "\n## Documentation\n")
+	require.True(t, found)
+	rows := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(section, -1)
+	require.NotEmpty(t, rows)
+	table := link.ReplaceAllStringFunc(strings.Join(rows, "\n"), func(target string) string {
+		target = strings.TrimPrefix(target, "](")
+		if inside, ok := strings.CutPrefix(target, "docs/"); ok {
+			return "](" + inside
+		}
+		return "](../" + target
+	})
+	assert.Contains(t, readPage(t, "docs/README.md").text, "\n\n"+table+"\n")
+}
+
 // The README names, for every promise, the command that proves it.
 func TestPromisesAreProvedByTests(t *testing.T) {
 	t.Parallel()
