@@ -108,25 +108,43 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 	return f.output.write(p.Stdout, report, report.Write)
 }
 
-// explain gathers what a Report is made of.
+// explain gathers what a Report is made of: the workload, its context, and the states of its config objects. What can be left out of a
+// Report is a Problem where it cannot be read.
 func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
 	c, err := newReader(config)
 	if err != nil {
 		return explain.Report{}, err
 	}
-	handled, err := q.handled(ctx, config)
+	in, unread, err := f.readWorkload(ctx, config, c, q)
 	if err != nil {
 		return explain.Report{}, err
 	}
-	kind := handled.kind
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := c.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
-		return explain.Report{}, fmt.Errorf("read the workload: %w", err)
+	for _, err := range append(unread, f.readContext(ctx, c, q, &in)...) {
+		if err != nil {
+			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
+		}
 	}
-	keys := q.selection.Keys
-	in := explain.Input{
-		Object: workload.Object{Kind: kind, Raw: u.Object}, Keys: keys, Now: time.Now(),
+	if err := f.readConfig(ctx, config, c, q, &in); err != nil {
+		return explain.Report{}, err
+	}
+	return explain.Explain(in), nil
+}
+
+// readWorkload reads the workload and its annotations. unread says what else the annotations depend on and cannot be read.
+func (f *whyFlags) readWorkload(
+	ctx context.Context, config *rest.Config, c client.Reader, q question,
+) (in explain.Input, unread []error, err error) {
+	handled, err := q.handled(ctx, config)
+	if err != nil {
+		return in, nil, err
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(handled.kind.GroupVersionKind)
+	if err := c.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
+		return in, nil, fmt.Errorf("read the workload: %w", err)
+	}
+	in = explain.Input{
+		Object: workload.Object{Kind: handled.kind, Raw: u.Object}, Keys: q.selection.Keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
 	}
 	if !q.selection.WithoutStakater {
@@ -134,10 +152,10 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 	}
 	custom, err := handled.existing(ctx, config)
 	if err != nil {
-		return explain.Report{}, err
+		return in, nil, err
 	}
 	reader := stamp.Reader{
-		Keys: keys, Dialects: q.selection.Dialects(handled.known()),
+		Keys: in.Keys, Dialects: q.selection.Dialects(handled.known()),
 		Objects: func(namespace string) (annotation.Objects, error) {
 			custom.namespace = namespace
 			custom.Objects = listing(ctx, c, namespace, q.selection.Stakater)
@@ -145,24 +163,33 @@ func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question)
 		},
 	}
 	in.View, in.Problems = reader.Read(in.Object)
-	ring, ringErr := f.ring(ctx, c)
-	in.Ring = ring
-	in.NoKey = f.noKey(ringErr)
-	for _, err := range append([]error{handled.problem, custom.failed, ringErr}, f.around(ctx, c, q, u, &in)...) {
-		if err != nil {
-			in.Problems = append(in.Problems, annotation.Problem{Message: err.Error()})
-		}
-	}
-	read, err := f.stateReader(config, c, ring)
+	return in, []error{handled.problem, custom.failed}, nil
+}
+
+// readContext reads the digest keys and what else bears on the workload. The errors say what cannot be read.
+func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question, in *explain.Input) []error {
+	u := &unstructured.Unstructured{Object: in.Object.Raw}
+	var unread [5]error
+	in.Ring, unread[0] = f.ring(ctx, c)
+	in.NoKey = f.noKey(unread[0])
+	in.Outside, unread[1] = outside(ctx, c, q.selection.Scope, u)
+	in.Warnings, unread[2] = warnings(ctx, c, u)
+	in.Blind, unread[3] = blindness(ctx, c, f.keyNamespace)
+	in.Lease, unread[4] = leaseOf(ctx, c, q.lease)
+	return unread[:]
+}
+
+// readConfig reads the states of the config objects that the workload tracks.
+func (f *whyFlags) readConfig(ctx context.Context, config *rest.Config, c client.Reader, q question, in *explain.Input) error {
+	read, err := f.stateReader(config, c, in.Ring)
 	if err != nil {
-		return explain.Report{}, err
+		return err
 	}
+	refs := in.View.Intent.Refs()
 	last, _ := in.View.Managed.LastReload(in.Now)
-	read, in.Paths = f.referents(ctx, config, q.selection, referentsOf{in.View.Intent.Refs(), ring, read, causesOf(last.Changes)})
-	if in.States, in.Unread, err = readStates(ctx, in.View.Intent.Refs(), read); err != nil {
-		return explain.Report{}, err
-	}
-	return explain.Explain(in), nil
+	read, in.Paths = f.referents(ctx, config, q.selection, referentsOf{refs, in.Ring, read, causesOf(last.Changes)})
+	in.States, in.Unread, err = readStates(ctx, refs, read)
+	return err
 }
 
 // newReader returns a client for what bears on a workload.
@@ -172,14 +199,4 @@ func newReader(config *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 	return client.New(config, client.Options{Scheme: scheme})
-}
-
-// around reads what else bears on a workload. The errors say what cannot be read.
-func (f *whyFlags) around(ctx context.Context, c client.Reader, q question, u *unstructured.Unstructured, in *explain.Input) []error {
-	var unread [4]error
-	in.Outside, unread[0] = outside(ctx, c, q.selection.Scope, u)
-	in.Warnings, unread[1] = warnings(ctx, c, u)
-	in.Blind, unread[2] = blindness(ctx, c, f.keyNamespace)
-	in.Lease, unread[3] = leaseOf(ctx, c, q.lease)
-	return unread[:]
 }
