@@ -1,6 +1,8 @@
 package state
 
-import "github.com/pod-reloader/pod-reloader/pkg/workload"
+import (
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
 
 // Versions has the resourceVersions since which workloads are as they are: no later write has changed the annotations that select
 // config objects, the Record, or the spec. A config object that was created later than that is in no Record, and was not there when
@@ -16,4 +18,29 @@ func (v *Versions) Changed(key workload.Key, version string) {
 func (v *Versions) Since(key workload.Key) (version string) {
 	v.find(key, func(e *string) { version = *e })
 	return version
+}
+
+// Creations has the resourceVersions at which workloads were created, of those that came while the loop watched, without a Record. Their
+// pods start with what the configuration is at that time, which may be another one when the loop reads it: in direct mode, where no
+// webhook stamps the creation, a change right behind it would be adopted and missed otherwise.
+type Creations struct{ perWorkload[string] }
+
+// Created records the creation of a workload.
+func (b *Creations) Created(key workload.Key, version string) {
+	b.with(key, func(e *string) { *e = version })
+}
+
+// Version returns the resourceVersion of the creation; empty if it is not known, or has been recorded.
+func (b *Creations) Version(key workload.Key) (version string) {
+	b.find(key, func(e *string) { version = *e })
+	return version
+}
+
+// Recorded forgets a creation whose configuration has been recorded, but not that of another workload of the name, created since.
+func (b *Creations) Recorded(key workload.Key, version string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok && *e == version {
+		delete(b.entries, key)
+	}
 }

@@ -35,3 +35,29 @@ func PausePeriod(value string) time.Duration {
 	}
 	return period
 }
+
+// restart reads how an Argo Rollout is reloaded: by its pod template, which is what other values mean too, or by a restart.
+func (r *stakaterReading) restart() bool {
+	switch value, ok := r.source.Workload[rolloutStrategy]; {
+	case !ok, value == "rollout":
+		return false
+	case value == "restart":
+		return true
+	default:
+		r.report(`annotation %q: %s is unknown and counts as "rollout": write "rollout" or "restart"`, rolloutStrategy, reference.Quote(value))
+		return false
+	}
+}
+
+// ReloadStrategy is what a reload writes on a pod template besides the hash, for compatibility with Stakater's Reloader.
+// The hash and the Record are maintained under each of them.
+type ReloadStrategy string
+
+const (
+	// ConfigHash writes nothing besides the hash. It is the default.
+	ConfigHash ReloadStrategy = "config-hash"
+	// Annotations writes reloader.stakater.com/last-reloaded-from.
+	Annotations ReloadStrategy = "annotations"
+	// EnvVars sets STAKATER_<NAME>_<KIND> in the container that uses the object.
+	EnvVars ReloadStrategy = "env-vars"
+)
