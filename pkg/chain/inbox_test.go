@@ -16,7 +16,7 @@ func published(namespaces ...string) func(*pending) {
 	return func(p *pending) { p.published = append(p.published, namespaces...) }
 }
 
-func TestWhatHasGatheredWaitsForTheDebounce(t *testing.T) {
+func TestGatheredEventsWaitForDebounce(t *testing.T) {
 	t.Parallel()
 	in := newInbox(time.Second)
 	in.gather(published("gathered"))

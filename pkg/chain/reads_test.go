@@ -21,7 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-func TestWhatDoesNotBelongToTheGraphIsNotRead(t *testing.T) {
+func TestObjectOutsideGraphIsNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -50,7 +50,7 @@ func TestAResourceThatMayNotBeRead(t *testing.T) {
 }
 
 // What is unread may be known any moment, so that a reload waits for it; what may not be read can stay so.
-func TestWhatHasNotBeenReadIsHeldAsUnread(t *testing.T) {
+func TestUnreadObjectIsHeldAsUnread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -28,7 +28,7 @@ func configMapMeta(name, version string) *metav1.PartialObjectMetadata {
 	}}
 }
 
-func TestWhatAReadHasFoundGivesWayToTheWatch(t *testing.T) {
+func TestWatchEventReplacesOlderRead(t *testing.T) {
 	t.Parallel()
 	c, w, events := newCache()
 	k := numbered(1)

@@ -40,7 +40,7 @@ func stall[K comparable](x *Index[K], namespace string) (workOff func()) {
 	}
 }
 
-func TestWhatComesWhileANamespaceIsBusyIsDoneLater(t *testing.T) {
+func TestEventsOfBusyNamespaceAreHandledLater(t *testing.T) {
 	t.Parallel()
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1"}}.names)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
@@ -193,7 +193,7 @@ func TestSlowNamespacesTakeTurns(t *testing.T) {
 }
 
 // A caller waits for so many steps at most, whether a pattern is new or an object.
-func TestWhatTakesLongMakesANamespaceBusy(t *testing.T) {
+func TestLongMatchingMakesNamespaceBusy(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		names    int

@@ -29,7 +29,7 @@ func TestValidGraphIsNotHeld(t *testing.T) {
 	assert.Equal(t, 8, w.Len())
 }
 
-func TestWhatCountsChangesTheEntryOfTheRoot(t *testing.T) {
+func TestRelevantChangeChangesEntryOfRoot(t *testing.T) {
 	t.Parallel()
 	service := func(host string) map[string]any {
 		return map[string]any{"host": host, "tls": map[string]any{"certificateRef": named("tls")}}
@@ -58,7 +58,7 @@ func TestWhatCountsChangesTheEntryOfTheRoot(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotCountIsNotEvaluated(t *testing.T) {
+func TestIrrelevantChangeEvaluatesNothing(t *testing.T) {
 	t.Parallel()
 	service := map[string]any{"host": "a", "tls": map[string]any{"certificateRef": named("tls")}}
 	for name, change := range map[string]func(w world){

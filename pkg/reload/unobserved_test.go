@@ -36,7 +36,7 @@ func (w *refusing) Patch(_ context.Context, obj client.Object, patch client.Patc
 }
 
 // What may not be watched is read before anything is decided: nothing known of it is no change of it.
-func TestWhatIsNotObservedIsRead(t *testing.T) {
+func TestUnwatchedObjectIsReadBeforeDecision(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := reloadtest.Ring(t, "a")

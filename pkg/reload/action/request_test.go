@@ -186,7 +186,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 }
 
 // The digest is over the content of what exists.
-func TestWhatExistsAndWasNotReadIsReadForTheDigest(t *testing.T) {
+func TestExistingUnreadObjectIsReadForDigest(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	for name, tc := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-func TestWhatWaitsForTooLongIsRaised(t *testing.T) {
+func TestLongWaitRaisesPriority(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a, web, pay := newAging(), workload.Key{Name: "web"}, workload.Key{Name: "pay"}
@@ -141,7 +141,7 @@ func TestResultIsRaisedWhereItWaits(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenIsNotRaised(t *testing.T) {
+func TestTakenWorkloadIsNotRaised(t *testing.T) {
 	t.Parallel()
 	now, web := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), workload.Key{Name: "web"}
 	q := New(&Leadership{}, func() time.Time { return now })

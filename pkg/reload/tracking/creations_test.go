@@ -97,7 +97,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptGoesWithAKind(t *testing.T) {
+func TestKindRemovalForgetsState(t *testing.T) {
 	t.Parallel()
 	l, _ := leading(t, Options{})
 	web := version("u", "7", time.Now(), "configmaps")
