@@ -129,8 +129,8 @@ func (h *Handler) operations(request stamp.Request, wr write, managed stamp.Mana
 
 // read gathers what a rule needs to know; nothing, for most requests. Where it is unresolved which objects the workload
 // tracks, their states are of no use.
-func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unresolved error, timeout time.Duration) stamp.Live {
-	live := stamp.Live{
+func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unresolved error, timeout time.Duration) stamp.Inputs {
+	live := stamp.Inputs{
 		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
 		Revision: h.options.Revision, NotifyOnly: h.options.NotifyOnly, ReloadMissingRequired: h.options.ReloadMissingRequired,
 	}
@@ -144,7 +144,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = digest.ErrNoKey
 		return live
 	}
-	live.States, live.Err = h.state.Live(ctx, namespace, refs)
+	live.States, live.Err = h.state.ReadLive(ctx, namespace, refs)
 	if live.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}

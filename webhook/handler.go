@@ -37,9 +37,9 @@ const defaultDeadline = 2 * time.Second
 
 // StateReader reads configuration live.
 type StateReader interface {
-	// Live returns the state of every given Ref in the namespace, read after the call began and with Entries under each
+	// ReadLive returns the state of every given Ref in the namespace, read after the call began and with Entries under each
 	// key of the ring; or an error. Its map is not changed afterwards.
-	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
 // Keyring holds the digest keys.

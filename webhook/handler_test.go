@@ -49,8 +49,8 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) Ring() digest.Ring { return w.ring }
 
-// Live knows a ConfigMap app and a Secret db; all else is absent.
-func (w *world) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadLive knows a ConfigMap app and a Secret db; all else is absent.
+func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	w.reads.Add(1)
 	if w.before != nil {
 		w.before(ctx, namespace)

@@ -18,7 +18,7 @@ import (
 
 // Config reads the content of ConfigMaps and Secrets; configstate.Store is one.
 type Config interface {
-	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
 // Options are what a Chain works with. Client, Namespaces, Without, FieldOwner, Publishes, Debounce and Now are optional.

@@ -259,7 +259,7 @@ func TestHoldStateIsBounded(t *testing.T) {
 		for n := range refs {
 			refs[n] = reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("asked-", n)}
 		}
-		_, err := chain.Live(t.Context(), w, w.Chain, "ns", refs)
+		_, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", refs)
 		require.NoError(t, err)
 		assert.Equal(t, before, w.Remembered(), "nothing of questions at admission")
 

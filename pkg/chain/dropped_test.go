@@ -37,7 +37,7 @@ func TestChangeOfAnObjectThatIsBeingReadIsReadThoughNothingRefersToIt(t *testing
 		w.pass(time.Second)
 		require.Equal(t, reads, w.readCount(), "the batch has not ended")
 		w.pass(time.Minute)
-		live, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		live, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		require.Empty(t, w.hold())
 		assert.Equal(t, live[proxy].Entries, w.State("ns", proxy).Entries)

@@ -1,6 +1,16 @@
 package chain
 
-import "context"
+import (
+	"context"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// ReadLive reads config objects of a namespace live as a Store does, but says of states that are not verified that they are not.
+func ReadLive(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return c.readLive(ctx, lane{from, c.loop}, namespace, refs)
+}
 
 // Remembered is how many objects something is remembered of, for tests.
 func (c *Chain) Remembered() int {

@@ -27,11 +27,11 @@ const (
 	freshInFlight = 16
 )
 
-// readLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
+// readCustomLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
 // server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
 // the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read
 // may be outstanding, whatever the reason is that the graph answers.
-func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+func (c *Chain) readCustomLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
 		c.inbox.applyPending(ctx)
@@ -186,7 +186,7 @@ func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[s
 			continue
 		}
 		group.Go(func() (err error) {
-			states[i], err = f.from.config.Live(ctx, namespace, config[namespace])
+			states[i], err = f.from.config.ReadLive(ctx, namespace, config[namespace])
 			return err
 		})
 	}

@@ -46,7 +46,7 @@ func TestMoreThanFiftyObjectsAreUnverifiedDuringARead(t *testing.T) {
 		require.NotEmpty(t, before)
 		other := reference.Ref{Kind: proxy.Kind, Name: "other"}
 		ask := func() map[reference.Ref]digest.State {
-			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
+			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
 			require.NoError(t, err)
 			require.NotEmpty(t, states[other].Entries)
 			return states
@@ -60,7 +60,7 @@ func TestMoreThanFiftyObjectsAreUnverifiedDuringARead(t *testing.T) {
 		assert.Equal(t, before, states[proxy].Entries, "the graph answers")
 		assert.Equal(t, "too many objects to read", states[proxy].Unverified)
 		assert.Empty(t, states[other].Unverified, "the Secret is not below it")
-		states, err := chain.Store{Chain: w.Chain}.Live(t.Context(), "ns", []reference.Ref{proxy, other})
+		states, err := chain.Store{Chain: w.Chain}.ReadLive(t.Context(), "ns", []reference.Ref{proxy, other})
 		var failed *configstate.ReadError
 		require.ErrorAs(t, err, &failed, "the loop must not go by it")
 		assert.Equal(t, proxy, failed.Ref)
@@ -77,7 +77,7 @@ func TestMoreThanFiftyObjectsAreUnverifiedDuringARead(t *testing.T) {
 // readerFunc reads ConfigMaps and Secrets live.
 type readerFunc func() error
 
-func (f readerFunc) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (f readerFunc) ReadLive(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return nil, f()
 }
 
@@ -95,7 +95,7 @@ func TestStateThatIsReadDuringAFailingQuestionIsReturned(t *testing.T) {
 			<-time.After(15 * time.Second)
 			return errors.New("timeout")
 		})
-		states, err := chain.Live(t.Context(), slow, w.Chain, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), slow, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Empty(t, states[proxy].Unverified)
 		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries)
@@ -110,7 +110,7 @@ func TestLiveReadOfACustomResourceIsGivenUp(t *testing.T) {
 		w.graph()
 		w.unanswered.Store(true)
 		began := time.Now()
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries, "the graph answers")
 		assert.Equal(t, 30*time.Second, time.Since(began))
@@ -120,7 +120,7 @@ func TestLiveReadOfACustomResourceIsGivenUp(t *testing.T) {
 // absent finds no ConfigMap and no Secret.
 type absent struct{}
 
-func (absent) Live(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (absent) ReadLive(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	states := map[reference.Ref]digest.State{}
 	for _, ref := range refs {
 		states[ref] = digest.State{Absent: true}
@@ -154,7 +154,7 @@ func TestLongChainThatNoWatchHasShownIsUnverified(t *testing.T) {
 			return true, object, nil
 		})
 		live := func() digest.State {
-			states, err := chain.Live(t.Context(), absent{}, w.Chain, "ns", []reference.Ref{proxy})
+			states, err := chain.ReadLive(t.Context(), absent{}, w.Chain, "ns", []reference.Ref{proxy})
 			require.NoError(t, err)
 			return states[proxy]
 		}
@@ -188,7 +188,7 @@ func TestConfigObjectsOutsideOfTheNamespacesAreNotRead(t *testing.T) {
 		w.pass(time.Second)
 		reads := w.readCount()
 		other := reference.Ref{Kind: proxy.Kind, Name: "other"}
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
 		require.NoError(t, err)
 		require.NotNil(t, states[proxy].Hold)
 		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched")

@@ -193,8 +193,8 @@ func (w *world) currentRing() digest.Ring {
 	return w.ring
 }
 
-// Current reads config objects of the namespace ns.
-func (w *world) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadIfChanged reads config objects of the namespace ns.
+func (w *world) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	w.mu.Lock()
 	lingering := w.lingering
 	w.mu.Unlock()
@@ -233,9 +233,9 @@ func (w *world) read(ctx context.Context, namespace string, refs []reference.Ref
 	return states, nil
 }
 
-// Live is Current.
-func (w *world) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return w.Current(ctx, namespace, refs)
+// ReadLive is ReadIfChanged.
+func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return w.ReadIfChanged(ctx, namespace, refs)
 }
 
 // set gives a config object a content, and reports it.

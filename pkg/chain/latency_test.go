@@ -141,7 +141,7 @@ func TestAdmissionReadsEverythingAtOnce(t *testing.T) {
 		})
 		leaf := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "leaf"}
 		before, began := w.readCount(), time.Now()
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{leaf})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{leaf})
 		require.NoError(t, err)
 		assert.Equal(t, w.State("ns", leaf).Entries, states[leaf].Entries)
 		assert.Equal(t, 1, w.readCount()-before)

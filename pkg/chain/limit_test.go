@@ -43,7 +43,7 @@ func TestQuestionWaitsHalfASecondForTheGraph(t *testing.T) {
 		w := newWorld(t)
 		stuck := chain.New(chain.Options{Client: w.client, Config: w, Ring: w.currentRing, Log: logr.Discard()}) // it is not started
 		began := time.Now()
-		states, err := chain.Live(t.Context(), w, stuck, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), w, stuck, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.NotNil(t, states[proxy].Hold)
 		assert.LessOrEqual(t, time.Since(began), time.Second/2)

@@ -167,7 +167,7 @@ func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref
 	}
 	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	states, err := r.config.Current(reading, namespace, refs)
+	states, err := r.config.ReadIfChanged(reading, namespace, refs)
 	done := batch{namespace: namespace}
 	if ctx.Err() != nil {
 		r.handOver(done) // what the next configuration refers to is read again

@@ -179,7 +179,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 		w.mu.Lock()
 		w.contents[tls] = "2" // no event has come
 		w.mu.Unlock()
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		newest, _ := w.currentRing().Newest()
 		live, ok := states[proxy].Entry(newest.ID)
@@ -193,14 +193,14 @@ func TestAdmissionReadsLive(t *testing.T) {
 		w.mu.Lock()
 		w.failing = errors.New("no answer")
 		w.mu.Unlock()
-		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err = chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID], "where it cannot be read, the graph answers")
 		assert.Empty(t, states[proxy].Unverified, "which knows all that the watches know of")
 
 		w.set(tls, "3") // the graph cannot read it either
 		w.pass(time.Second)
-		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err = chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, live, states[proxy].Entries[newest.ID])
 		assert.Contains(t, states[proxy].Unverified, "no answer", "the watches know of a later one")
@@ -208,7 +208,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 		w.failing = nil
 		w.mu.Unlock()
 		w.pass(time.Minute)
-		states, err = chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err = chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Empty(t, states[proxy].Unverified)
 	})
@@ -235,7 +235,7 @@ func TestAdmissionComputesTheGenerationAsTheGraph(t *testing.T) {
 		require.NoError(t, err)
 		w.pass(time.Second)
 		assert.NotEqual(t, before, w.entry())
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries)
 	})
@@ -255,7 +255,7 @@ func TestOnlyTheAPIServerSaysThatAnObjectIsAbsent(t *testing.T) {
 		w.pass(time.Second)
 		before := w.entry()
 		live := func() digest.Entry {
-			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 			require.NoError(t, err)
 			newest, _ := w.currentRing().Newest()
 			return states[proxy].Entries[newest.ID]
@@ -284,7 +284,7 @@ func TestAnotherNamespaceIsNotWatched(t *testing.T) {
 		w.Configure(definitions)
 		w.pass(time.Second)
 		assert.Equal(t, "kafkaservices.kroxylicious.io/s in namespace elsewhere is forbidden: the namespace is not watched", w.hold())
-		states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		require.NotNil(t, states[proxy].Hold)
 		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched", "at admission, too")
@@ -308,7 +308,7 @@ func TestAdmissionReadsFiftyObjectsAtMost(t *testing.T) {
 		w.pass(time.Second)
 		ask := func() (digest.State, int) {
 			w.client.ClearActions()
-			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 			require.NoError(t, err)
 			reads := 0
 			for _, action := range w.client.Actions() {

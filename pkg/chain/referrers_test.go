@@ -93,7 +93,7 @@ func TestLiveReadFindsReferrersBelowAnObjectThatNoWatchHasDelivered(t *testing.T
 			return true, created, nil
 		})
 		ask := func() digest.State {
-			states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 			require.NoError(t, err)
 			require.Nil(t, states[proxy].Hold)
 			return states[proxy]

@@ -25,23 +25,23 @@ func (s Store) OnEvent(handler func(configstate.Event)) {
 	s.Chain.OnEvent(handler)
 }
 
-// Observe answers without I/O.
-func (s Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+// Cached answers without I/O.
+func (s Store) Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	config, custom := divide(refs)
-	return s.Chain.add(s.Store.Observe(namespace, config), namespace, custom)
+	return s.Chain.add(s.Store.Cached(namespace, config), namespace, custom)
 }
 
-// Current reads what Observe does not know of ConfigMaps and Secrets.
-func (s Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadIfChanged reads what Cached does not know of ConfigMaps and Secrets.
+func (s Store) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := divide(refs)
-	states, err := s.Store.Current(ctx, namespace, config)
+	states, err := s.Store.ReadIfChanged(ctx, namespace, config)
 	return s.Chain.add(states, namespace, custom), err
 }
 
-// Live reads ConfigMaps and Secrets live, and custom resources with all that they refer to. What the loop does about them goes by
+// ReadLive reads ConfigMaps and Secrets live, and custom resources with all that they refer to. What the loop does about them goes by
 // that: a state that is not verified is a ReadError.
-func (s Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	states, err := Live(ctx, s.Store, s.Chain, namespace, refs)
+func (s Store) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	states, err := s.Chain.readLive(ctx, lane{s.Store, s.Chain.loop}, namespace, refs)
 	for _, ref := range refs {
 		if reason := states[ref].Unverified; reason != "" {
 			err = errors.Join(err, &configstate.ReadError{Namespace: namespace, Ref: ref, Err: errors.New(reason)})
@@ -71,14 +71,14 @@ type Admission struct {
 	Chain *Chain
 }
 
-// Live reads config objects of a namespace live, whatever their kind. States that are not verified say so.
-func (a Admission) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return a.Chain.live(ctx, lane{a.Admission, a.Chain.webhook}, namespace, refs)
+// ReadLive reads config objects of a namespace live, whatever their kind. States that are not verified say so.
+func (a Admission) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return a.Chain.readLive(ctx, lane{a.Admission, a.Chain.webhook}, namespace, refs)
 }
 
 // reader reads ConfigMaps and Secrets live.
 type reader interface {
-	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
 // lane is what reads live for one part of the program.
@@ -87,25 +87,20 @@ type lane struct {
 	custom objects
 }
 
-// Live reads config objects of a namespace live for the loop, whatever their kind.
-func Live(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return c.live(ctx, lane{from, c.loop}, namespace, refs)
-}
-
-// live reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
+// readLive reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
 // graph does, and the others can be read still.
-func (c *Chain) live(ctx context.Context, from lane, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := divide(refs)
 	if len(custom) == 0 {
-		return from.config.Live(ctx, namespace, config)
+		return from.config.ReadLive(ctx, namespace, config)
 	}
 	half, cancel := halfOf(ctx)
 	defer cancel()
-	states := c.readLive(half, from, namespace, custom)
+	states := c.readCustomLive(half, from, namespace, custom)
 	if len(config) == 0 {
 		return states, nil
 	}
-	read, err := from.config.Live(ctx, namespace, config)
+	read, err := from.config.ReadLive(ctx, namespace, config)
 	maps.Copy(states, read)
 	return states, err
 }

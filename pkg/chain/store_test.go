@@ -28,7 +28,7 @@ func TestCustomResourcesThatAreNotAnsweredLeaveTimeForTheOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		began := time.Now()
-		states, err := chain.Live(ctx, awaiting{w}, w.Chain, "ns", []reference.Ref{proxy, tls})
+		states, err := chain.ReadLive(ctx, awaiting{w}, w.Chain, "ns", []reference.Ref{proxy, tls})
 		require.NoError(t, err)
 		assert.Equal(t, time.Second, time.Since(began))
 		assert.NotEmpty(t, states[tls].Entries)
@@ -49,7 +49,7 @@ func TestLiveReadsOfTheLoopThatHangHoldUpNoneOfTheWebhook(t *testing.T) {
 		hanging, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range 100 {
-			go func() { _, _ = chain.Live(hanging, w, w.Chain, "ns", []reference.Ref{proxy}) }()
+			go func() { _, _ = chain.ReadLive(hanging, w, w.Chain, "ns", []reference.Ref{proxy}) }()
 		}
 		synctest.Wait()
 		w.unanswered.Store(false)
@@ -61,7 +61,7 @@ func TestLiveReadsOfTheLoopThatHangHoldUpNoneOfTheWebhook(t *testing.T) {
 		})
 		ctx, end := context.WithTimeout(t.Context(), 2*time.Second)
 		defer end()
-		states, err := chain.Admission{Chain: w.Chain}.Live(ctx, "ns", []reference.Ref{proxy})
+		states, err := chain.Admission{Chain: w.Chain}.ReadLive(ctx, "ns", []reference.Ref{proxy})
 		require.NoError(t, err)
 		require.NotEmpty(t, states[proxy].Entries)
 		assert.NotEqual(t, w.State("ns", proxy).Entries, states[proxy].Entries, "it is read live")
@@ -71,9 +71,9 @@ func TestLiveReadsOfTheLoopThatHangHoldUpNoneOfTheWebhook(t *testing.T) {
 // awaiting fails as a client does when the time is over.
 type awaiting struct{ *world }
 
-func (a awaiting) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (a awaiting) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return a.world.Live(ctx, namespace, refs)
+	return a.world.ReadLive(ctx, namespace, refs)
 }

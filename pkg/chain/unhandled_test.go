@@ -46,7 +46,7 @@ func TestKindsThatAreNotHandledAreNotRead(t *testing.T) {
 				before := w.entry()
 				assert.Equal(t, c.without == nil, slices.Contains(w.Referred()["ns"], tls))
 				fresh := func() map[digest.KeyID]digest.Entry {
-					states, err := chain.Live(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+					states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
 					require.NoError(t, err)
 					assert.Nil(t, states[proxy].Hold)
 					return states[proxy].Entries

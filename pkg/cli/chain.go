@@ -73,7 +73,7 @@ func readChain(ctx context.Context, config *rest.Config, s options.Selection, ri
 // liveConfig reads past the caches of a Store, which a command does not fill.
 type liveConfig struct{ *configstate.Store }
 
-// Current is Live.
-func (l liveConfig) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return l.Live(ctx, namespace, refs)
+// ReadIfChanged is ReadLive.
+func (l liveConfig) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return l.ReadLive(ctx, namespace, refs)
 }

@@ -59,7 +59,7 @@ func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest
 		return nil, err
 	}
 	return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
-		states, err := store.Live(ctx, f.cluster.namespace, []reference.Ref{ref})
+		states, err := store.ReadLive(ctx, f.cluster.namespace, []reference.Ref{ref})
 		return states[ref], err
 	}, nil
 }

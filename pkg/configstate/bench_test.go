@@ -46,7 +46,7 @@ func BenchmarkObserve(b *testing.B) {
 	s, refs := listedStore(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if states := s.Observe("shop", refs); len(states[refs[0]].Entries) != 1 {
+		if states := s.Cached("shop", refs); len(states[refs[0]].Entries) != 1 {
 			b.Fatal("the content is not known")
 		}
 	}

@@ -18,7 +18,7 @@ func TestCurrentReadsAVersionOnce(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 50 {
 		callers.Go(func() {
-			states, err := f.Current(t.Context(), "a", []reference.Ref{sec("db"), cm("none")})
+			states, err := f.ReadIfChanged(t.Context(), "a", []reference.Ref{sec("db"), cm("none")})
 			if assert.NoError(t, err) {
 				assert.NotEmpty(t, states[sec("db")].Entries)
 				assert.True(t, states[cm("none")].Absent)
@@ -35,7 +35,7 @@ func TestCurrentFromAnAPIServerThatIsBehind(t *testing.T) {
 	db := s.put(secret("a", "db", "x"))
 	s.behind = true
 	f := newFixture(t, s, nil).start(t)
-	states, err := f.Current(t.Context(), "a", []reference.Ref{sec("db")})
+	states, err := f.ReadIfChanged(t.Context(), "a", []reference.Ref{sec("db")})
 	require.NoError(t, err)
 	assert.Equal(t, db.GetResourceVersion(), states[sec("db")].ResourceVersion)
 	assert.ElementsMatch(t, []string{

@@ -2,9 +2,9 @@
 // Entries of those that were asked for. The webhook and the loop read it; it reads the API server.
 //
 // It has three parts, from cheap to exact. The metadata cache follows all ConfigMaps and Secrets in scope by watches
-// that transfer metadata only, and answers Observe without a request. The digest cache keeps the Entries of objects
-// that were read, by UID and resourceVersion, so that nothing is read twice. Live and Read ask the API server, and
-// share a request among callers only if it began after each of them asked. How many of these requests are in flight is
+// that transfer metadata only, and answers Cached without a request. The digest cache keeps the Entries of objects
+// that were read, by UID and resourceVersion, so that nothing is read twice. ReadLive asks the API server, and
+// shares a request among callers only if it began after each of them asked. How many of these requests are in flight is
 // bounded, and shared fairly between namespaces, and between webhook and loop: see limit.go.
 //
 // # Parts and locks

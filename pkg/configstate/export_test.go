@@ -1,4 +1,4 @@
 package configstate
 
 // Joined counts the reads of objects for the loop that were answered by a request that another caller had asked for.
-func (s *Store) Joined() uint64 { return s.reader.queues.live.objects.Joined() }
+func (s *Store) Joined() uint64 { return s.reader.queues.loop.objects.Joined() }

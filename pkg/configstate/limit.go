@@ -55,7 +55,7 @@ func newLanes(c *client, limit *fairlimit.Limit) *lanes {
 // queues are the lanes of all parts of the program.
 type queues struct {
 	admitted *lanes // reads of the webhook
-	live     *lanes // reads of the loop
+	loop     *lanes // reads of the loop
 	fills    *lanes // reads of the loop that may come out of the API server's cache
 	limits   []*fairlimit.Limit
 }
@@ -66,7 +66,7 @@ func newQueues(ofLoop *client) queues {
 	ofWebhook.large = newLarge()
 	webhook, loop := fairlimit.New(readsInFlight, readsOfANamespace), fairlimit.New(readsInFlight, readsOfANamespace)
 	return queues{
-		admitted: newLanes(&ofWebhook, webhook), live: newLanes(ofLoop, loop), fills: newLanes(ofLoop, loop),
+		admitted: newLanes(&ofWebhook, webhook), loop: newLanes(ofLoop, loop), fills: newLanes(ofLoop, loop),
 		limits: []*fairlimit.Limit{webhook, loop, ofWebhook.large, ofLoop.large},
 	}
 }

@@ -77,11 +77,11 @@ func TestLargeObjectsInMemoryAreBounded(t *testing.T) {
 	f := newFixture(t, s, over.client)
 	done := make(chan error, 1)
 	go func() {
-		_, err := f.Live(t.Context(), "big", refs)
+		_, err := f.ReadLive(t.Context(), "big", refs)
 		done <- err
 	}()
 	require.Eventually(t, func() bool { return over.held.Load() == 3 }, wait, time.Millisecond)
-	_, err := f.Live(t.Context(), "other", refs)
+	_, err := f.ReadLive(t.Context(), "other", refs)
 	require.NoError(t, err, "large ones of another namespace")
 	require.Eventually(t, func() bool { return f.Waiting() == 17 }, wait, time.Millisecond, "the rest waits")
 	assert.Equal(t, int64(3), over.held.Load(), "three quarters of those that there are at a time")
@@ -94,8 +94,8 @@ func TestLargeObjectsInMemoryAreBounded(t *testing.T) {
 func TestWebhookAndLoopDoNotWaitForLargeObjectsOfEachOther(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ busy, free []string }{
-		"Webhook": {busy: []string{"Admission"}, free: []string{"Live", "Current"}},
-		"Loop":    {busy: []string{"Live", "Current"}, free: []string{"Admission"}},
+		"Webhook": {busy: []string{"Admission"}, free: []string{"ReadLive", "ReadIfChanged"}},
+		"Loop":    {busy: []string{"ReadLive", "ReadIfChanged"}, free: []string{"Admission"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,10 +43,10 @@ func hanging(t *testing.T, s *server, namespaces ...string) *atomic.Int64 {
 	return &held
 }
 
-type live func(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error)
+type readFunc func(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error)
 
 // inBackground makes reads that end with the test.
-func inBackground(t *testing.T, read live, namespace string, refs []reference.Ref) {
+func inBackground(t *testing.T, read readFunc, namespace string, refs []reference.Ref) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -82,11 +82,11 @@ func TestNamespaceWhoseReadsHangHoldsUpItselfOnly(t *testing.T) {
 }
 
 // readers are the ways to read live.
-func readers() map[string]func(*fixture) live {
-	return map[string]func(*fixture) live{
-		"Live":      func(f *fixture) live { return f.Live },
-		"Current":   func(f *fixture) live { return f.Current },
-		"Admission": func(f *fixture) live { return f.Admission().Live },
+func readers() map[string]func(*fixture) readFunc {
+	return map[string]func(*fixture) readFunc{
+		"ReadLive":      func(f *fixture) readFunc { return f.ReadLive },
+		"ReadIfChanged": func(f *fixture) readFunc { return f.ReadIfChanged },
+		"Admission":     func(f *fixture) readFunc { return f.Admission().ReadLive },
 	}
 }
 
@@ -94,8 +94,8 @@ func readers() map[string]func(*fixture) live {
 func TestWebhookAndLoopDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ busy, free []string }{
-		"Webhook": {busy: []string{"Admission"}, free: []string{"Live", "Current"}},
-		"Loop":    {busy: []string{"Live", "Current"}, free: []string{"Admission"}},
+		"Webhook": {busy: []string{"Admission"}, free: []string{"ReadLive", "ReadIfChanged"}},
+		"Loop":    {busy: []string{"ReadLive", "ReadIfChanged"}, free: []string{"Admission"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,13 +144,13 @@ func TestReadsOfACallerThatHasGoneAreNotSent(t *testing.T) {
 		<-release
 	})
 	f := newFixture(t, s, nil)
-	inBackground(t, f.Live, "a", names(24))
+	inBackground(t, f.ReadLive, "a", names(24))
 	require.Eventually(t, func() bool { return held.Load() == 24 }, wait, time.Millisecond)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := f.Live(ctx, "a", names(1_000)[500:])
+		_, err := f.ReadLive(ctx, "a", names(1_000)[500:])
 		gone <- err
 	}()
 	require.Eventually(t, func() bool { return f.Waiting() > 0 }, wait, time.Millisecond)
@@ -159,7 +159,7 @@ func TestReadsOfACallerThatHasGoneAreNotSent(t *testing.T) {
 	assert.Len(t, configstate.ReadErrors(err), 500, "each is reported")
 	require.Eventually(t, func() bool { return f.Waiting() == 0 }, wait, time.Millisecond)
 	close(release)
-	_, err = f.Live(t.Context(), "a", names(1))
+	_, err = f.ReadLive(t.Context(), "a", names(1))
 	require.NoError(t, err)
 	for _, request := range s.seen() {
 		assert.Less(t, request, "get /api/v1/namespaces/a/configmaps/c0500")

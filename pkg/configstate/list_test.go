@@ -37,7 +37,7 @@ func metaReads(refs []reference.Ref) []string {
 func knowing(t *testing.T, s *server, refs []reference.Ref, keys digest.Ring) *fixture {
 	t.Helper()
 	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return keys } }).start(t)
-	_, err := f.Live(t.Context(), "a", refs)
+	_, err := f.ReadLive(t.Context(), "a", refs)
 	require.NoError(t, err)
 	s.seen()
 	return f
@@ -51,7 +51,7 @@ func TestLiveListsTheMetadataOfMany(t *testing.T) {
 	f := knowing(t, s, refs, keys)
 	live := func() map[reference.Ref]digest.State {
 		t.Helper()
-		states, err := f.Live(t.Context(), "a", refs)
+		states, err := f.ReadLive(t.Context(), "a", refs)
 		require.NoError(t, err)
 		require.Len(t, states, len(refs))
 		return states
@@ -91,7 +91,7 @@ func TestLiveListsForManyAbsentObjects(t *testing.T) {
 		refs[i] = sec(fmt.Sprintf("db-%03d", i))
 	}
 	s.put(secret("a", refs[4].Name, "x")) // the watch may not have delivered it
-	states, err := f.Live(t.Context(), "a", refs)
+	states, err := f.ReadLive(t.Context(), "a", refs)
 	require.NoError(t, err)
 	for n, ref := range refs {
 		assert.Equal(t, n != 4, states[ref].Absent, "%s", ref)
@@ -110,7 +110,7 @@ func TestLiveListIsNoneOfTheWatch(t *testing.T) {
 		o.Config.Wrap(monitor.Wrap)
 	}).start(t)
 	for range 3 {
-		_, err := f.Live(t.Context(), "a", refs)
+		_, err := f.ReadLive(t.Context(), "a", refs)
 		require.NoError(t, err)
 	}
 	assert.Contains(t, s.seen(), "list /api/v1/namespaces/a/secrets")
@@ -145,7 +145,7 @@ func TestLiveReadsOneByOneWhereAListCostsMore(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(s)
 			}
-			states, err := f.Live(t.Context(), "a", refs)
+			states, err := f.ReadLive(t.Context(), "a", refs)
 			require.NoError(t, err)
 			assert.Len(t, states, len(refs))
 			assert.Equal(t, append(c.want, metaReads(refs)...), s.seen())
@@ -173,7 +173,7 @@ func TestLiveListsWhereAListCostsLess(t *testing.T) {
 				s.put(secret("a", fmt.Sprintf("other-%d", n), "x"))
 			}
 			f := knowing(t, s, refs, ring(t, 1))
-			states, err := f.Live(t.Context(), "a", refs)
+			states, err := f.ReadLive(t.Context(), "a", refs)
 			require.NoError(t, err)
 			assert.Len(t, states, len(refs))
 			assert.Equal(t, c.want, s.seen())

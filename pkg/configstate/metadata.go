@@ -197,7 +197,7 @@ func (c *metadataCache) event(w *watcher, meta *metav1.PartialObjectMetadata, ki
 }
 
 // observe adds the states of config objects, as far as they are known, all of one moment. What is said of the Entries is in
-// Store.Observe. SecretProviderClasses are left out: their content is elsewhere.
+// Store.Cached. SecretProviderClasses are left out: their content is elsewhere.
 func (c *metadataCache) observe(states map[reference.Ref]digest.State, namespace string, refs []reference.Ref, keys []digest.Key) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

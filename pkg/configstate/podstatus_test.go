@@ -180,7 +180,7 @@ func TestContentOfSecretProviderClass(t *testing.T) {
 	assert.Equal(t, "3", rotated.ResourceVersion)
 	assert.NotEqual(t, first.Entries, rotated.Entries)
 
-	live, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.NoError(t, err)
 	assert.Equal(t, rotated, live[vault()], "the webhook reads what the loop has seen")
 	s.podStatuses.remove("shop", "web-0")
@@ -216,7 +216,7 @@ func TestSecretProviderClassAtAnEarlierVersion(t *testing.T) {
 // observe returns what is known of the class vault.
 func (f *fixture) observe(t *testing.T, namespace string) digest.State {
 	t.Helper()
-	state, ok := f.Observe(namespace, []reference.Ref{vault()})[vault()]
+	state, ok := f.Cached(namespace, []reference.Ref{vault()})[vault()]
 	require.True(t, ok)
 	return state
 }
@@ -226,7 +226,7 @@ func TestSecretProviderClassesAreNotFollowedByDefault(t *testing.T) {
 	s := newServer(t)
 	s.podStatuses.put("shop", "web-0", "1")
 	f := newFixture(t, s, nil).start(t)
-	assert.Empty(t, f.Observe("shop", []reference.Ref{vault()}))
+	assert.Empty(t, f.Cached("shop", []reference.Ref{vault()}))
 	for _, request := range s.seen() {
 		assert.NotContains(t, request, "secretprovider")
 	}
@@ -243,7 +243,7 @@ func TestClusterWithoutSecretsStoreDriver(t *testing.T) {
 	f := newFixture(t, s, withClasses).start(t)
 	assert.True(t, f.observe(t, "shop").Absent, "no kind, no pod status: a workload that mounts a class is reloaded for other objects")
 	assert.True(t, f.Listed("shop"), "patterns of other kinds work")
-	live, err := f.Live(deadline(t), "shop", []reference.Ref{cm("app"), vault()})
+	live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{cm("app"), vault()})
 	require.NoError(t, err, "the webhook stamps such a workload")
 	assert.True(t, live[vault()].Absent)
 	assert.False(t, live[cm("app")].Absent)
@@ -264,9 +264,9 @@ func TestMissingRightToPodStatuses(t *testing.T) {
 	s.put(configMap("shop", "app", "x"))
 	s.refusing("/apis/", http.StatusForbidden)
 	f := newFixture(t, s, withClasses).start(t)
-	assert.Len(t, f.Observe("shop", []reference.Ref{cm("app"), vault()}), 1, "nothing is known of the class")
+	assert.Len(t, f.Cached("shop", []reference.Ref{cm("app"), vault()}), 1, "nothing is known of the class")
 	assert.True(t, f.Listed("shop"), "patterns of other kinds work")
-	_, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	_, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.Error(t, err, "no answer is not the absence of statuses")
 	s.podStatuses.put("shop", "web-0", "1")
 	s.refusing("/apis/", 0)
@@ -285,7 +285,7 @@ func TestListOfPodStatusesBelongsToNoWatch(t *testing.T) {
 		o.HTTPClient = &http.Client{Transport: monitor.Wrap(http.DefaultTransport)}
 	}).start(t)
 	for range 2 {
-		_, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+		_, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 		require.NoError(t, err)
 	}
 	assert.False(t, monitor.Failing("secretproviderclasspodstatuses.secrets-store.csi.x-k8s.io", "shop"), "its watch is open")
@@ -300,11 +300,11 @@ func TestListOfPodStatusesIsReadToItsEnd(t *testing.T) {
 	}
 	f := newFixture(t, s, withClasses).start(t)
 	assert.False(t, f.observe(t, "shop").Absent)
-	live, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.NoError(t, err)
 	assert.Equal(t, f.observe(t, "shop"), live[vault()])
 	s.podStatuses.cutting(10_000)
-	_, err = f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	_, err = f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.Error(t, err)
 }
 
@@ -314,14 +314,14 @@ func TestLiveStatusesAreThoseOfTheNamespace(t *testing.T) {
 	s := newServer(t)
 	s.podStatuses.put("shop", "web-0", "1")
 	f := newFixture(t, s, withClasses).start(t)
-	before, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	before, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.NoError(t, err)
 	s.podStatuses.put("pay", "api-0", "1")
 	s.podStatuses.put("pay", "api-0", "2") // a rotated status counts rather than others
-	after, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+	after, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
-	other, err := f.Live(deadline(t), "pay", []reference.Ref{vault()})
+	other, err := f.ReadLive(deadline(t), "pay", []reference.Ref{vault()})
 	require.NoError(t, err)
 	assert.False(t, other[vault()].Absent)
 }

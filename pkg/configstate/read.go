@@ -31,7 +31,7 @@ type reader struct {
 	queues   queues
 }
 
-// observe is Store.Observe.
+// observe is Store.Cached.
 func (r *reader) observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	ring := r.ring()
 	states := make(map[reference.Ref]digest.State, len(refs))
@@ -40,7 +40,7 @@ func (r *reader) observe(namespace string, refs []reference.Ref) map[reference.R
 	return states
 }
 
-// readAllLive is Store.Live, in one of the lanes.
+// readAllLive is Store.ReadLive, in one of the lanes.
 func (r *reader) readAllLive(
 	ctx context.Context, by *lanes, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
@@ -60,7 +60,7 @@ func (r *reader) readAllLive(
 	})
 }
 
-// current is Store.Current.
+// current is Store.ReadIfChanged.
 func (r *reader) current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	known := r.observe(namespace, refs)
 	return each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {

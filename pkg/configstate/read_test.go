@@ -72,7 +72,7 @@ func TestLive(t *testing.T) {
 		}
 	})
 	live := func() digest.State {
-		states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		states, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 		require.NoError(t, err)
 		require.Contains(t, states, sec("db"))
 		return states[sec("db")]
@@ -117,13 +117,13 @@ func TestNotFoundOfAProxyIsAnError(t *testing.T) {
 	s.put(secret("a", "db", "x"))
 	s.refusing("/api/v1/namespaces/a/secrets/db", http.StatusNotFound)
 	for _, request := range []string{"of the object", "of its metadata"} {
-		states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		states, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 		require.Error(t, err, "the answer to a request %s", request)
 		assert.Empty(t, states, "not Absent")
 		assert.Len(t, configstate.ReadErrors(err), 1)
 
 		s.refusing("/api/v1/namespaces/a/secrets/db", 0)
-		_, err = f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+		_, err = f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 		require.NoError(t, err)
 		s.refusing("/api/v1/namespaces/a/secrets/db", http.StatusNotFound)
 	}
@@ -154,7 +154,7 @@ func TestLiveForgetsWhatIsAbsent(t *testing.T) {
 					s.forget(db) // no watch delivers it
 				}
 				s.seen()
-				states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+				states, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 				require.NoError(t, err)
 				assert.Equal(t, absent, states[sec("db")].Absent)
 			}
@@ -167,7 +167,7 @@ func TestAnotherObjectInTheResponseIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.objects["/api/v1/namespaces/a/secrets/db"] = secret("a", "other", "x")
-	states, err := newFixture(t, s, nil).Live(t.Context(), "a", []reference.Ref{sec("db")})
+	states, err := newFixture(t, s, nil).ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 	require.ErrorContains(t, err, "the response has an object")
 	assert.Empty(t, states)
 }
@@ -177,14 +177,14 @@ func TestLiveTrustsTheWatchForNews(t *testing.T) {
 	s := newServer(t)
 	s.put(configMap("a", "one", "x"))
 	f := newFixture(t, s, nil).start(t)
-	_, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	_, err := f.ReadLive(t.Context(), "a", []reference.Ref{cm("one")})
 	require.NoError(t, err)
 	s.put(configMap("a", "one", "y"))
 	f.next(t)
 	f.next(t)
 	s.seen()
 
-	states, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	states, err := f.ReadLive(t.Context(), "a", []reference.Ref{cm("one")})
 	require.NoError(t, err)
 	assert.NotEmpty(t, states[cm("one")].Entries)
 	assert.Equal(t, []string{"get /api/v1/namespaces/a/configmaps/one"}, s.seen(), "its metadata would be of no use")
@@ -198,7 +198,7 @@ func TestErrorsNameTheRef(t *testing.T) {
 	f := newFixture(t, s, nil)
 
 	for name, read := range map[string]func(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error){
-		"Live": f.Live, "Current": f.Current,
+		"ReadLive": f.ReadLive, "ReadIfChanged": f.ReadIfChanged,
 	} {
 		states, err := read(t.Context(), "a", []reference.Ref{sec("open"), sec("closed"), sec("none")})
 		require.Error(t, err, name)
@@ -225,7 +225,7 @@ func TestTextOfManyErrorsIsBounded(t *testing.T) {
 		refs = append(refs, sec(name))
 	}
 	f := newFixture(t, s, nil)
-	_, err := f.Live(t.Context(), "a", refs)
+	_, err := f.ReadLive(t.Context(), "a", refs)
 	require.Error(t, err)
 	assert.Len(t, configstate.ReadErrors(fmt.Errorf("stamp: %w", err)), 300, "each is there")
 	assert.True(t, apierrors.IsForbidden(err))
@@ -235,7 +235,7 @@ func TestTextOfManyErrorsIsBounded(t *testing.T) {
 	assert.Contains(t, err.Error(), "secret/s007 and 292 more")
 	assert.NotContains(t, err.Error(), "s008")
 
-	_, err = f.Live(t.Context(), "a", refs[:1])
+	_, err = f.ReadLive(t.Context(), "a", refs[:1])
 	assert.Equal(t, configstate.ReadErrors(err)[0].Error(), err.Error(), "a single one is as it is")
 }
 
@@ -243,9 +243,9 @@ func TestNoKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return digest.Ring{} } })
-	_, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+	_, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 	require.ErrorIs(t, err, digest.ErrNoKey)
-	_, err = f.Current(t.Context(), "a", []reference.Ref{sec("db")})
+	_, err = f.ReadIfChanged(t.Context(), "a", []reference.Ref{sec("db")})
 	require.ErrorIs(t, err, digest.ErrNoKey)
 	assert.Empty(t, s.seen())
 }
@@ -262,7 +262,7 @@ func TestCallersShareOnlyLaterReads(t *testing.T) {
 	f := newFixture(t, s, nil)
 	results := make(chan digest.State, 10)
 	read := func(ctx context.Context) {
-		states, err := f.Live(ctx, "a", []reference.Ref{sec("db")})
+		states, err := f.ReadLive(ctx, "a", []reference.Ref{sec("db")})
 		if err == nil {
 			results <- states[sec("db")]
 		}
@@ -300,7 +300,7 @@ func TestManyRefs(t *testing.T) {
 		refs = append(refs, sec(name))
 	}
 	f := newFixture(t, s, nil)
-	states, err := f.Live(t.Context(), "a", refs)
+	states, err := f.ReadLive(t.Context(), "a", refs)
 	require.NoError(t, err)
 	assert.Len(t, states, 200)
 	assert.Len(t, s.seen(), 200)

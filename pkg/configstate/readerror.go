@@ -27,7 +27,7 @@ func (e *ReadError) Unwrap() error {
 	return e.Err
 }
 
-// ReadErrors returns the single errors within what Live or Current returned, one for each Ref that failed.
+// ReadErrors returns the single errors within what ReadLive or ReadIfChanged returned, one for each Ref that failed.
 func ReadErrors(err error) []*ReadError {
 	//nolint:errorlint // it walks the tree itself: errors.As would find the first one only
 	switch e := err.(type) {

@@ -32,24 +32,24 @@ func TestReadThatHangsIsGivenUpAfterThirtySeconds(t *testing.T) {
 	class := []reference.Ref{{Kind: reference.SecretProviderClass, Name: "vault"}}
 	one := []reference.Ref{cm("app")}
 	for name, read := range map[string]func(context.Context, *configstate.Store) error{
-		"Live": func(ctx context.Context, s *configstate.Store) error {
-			_, err := s.Live(ctx, "shop", one)
+		"ReadLive": func(ctx context.Context, s *configstate.Store) error {
+			_, err := s.ReadLive(ctx, "shop", one)
 			return err
 		},
-		"Live, by a list": func(ctx context.Context, s *configstate.Store) error {
-			_, err := s.Live(ctx, "shop", many)
+		"ReadLive, by a list": func(ctx context.Context, s *configstate.Store) error {
+			_, err := s.ReadLive(ctx, "shop", many)
 			return err
 		},
-		"Live, of a class": func(ctx context.Context, s *configstate.Store) error {
-			_, err := s.Live(ctx, "shop", class)
+		"ReadLive, of a class": func(ctx context.Context, s *configstate.Store) error {
+			_, err := s.ReadLive(ctx, "shop", class)
 			return err
 		},
 		"Admission": func(ctx context.Context, s *configstate.Store) error {
-			_, err := s.Admission().Live(ctx, "shop", one)
+			_, err := s.Admission().ReadLive(ctx, "shop", one)
 			return err
 		},
-		"Current": func(ctx context.Context, s *configstate.Store) error {
-			_, err := s.Current(ctx, "shop", one)
+		"ReadIfChanged": func(ctx context.Context, s *configstate.Store) error {
+			_, err := s.ReadIfChanged(ctx, "shop", one)
 			return err
 		},
 		"At": func(ctx context.Context, s *configstate.Store) error {

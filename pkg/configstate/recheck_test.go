@@ -38,7 +38,7 @@ func TestRecheckReportsWhatTheWatchDoesNot(t *testing.T) {
 		t.Helper()
 		require.NoError(t, f.Recheck(t.Context(), "a", sec(name)))
 	}
-	state := func() digest.State { return f.Observe("a", []reference.Ref{sec("db")})[sec("db")] }
+	state := func() digest.State { return f.Cached("a", []reference.Ref{sec("db")})[sec("db")] }
 
 	check("db")
 	check("none")
@@ -71,7 +71,7 @@ func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {
 	f := newFixture(t, s, nil).start(t)
 	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
-	assert.Empty(t, f.Observe("a", []reference.Ref{sec("other")}), "an object that was not read is not absent")
+	assert.Empty(t, f.Cached("a", []reference.Ref{sec("other")}), "an object that was not read is not absent")
 	s.put(secret("a", "db", "y"))
 	require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
@@ -182,7 +182,7 @@ func TestObjectThatWasOnlyReadIsReportedAsDeleted(t *testing.T) {
 		"by the first listing": func(_ *testing.T, s *server, _ *fixture) { s.refusing(lists, 0) },
 		"by a recheck, after another reader": func(t *testing.T, _ *server, f *fixture) {
 			t.Helper()
-			read, err := f.Live(t.Context(), "a", []reference.Ref{sec("db")})
+			read, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 			require.NoError(t, err)
 			require.True(t, read[sec("db")].Absent)
 			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
@@ -194,7 +194,7 @@ func TestObjectThatWasOnlyReadIsReportedAsDeleted(t *testing.T) {
 			db := s.put(secret("a", "db", "x"))
 			s.refusing(lists, http.StatusForbidden)
 			f := newFixture(t, s, nil).start(t)
-			read, err := f.Current(t.Context(), "a", []reference.Ref{sec("db")})
+			read, err := f.ReadIfChanged(t.Context(), "a", []reference.Ref{sec("db")})
 			require.NoError(t, err)
 			require.NotEmpty(t, read[sec("db")].Entries)
 			s.forget(db)

@@ -29,7 +29,7 @@ func TestSHA1IsOfTheKindsThatNeedIt(t *testing.T) {
 			s.put(secret("a", "db", "x"))
 			s.put(configMap("a", "app", "x"))
 			for _, from := range []string{"the server", "the digest cache"} {
-				states, err := f.Live(t.Context(), "a", []reference.Ref{sec("db"), cm("app")})
+				states, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db"), cm("app")})
 				require.NoError(t, err)
 				assert.Equal(t, c.want, states[cm("app")].SHA1, from)
 				assert.Empty(t, states[sec("db")].SHA1, from)
@@ -57,7 +57,7 @@ func TestSHA1OfSecretProviderClass(t *testing.T) {
 			f := newFixture(t, s, func(o *configstate.Options) { withClasses(o); o.SHA1 = c.of }).start(t)
 			f.next(t)
 			assert.Equal(t, c.want, f.observe(t, "shop").SHA1, "for the loop")
-			live, err := f.Live(deadline(t), "shop", []reference.Ref{vault()})
+			live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 			require.NoError(t, err)
 			assert.Equal(t, c.want, live[vault()].SHA1, "for the webhook")
 			assert.Empty(t, f.observe(t, "pay").SHA1, "no pod there mounts it")

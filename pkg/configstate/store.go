@@ -164,11 +164,11 @@ func (s *Store) Synced() bool { return s.progress.synced() }
 // WaitForSync waits for Synced. The error is the context's.
 func (s *Store) WaitForSync(ctx context.Context) error { return s.progress.wait(ctx) }
 
-// Observe answers from the metadata cache, without I/O: Absent, or UID and resourceVersion, and the Entries too where
+// Cached answers from the metadata cache, without I/O: Absent, or UID and resourceVersion, and the Entries too where
 // the digest cache has them for that very version under every key of the ring. A Ref is missing from the answer when
 // nothing is known of it: its namespace is out of scope, not listed yet, or may not be read. The Entries are shared
 // with other callers: do not change them.
-func (s *Store) Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+func (s *Store) Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	return s.reader.observe(namespace, refs)
 }
 
@@ -212,15 +212,15 @@ func (s *Store) Exists(namespace string, ref reference.Ref) bool {
 	return ok
 }
 
-// Live returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
+// ReadLive returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
 // and the object itself where the digest cache does not know that version. An object of which the digest cache knows
 // nothing, or an older version than the watch has seen, is read at once. The metadata of many objects is read in one
 // request, see worthListing. An object that does not exist is Absent. Callers at the same time share requests, but only
 // those that began after they asked.
 //
 // The error joins a ReadError for each Ref that failed; the states of the others are returned nevertheless.
-func (s *Store) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return s.reader.readAllLive(ctx, s.reader.queues.live, namespace, refs)
+func (s *Store) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.reader.readAllLive(ctx, s.reader.queues.loop, namespace, refs)
 }
 
 // Admission reads for the webhook.
@@ -229,17 +229,17 @@ type Admission struct{ reader *reader }
 // Admission returns a reader whose reads do not wait for those of the Store's own methods, nor these for them.
 func (s *Store) Admission() Admission { return Admission{s.reader} }
 
-// Live is Store.Live.
-func (a Admission) Live(
+// ReadLive is Store.ReadLive.
+func (a Admission) ReadLive(
 	ctx context.Context, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
 	return a.reader.readAllLive(ctx, a.reader.queues.admitted, namespace, refs)
 }
 
-// Current returns what Observe does, always with Entries: objects whose Entries are not at hand are read. It is as
+// ReadIfChanged returns what Cached does, always with Entries: objects whose Entries are not at hand are read. It is as
 // current as the watch, or more: the API server may answer out of its own cache, which spares its storage a read for each
-// change. However many ask at the same time, one version of an object is read once. Errors are as with Live.
-func (s *Store) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// change. However many ask at the same time, one version of an object is read once. Errors are as with ReadLive.
+func (s *Store) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return s.reader.current(ctx, namespace, refs)
 }
 

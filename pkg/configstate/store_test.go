@@ -217,23 +217,23 @@ func TestObserve(t *testing.T) {
 	s := newServer(t)
 	one := s.put(configMap("a", "one", "x"))
 	f := newFixture(t, s, nil)
-	assert.Empty(t, f.Observe("a", []reference.Ref{cm("one"), sec("none")}), "nothing is known before the first listing")
+	assert.Empty(t, f.Cached("a", []reference.Ref{cm("one"), sec("none")}), "nothing is known before the first listing")
 	f.start(t)
 
 	meta := digest.State{UID: string(one.GetUID()), ResourceVersion: one.GetResourceVersion()}
 	assert.Equal(t, map[reference.Ref]digest.State{cm("one"): meta, sec("none"): {Absent: true}},
-		f.Observe("a", []reference.Ref{cm("one"), sec("none")}))
+		f.Cached("a", []reference.Ref{cm("one"), sec("none")}))
 	assert.Empty(t, s.seen(), "observing is no request")
 
-	read, err := f.Live(t.Context(), "a", []reference.Ref{cm("one")})
+	read, err := f.ReadLive(t.Context(), "a", []reference.Ref{cm("one")})
 	require.NoError(t, err)
-	assert.Equal(t, read, f.Observe("a", []reference.Ref{cm("one")}), "what was read is kept")
+	assert.Equal(t, read, f.Cached("a", []reference.Ref{cm("one")}), "what was read is kept")
 
 	two := s.put(configMap("a", "one", "y"))
 	f.next(t)
 	f.next(t)
-	assert.Equal(t, two.GetResourceVersion(), f.Observe("a", []reference.Ref{cm("one")})[cm("one")].ResourceVersion)
-	assert.Empty(t, f.Observe("a", []reference.Ref{cm("one")})[cm("one")].Entries, "the Entries were of another version")
+	assert.Equal(t, two.GetResourceVersion(), f.Cached("a", []reference.Ref{cm("one")})[cm("one")].ResourceVersion)
+	assert.Empty(t, f.Cached("a", []reference.Ref{cm("one")})[cm("one")].Entries, "the Entries were of another version")
 	assert.Equal(t, []string{"one"}, f.Names("a", reference.ConfigMap))
 	assert.Empty(t, f.Names("a", reference.Secret))
 }
@@ -263,9 +263,9 @@ func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {
 	s.refusing("/api/v1/namespaces/closed", http.StatusForbidden)
 	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"open", "closed"} }).start(t)
 
-	assert.Contains(t, f.Observe("open", []reference.Ref{sec("db")}), sec("db"))
-	assert.Empty(t, f.Observe("closed", []reference.Ref{sec("db")}), "not absent: nothing is known")
-	assert.Empty(t, f.Observe("elsewhere", []reference.Ref{sec("db")}), "out of scope")
+	assert.Contains(t, f.Cached("open", []reference.Ref{sec("db")}), sec("db"))
+	assert.Empty(t, f.Cached("closed", []reference.Ref{sec("db")}), "not absent: nothing is known")
+	assert.Empty(t, f.Cached("elsewhere", []reference.Ref{sec("db")}), "out of scope")
 	assert.Equal(t, "open", f.next(t).Namespace)
 
 	s.refusing("/api/v1/namespaces/closed", 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Live stands for whatever config-hash the webhook reads live, in a request for a reload that is bound to a generation:
-// for a client whose configuration changes faster than it can prove a digest.
-const Live = "live"
+// AnyCurrent stands for whatever config-hash the webhook reads, in a request for a reload that is bound to a generation: for a client whose
+// configuration changes faster than it can prove a digest. Requests that are stored have this value, so that it does not change.
+const AnyCurrent = "live"
 
 // Clean stands in the place of a digest, in a request of a user's write that takes the managed annotations away from an
 // excluded workload. It is bound to a generation, too.

@@ -32,7 +32,7 @@ type Request struct {
 	schema.GroupVersionKind
 	Namespace, Name string
 	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
-	// revision digest, or digest.Live, which is bound to the Generation even if that is 0.
+	// revision digest, or digest.AnyCurrent, which is bound to the Generation even if that is 0.
 	Digest string
 	// Refs are the config objects that a content digest is over; nil if they are not known. A Record may have others as well, which
 	// a flag or an annotation hides from the workload for a time: without Refs, the answer is then Purged where it would be Current.
@@ -135,7 +135,7 @@ func (r Request) keys() annotation.Keys {
 // Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0. A request for the live
 // state always is: the webhook rejects an unbound one, and a kind without generations has 0.
 func Dummy(given string, generation int64) string {
-	if generation == 0 && given != digest.Live {
+	if generation == 0 && given != digest.AnyCurrent {
 		return given
 	}
 	return given + "@" + strconv.FormatInt(generation, 10)
@@ -147,7 +147,7 @@ func Judge(answer metav1.Object, r Request) Result {
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
 	}
-	if r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.Live && r.Generation == 0 && answer.GetGeneration() != 0 {
+	if r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0 {
 		return Result{Outcome: Stale} // a request for the live state that names no generation is made for generation 0
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
@@ -166,7 +166,7 @@ func Judge(answer metav1.Object, r Request) Result {
 
 // provenBy reports whether a reload was made with the digest, or is the only one that can have been made of the generation.
 func (r Request) provenBy(last record.LastReload) bool {
-	return r.Digest == digest.Live || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
+	return r.Digest == digest.AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
 }
 
 // pinned reports whether the request was stored on the version only that it was made for. A reload of that version's generation is then the

@@ -42,7 +42,7 @@ func BenchmarkReload(b *testing.B) {
 	}, Options{Webhook: true})
 	poked := view
 	poked.Managed = maps.Clone(view.Managed)
-	poked.Managed[stamp.Dummy] = digest.Live + "@3"
+	poked.Managed[stamp.Dummy] = digest.AnyCurrent + "@3"
 	request := stamp.Request{Old: view, New: poked}
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()
@@ -56,7 +56,7 @@ func BenchmarkReload(b *testing.B) {
 	b.Run("webhook", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			result := stamp.Choose(request).Apply(request, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+			result := stamp.Choose(request).Apply(request, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 			require.True(b, result.Stamped)
 		}
 	})
@@ -65,4 +65,4 @@ func BenchmarkReload(b *testing.B) {
 // observing is a Store whose watch has seen all.
 type observing struct{ reloadtest.Store }
 
-func (o *observing) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }
+func (o *observing) Cached(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }

@@ -24,7 +24,7 @@ type confirming struct {
 	reads int
 }
 
-func (c *confirming) Live(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (c *confirming) ReadLive(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	c.reads += len(refs)
 	states := map[reference.Ref]digest.State{}
 	for _, ref := range refs {

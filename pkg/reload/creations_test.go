@@ -78,7 +78,7 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			l := j.leader(t)
 			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
 			job.SetResourceVersion("3") // the Job controller has written the status
-			j.Live = map[reference.Ref]digest.State{j.App: tc.live(j)}
+			j.States = map[reference.Ref]digest.State{j.App: tc.live(j)}
 			for range 3 {
 				j.reconcile(t, l)
 				j.report(reloadtest.Summary(reloadtest.JobKind, job.Object), reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
@@ -112,13 +112,13 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 			l := j.leader(t)
 			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
 			states := map[string]digest.State{"live": j.At("live", "4"), "seen": j.At("seen", "3")}
-			j.Live, j.Unread = map[reference.Ref]digest.State{j.App: states["live"]}, tc.unread
+			j.States, j.Unread = map[reference.Ref]digest.State{j.App: states["live"]}, tc.unread
 			j.Seen = map[reference.Ref]digest.State{j.App: states["seen"]}
 			j.reconcile(t, l)
 			assert.Equal(t, tc.writes, j.Writes())
 			assert.Equal(t, tc.unread != nil, l.state.Creations.Version(reloadtest.JobKey) != "", "kept for the retry")
 			if tc.want != "" {
-				j.Live[j.App] = states[tc.want]
+				j.States[j.App] = states[tc.want]
 				assert.Equal(t, policy.Nothing, j.Due(t).Action, "it is the content that was recorded")
 			}
 		})
@@ -155,7 +155,7 @@ func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newUnrecordedJob(t)
-			j.Live = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
+			j.States = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
 			l := j.leader(t)
 			l.state.Creations.Created(reloadtest.JobKey, "1")
 			course(t, j, l, func() { l.state.Creations.Created(reloadtest.JobKey, "9") })

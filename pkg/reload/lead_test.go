@@ -29,7 +29,7 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 		}})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		l := newLoop(cluster{client: &refusing{}, live: &refusing{}, Dependencies: Dependencies{
+		l := newLoop(cluster{client: &refusing{}, apiReader: &refusing{}, Dependencies: Dependencies{
 			Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{},
 			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 				changed(workload.Summary{}, web)

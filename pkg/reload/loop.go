@@ -43,11 +43,11 @@ type loop struct {
 type cluster struct {
 	Dependencies
 
-	mapper tracking.Mapper
-	cache  cache.Cache // of namespaces
-	client action.Client
-	live   client.Reader
-	log    logr.Logger
+	mapper    tracking.Mapper
+	cache     cache.Cache // of namespaces
+	client    action.Client
+	apiReader client.Reader
+	log       logr.Logger
 	// instance names this process in Events, and no other one of the same host.
 	instance string
 }
@@ -66,11 +66,11 @@ func newLoop(with cluster, opts Options) *loop {
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
 		Joined:    func(kind workload.Kind) { l.actions.Join(kind) },
 		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
-		Cache: with.cache, Live: with.live, Store: with.Store,
+		Cache: with.cache, APIReader: with.apiReader, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})
 	l.gather = gather.Gatherer{
-		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, Live: with.live, Past: with.Past,
+		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, APIReader: with.apiReader, Past: with.Past,
 		Creations: &l.state.Creations, Versions: &l.state.Versions, Records: &l.state.Records, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
 	}
@@ -98,7 +98,7 @@ const reconcileLimit = time.Minute
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
 	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(cluster{
-		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, live: deps.API,
+		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, apiReader: deps.API,
 		log: log, instance: opts.Instance,
 	}, opts)
 	if deps.Reread != nil {

@@ -86,9 +86,9 @@ type changing struct {
 	reading func()
 }
 
-func (c *changing) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (c *changing) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	c.reading()
-	return c.Store.Current(ctx, namespace, refs)
+	return c.Store.ReadIfChanged(ctx, namespace, refs)
 }
 
 // A read takes long, and finds what has changed since it began: that is given the time to settle, too.

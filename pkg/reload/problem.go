@@ -134,7 +134,7 @@ func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict poli
 // absent returns those of some Refs that do not exist according to the API server itself. A workload may come to the caches
 // earlier than an object that was created before it: that one is not missing. When it comes, the workload is looked at again.
 func (p problems) absent(ctx context.Context, s gather.Subject, refs []reference.Ref) []reference.Ref {
-	states, err := p.store.Live(ctx, s.Key.Namespace, refs)
+	states, err := p.store.ReadLive(ctx, s.Key.Namespace, refs)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("cannot check the missing objects again", "workload", s.Key, "error", err.Error())
 	}

@@ -20,9 +20,9 @@ import (
 // observed is a Store that knows all states without a read.
 type observed struct{ reloadtest.Store }
 
-func (o *observed) Observe(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }
+func (o *observed) Cached(string, []reference.Ref) map[reference.Ref]digest.State { return o.States }
 
-func (o *observed) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (o *observed) ReadLive(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return o.States, nil
 }
 

@@ -44,7 +44,7 @@ func (f *facts) startedWithout(known policy.Known) []reference.Ref {
 	return slices.DeleteFunc(slices.Clone(f.refs), func(ref reference.Ref) bool {
 		item, recorded := items[ref]
 		trigger := f.New.Intent.Tracked[ref]
-		return !recorded || item.Absent() || !f.live.States[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
+		return !recorded || item.Absent() || !f.inputs.States[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
 	})
 }
 
@@ -66,18 +66,18 @@ func (d *draft) recordsAppeared(refs []reference.Ref) bool {
 	if err != nil {
 		return false
 	}
-	read := d.live.States
-	d.live.States = maps.Clone(read)
+	read := d.inputs.States
+	d.inputs.States = maps.Clone(read)
 	items := rec.Items(d.Old.Known().Unknown(refs))
 	for ref, item := range items {
 		if item.Absent() && d.New.Intent.Tracked[ref].OnAppear {
-			d.live.States[ref] = digest.State{Absent: true}
+			d.inputs.States[ref] = digest.State{Absent: true}
 		}
 	}
 	if d.recordsLive(refs) {
 		return true
 	}
-	d.live.States = read
+	d.inputs.States = read
 	return false
 }
 

@@ -23,7 +23,7 @@ func TestAReloadNamesWhatHasChangedBelowACustomResource(t *testing.T) {
 	steps := []digest.Step{{From: "older", Causes: []string{"secret/old"}}, {From: before, Causes: []string{"secret/tls"}}}
 	f := facts{
 		Request: Request{Old: View{Managed: Managed{Record: known.String()}}},
-		live:    Live{States: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}},
+		inputs:  Inputs{States: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}},
 	}
 	assert.Equal(t, "secret/tls", f.because(proxy), "since the pods were started")
 	assert.Empty(t, f.because(app), "a ConfigMap is its own cause")
@@ -39,7 +39,7 @@ func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	w := fieldWriter{facts: &facts{
 		Request: Request{New: View{strategy: annotation.Annotations}},
-		live:    Live{Ring: ring, States: map[reference.Ref]digest.State{proxy: read, app: read}},
+		inputs:  Inputs{Ring: ring, States: map[reference.Ref]digest.State{proxy: read, app: read}},
 	}}
 	assert.Empty(t, w.write(strategy.Fields{}, []reference.Ref{proxy}, true).From)
 	assert.Contains(t, w.write(strategy.Fields{}, []reference.Ref{app, proxy}, true).From, `"name":"app"`, "the others are named")

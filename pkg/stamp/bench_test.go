@@ -25,11 +25,11 @@ func BenchmarkReload(b *testing.B) {
 			req, _ := w.reader.NewRequest(&old, workload.Object{Kind: w.kind, Raw: raw})
 			plan := Choose(req)
 			require.Equal(b, RuleVerifiedReload, plan.Rule)
-			live := w.live(plan.Reads)
-			require.True(b, plan.Apply(req, live).Stamped)
+			inputs := w.inputs(plan.Reads)
+			require.True(b, plan.Apply(req, inputs).Stamped)
 			b.ReportAllocs()
 			for b.Loop() {
-				plan.Apply(req, live)
+				plan.Apply(req, inputs)
 			}
 		})
 	}

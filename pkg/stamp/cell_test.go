@@ -138,12 +138,12 @@ var cellStates = func() map[stateKey]digest.State {
 	return states
 }()
 
-func (c *cell) live() Live {
+func (c *cell) inputs() Inputs {
 	states := map[reference.Ref]digest.State{}
 	for i, ref := range objects {
 		states[ref] = c.state(i)
 	}
-	return Live{States: states, Ring: rings[c.ring], Namespace: "test", Now: time.Unix(c.now, 0)}
+	return Inputs{States: states, Ring: rings[c.ring], Namespace: "test", Now: time.Unix(c.now, 0)}
 }
 
 // write is what a user, a controller or the loop wants to store.
@@ -202,11 +202,11 @@ func (c *cell) pass(w write) (Managed, *Rejection) {
 		req.Old = c.view(c.same())
 	}
 	plan := Choose(req)
-	live := c.live()
+	inputs := c.inputs()
 	if len(plan.Reads) == 0 {
-		live.States = nil
+		inputs.States = nil
 	}
-	result := plan.Apply(req, live)
+	result := plan.Apply(req, inputs)
 	return result.Managed, result.Reject
 }
 
@@ -296,7 +296,7 @@ func (c *cell) settle() {
 		}
 		known := view.Known()
 		in := policy.Input{
-			Namespace: "test", Intent: view.Intent, Required: view.Required, Known: known, Current: c.live().States, Ring: rings[c.ring],
+			Namespace: "test", Intent: view.Intent, Required: view.Required, Known: known, Current: c.inputs().States, Ring: rings[c.ring],
 		}
 		a := policy.Assess(in)
 		w := c.same()
@@ -331,7 +331,7 @@ func (c *cell) settle() {
 // hash returns the digest that a client computes.
 func (c *cell) hash() string {
 	newest, _ := rings[c.ring].Newest()
-	hash, err := digest.Hash(newest.ID, digest.Subset(c.live().States, c.view(c.same()).Intent.Refs()))
+	hash, err := digest.Hash(newest.ID, digest.Subset(c.inputs().States, c.view(c.same()).Intent.Refs()))
 	if err != nil {
 		panic(err)
 	}

@@ -36,8 +36,8 @@ func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	request := Request{Old: view, New: view, TemplateChanged: true}
 	request.Old.version = "12"
 	apply := func(app string, left digest.State) Result {
-		live := Live{Namespace: "ns", Ring: ring, States: map[reference.Ref]digest.State{cm("app"): state(cm("app"), app, "9"), class: left}}
-		return Choose(request).Apply(request, live)
+		inputs := Inputs{Namespace: "ns", Ring: ring, States: map[reference.Ref]digest.State{cm("app"): state(cm("app"), app, "9"), class: left}}
+		return Choose(request).Apply(request, inputs)
 	}
 
 	left := state(class, "1", "5")

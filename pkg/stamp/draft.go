@@ -19,9 +19,9 @@ type draft struct {
 	Result
 }
 
-func newDraft(p Plan, req Request, live Live) *draft {
-	live.States, live.Ring = req.Old.Known().Keep(live.States, live.Ring)
-	given := facts{Request: req, live: live, refs: req.tracked()}
+func newDraft(p Plan, req Request, inputs Inputs) *draft {
+	inputs.States, inputs.Ring = req.Old.Known().Keep(inputs.States, inputs.Ring)
+	given := facts{Request: req, inputs: inputs, refs: req.tracked()}
 	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	d.fields.facts = &d.facts
 	switch {
@@ -30,7 +30,7 @@ func newDraft(p Plan, req Request, live Live) *draft {
 	case len(p.Reads) == 0:
 		return d
 	default:
-		if d.Unread = live.Err; d.Unread == nil {
+		if d.Unread = inputs.Err; d.Unread == nil {
 			d.fresh, d.Unread = d.freshManaged()
 		}
 	}
@@ -45,15 +45,15 @@ func (d *draft) known() policy.Known { return d.Managed.known().AsOf(d.Old.versi
 
 // freshManaged returns the managed annotations of pods that start with the live state, as far as it can be trusted.
 func (d *draft) freshManaged() (Managed, error) {
-	key, ok := d.live.Ring.Newest()
+	key, ok := d.inputs.Ring.Newest()
 	if !ok {
 		return nil, digest.ErrNoKey
 	}
-	hash, err := digest.Hash(key.ID, digest.Subset(d.live.States, d.refs))
+	hash, err := digest.Hash(key.ID, digest.Subset(d.inputs.States, d.refs))
 	if err != nil {
 		return nil, err
 	}
-	if d.live.Revision && d.hasLists() {
+	if d.inputs.Revision && d.hasLists() {
 		hash = d.revision()
 	}
 	rec, err := policy.Fresh(d.input(policy.Known{}), hash, false)

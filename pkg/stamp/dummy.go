@@ -50,7 +50,7 @@ func verify(d *draft) bool {
 	given, _ := d.dummy()
 	unverified := d.unverified()
 	switch {
-	case unverified == nil && (given.bound && given.digest == digest.Live || d.proves(given.digest)):
+	case unverified == nil && (given.bound && given.digest == digest.AnyCurrent || d.proves(given.digest)):
 	case d.undone(given):
 		return false // it is stale (rule 3)
 	case unverified != nil:
@@ -73,7 +73,7 @@ func verify(d *draft) bool {
 	default:
 		return false
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
 	return true
 }
 
@@ -83,7 +83,7 @@ func (d *draft) unverified() error {
 		return d.Unread
 	}
 	for _, ref := range d.refs {
-		if reason := d.live.States[ref].Unverified; reason != "" {
+		if reason := d.inputs.States[ref].Unverified; reason != "" {
 			return fmt.Errorf("%s may be older than this request: %s", ref, reason)
 		}
 	}
@@ -93,7 +93,7 @@ func (d *draft) unverified() error {
 // awaited reports whether a client of SAP's protocol asks with a digest and waits for pods that bear it, which the present
 // ones do not.
 func (f *facts) awaited(given string) bool {
-	return f.live.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
+	return f.inputs.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
 }
 
 func (d *draft) reject(code int32, format string, values ...any) {

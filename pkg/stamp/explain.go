@@ -14,7 +14,7 @@ import (
 // explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
 // is in it, so that its author can recognise the reload in the answer.
 func (d *draft) explain(borne Managed, cause string) string {
-	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.live.Now), d.Old.Managed[LastReload])
+	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
 		last.Digest = d.proven(given.digest, last.Hash)
@@ -33,7 +33,7 @@ func (d *draft) explain(borne Managed, cause string) string {
 // explainAgain explains a stamp in place of the last reload, which it completes: it has the causes of that.
 func (d *draft) explainAgain(borne Managed) string {
 	before, _ := record.ParseLastReload(d.Old.Managed[LastReload])
-	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.live.Now), d.Old.Managed[LastReload])
+	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
 	last.Hash, last.Generation = d.Managed[Hash], d.Old.Generation
 	last.Templates = d.fields.templates(borne, last.Hash)
@@ -43,9 +43,9 @@ func (d *draft) explainAgain(borne Managed) string {
 // proven returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
 // that is the hash itself.
 func (f *facts) proven(given, hash string) string {
-	if given == digest.Live {
-		key, _ := f.live.Ring.Newest()
-		given, _ = digest.Hash(key.ID, digest.Subset(f.live.States, f.refs)) // the hash was made of the same
+	if given == digest.AnyCurrent {
+		key, _ := f.inputs.Ring.Newest()
+		given, _ = digest.Hash(key.ID, digest.Subset(f.inputs.States, f.refs)) // the hash was made of the same
 	}
 	if given == hash {
 		return ""
@@ -59,7 +59,7 @@ func (f *facts) because(ref reference.Ref) string {
 		return ""
 	}
 	known := f.Old.Known().Record.Items([]reference.Ref{ref})
-	return f.live.States[ref].Because(known[ref].Entry)
+	return f.inputs.States[ref].Because(known[ref].Entry)
 }
 
 // only returns a Change of a type for each Ref that one Intent tracks and the other does not.
@@ -74,17 +74,17 @@ func only(one, other annotation.Intent, change string) []record.Change {
 }
 
 // missingFromLists warns of missing objects the user who has just listed them.
-func missingFromLists(req Request, live Live) []string {
+func missingFromLists(req Request, inputs Inputs) []string {
 	if !listsEdited(req) {
 		return nil
 	}
-	return missing(req, live)
+	return missing(req, inputs)
 }
 
 // missing warns of listed objects that do not exist. What else pods require comes after the workload in many manifests.
-func missing(req Request, live Live) []string {
+func missing(req Request, inputs Inputs) []string {
 	listed := req.New.Intent.Listed()
-	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), live.States), func(ref reference.Ref) bool { return !listed[ref] })
+	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), inputs.States), func(ref reference.Ref) bool { return !listed[ref] })
 	if len(absent) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ func (c *cell) writeDirectly() {
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
 	req := Request{Old: before, New: after}
-	result := Choose(req).Apply(req, c.live())
+	result := Choose(req).Apply(req, c.inputs())
 	if result.Reject != nil {
 		c.fail("the rules reject a direct write: %s", result.Reject.Message)
 		return
@@ -44,7 +44,7 @@ func (c *cell) doubt() {
 	then.contents = r.started
 	in := policy.Input{
 		Namespace: "test", Intent: view.Intent, Required: map[reference.Ref]bool{}, Known: view.Known(),
-		Current: then.live().States, Ring: rings[c.ring],
+		Current: then.inputs().States, Ring: rings[c.ring],
 	}
 	verdict := policy.Assess(in).Verdict
 	_, owned := rings[c.ring].Key(keyOf(in.Known.Hash))

@@ -8,7 +8,7 @@ import (
 // facts are what a decision is made from: the write, and what was read for it. Their methods answer questions and change nothing.
 type facts struct {
 	Request
-	live Live
+	inputs Inputs
 	// refs are what the write tracks, sorted.
 	refs []reference.Ref
 	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
@@ -18,14 +18,14 @@ type facts struct {
 // input is what the policy decides from.
 func (f *facts) input(known policy.Known) policy.Input {
 	return policy.Input{
-		Namespace:             f.live.Namespace,
+		Namespace:             f.inputs.Namespace,
 		Intent:                f.New.Intent,
 		Refs:                  f.refs,
 		Required:              f.New.Required,
 		Known:                 known,
-		Current:               f.live.States,
-		Ring:                  f.live.Ring,
-		ReloadMissingRequired: f.live.ReloadMissingRequired,
+		Current:               f.inputs.States,
+		Ring:                  f.inputs.Ring,
+		ReloadMissingRequired: f.inputs.ReloadMissingRequired,
 	}
 }
 

@@ -163,7 +163,7 @@ func (w *fieldWriter) writeVariable(fields strategy.Fields, ref reference.Ref, u
 	switch {
 	case len(values) == 0, w.others[name]:
 		return fields
-	case w.live.States[ref].Absent:
+	case w.inputs.States[ref].Absent:
 		return fields.WithoutVariable(ref)
 	case exists && slices.Contains(values, present):
 		return fields
@@ -177,16 +177,16 @@ func (w *fieldWriter) writeSource(fields strategy.Fields, ref reference.Ref, use
 	if len(values) == 0 {
 		return fields
 	}
-	source := strategy.NewSource(ref, w.live.Namespace, values[0], users.Of(ref))
-	source.ObservedAt = w.live.Now.Unix()
+	source := strategy.NewSource(ref, w.inputs.Namespace, values[0], users.Of(ref))
+	source.ObservedAt = w.inputs.Now.Unix()
 	return fields.WithSource(source)
 }
 
 // values returns what can stand for the live content of a Ref, the one to write first.
 func (w *fieldWriter) values(ref reference.Ref) []string {
 	var values []string
-	for _, key := range slices.Backward(w.live.Ring.Keys()) {
-		if value, read := strategy.Value(w.live.States[ref], key.ID); read {
+	for _, key := range slices.Backward(w.inputs.Ring.Keys()) {
+		if value, read := strategy.Value(w.inputs.States[ref], key.ID); read {
 			values = append(values, value)
 		}
 	}

@@ -54,9 +54,9 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 			req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: raw})
 			refs := req.New.Intent.Refs()
 			require.Equal(t, c.tracked, refs)
-			live := w.live(refs)
-			assert.Equal(t, reference.List(c.want, 8), reference.List(req.New.Missing(refs, live.States), 8))
-			warnings := strings.Join(missing(req, live), "")
+			inputs := w.inputs(refs)
+			assert.Equal(t, reference.List(c.want, 8), reference.List(req.New.Missing(refs, inputs.States), 8))
+			warnings := strings.Join(missing(req, inputs), "")
 			listed := req.New.Intent.Listed()
 			for _, ref := range refs {
 				want := slices.Contains(c.want, ref) && listed[ref]

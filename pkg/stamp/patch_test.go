@@ -139,7 +139,7 @@ func FuzzOperations(f *testing.F) {
 		for _, previous := range []*workload.Object{nil, &stored} {
 			req, _ := w.reader.NewRequest(previous, o)
 			plan := Choose(req)
-			if result := plan.Apply(req, w.live(plan.Reads)); result.Reject == nil {
+			if result := plan.Apply(req, w.inputs(plan.Reads)); result.Reject == nil {
 				stays(t, w, o, result.Managed)
 			}
 		}
@@ -191,13 +191,13 @@ func FuzzReadView(f *testing.F) {
 		old := workload.Object{Kind: w.kind, Raw: raw}
 		view, _ := w.reader.Read(old)
 		view.Known()
-		view.Managed.LastReload(w.live(nil).Now)
+		view.Managed.LastReload(w.inputs(nil).Now)
 		touched := clone(t, raw)
 		setImage("image:2")(touched)
 		for _, next := range []map[string]any{raw, touched, w.stripped(raw)} {
 			req, _ := w.reader.NewRequest(&old, workload.Object{Kind: w.kind, Raw: next})
 			plan := Choose(req)
-			plan.Apply(req, w.live(plan.Reads))
+			plan.Apply(req, w.inputs(plan.Reads))
 		}
 	})
 }

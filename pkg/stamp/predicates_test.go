@@ -86,7 +86,7 @@ func TestSameReload(t *testing.T) {
 // No webhook call takes longer than 30 seconds: an explanation that is older is of another write.
 func TestRecent(t *testing.T) {
 	t.Parallel()
-	f := &facts{live: Live{Now: someTime}}
+	f := &facts{inputs: Inputs{Now: someTime}}
 	for distance, want := range map[time.Duration]bool{
 		0: true, 30 * time.Second: true, -30 * time.Second: true, 30*time.Second + 1: false, -30*time.Second - 1: false,
 	} {
@@ -172,7 +172,7 @@ func TestRecordsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &facts{live: Live{States: c.state}, Request: Request{
+			f := &facts{inputs: Inputs{States: c.state}, Request: Request{
 				Old: View{Managed: Managed{Hash: someHash}}, New: View{Managed: Managed{Record: recordedFor(c.hash, "a", true)}},
 			}}
 			assert.Equal(t, c.want, f.recordsLive(c.refs))
@@ -226,7 +226,7 @@ func TestCleans(t *testing.T) {
 		"not excluded":             {request: digest.Clean + "@4"},
 		"not bound":                {ignored: true, request: digest.Clean},
 		"for another generation":   {ignored: true, request: digest.Clean + "@3"},
-		"another request":          {ignored: true, request: digest.Live + "@4"},
+		"another request":          {ignored: true, request: digest.AnyCurrent + "@4"},
 		"a request without digest": {ignored: true, request: "@4"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,14 +34,14 @@ func stampRelease(d *draft) bool {
 		d.reload(borne, verdict.Changes, d.causeOfRelease())
 	case d.EndsRestart:
 		d.completeRestart(borne)
-	case d.moved(known), known.Incomparable(d.live.States), d.revised(borne):
+	case d.moved(known), known.Incomparable(d.inputs.States), d.revised(borne):
 		d.stamp(borne, nil)
 	default:
 		d.keep(borne)
 		d.adoptCurrent(known)
 		d.keepFirstPass()
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
 	return true
 }
 
@@ -56,7 +56,7 @@ func (r Request) causeOfRelease() string {
 // revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,
 // and no client waits for one before it has asked for a reload: a rollback finds its pods.
 func (f *facts) revised(borne Managed) bool {
-	return f.live.Revision && f.hasLists() && borne[Hash] != "" && borne[Hash] != f.fresh[Hash]
+	return f.inputs.Revision && f.hasLists() && borne[Hash] != "" && borne[Hash] != f.fresh[Hash]
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
@@ -68,7 +68,7 @@ func stampLists(d *draft) bool {
 	}
 	verdict := d.assess(d.knownOf(borne)).Verdict
 	d.reload(borne, changesOf(verdict), record.CauseListEdit)
-	d.Warnings = append(d.Warnings, missing(d.Request, d.live)...)
+	d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
 	return true
 }
 

@@ -105,7 +105,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 	decide := func(written workload.Object) Result {
 		request, problems := reader.NewRequest(&old, written)
 		require.Empty(t, problems)
-		return Choose(request).Apply(request, Live{Ring: ring, Namespace: "shop", Now: time.Now()})
+		return Choose(request).Apply(request, Inputs{Ring: ring, Namespace: "shop", Now: time.Now()})
 	}
 	for name, test := range map[string]struct {
 		written  workload.Object

@@ -92,7 +92,7 @@ func (d *draft) recordsRestart() bool {
 // missed.
 func (d *draft) recordRestart(last record.LastReload) {
 	d.Managed.put(d.New.Managed, LastReload)
-	if d.unverified() != nil || slices.ContainsFunc(d.refs, func(ref reference.Ref) bool { return d.live.States[ref].Hold != nil }) {
+	if d.unverified() != nil || slices.ContainsFunc(d.refs, func(ref reference.Ref) bool { return d.inputs.States[ref].Hold != nil }) {
 		d.putWrittenRecord()
 		return
 	}

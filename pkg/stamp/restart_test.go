@@ -32,7 +32,7 @@ func rollout(t *testing.T) *world {
 func (w *world) restarted(raw map[string]any) {
 	hash := w.managed()[Hash]
 	verdict := w.verdict()
-	last := policy.NewLastReload(verdict.Changes, w.live(nil).Now, w.managed()[LastReload])
+	last := policy.NewLastReload(verdict.Changes, w.inputs(nil).Now, w.managed()[LastReload])
 	last.Hash, last.Generation = hash, w.object().Generation()
 	w.setManaged(raw, Record, w.liveRecord(true).String())
 	w.setManaged(raw, LastReload, last.String())
@@ -103,7 +103,7 @@ func TestRestartIsRecordedInTheSecondPass(t *testing.T) {
 	var at time.Time
 	require.Nil(t, w.write(func(raw map[string]any) {
 		w.restarted(raw)
-		at = w.live(nil).Now
+		at = w.inputs(nil).Now
 		w.set(cm("a"), "before the first pass")
 	}))
 	last, err := lastOf(w)
@@ -132,7 +132,7 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 		},
 		"it has no explanation": func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
 		"it explains another template": func(w *world, raw map[string]any) {
-			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: "other", Cause: record.CauseConfigChange}.String())
+			w.setManaged(raw, LastReload, record.LastReload{Time: w.inputs(nil).Now, Hash: "other", Cause: record.CauseConfigChange}.String())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func (f *facts) reloadedWithoutStamp() bool {
 
 // notified reports whether the write adopts a Change that the loop has reported instead of reloading.
 func (f *facts) notified() bool {
-	return f.live.NotifyOnly && f.New.Managed.same(f.Old.Managed, LastReload) && f.recordsLive(f.refs)
+	return f.inputs.NotifyOnly && f.New.Managed.same(f.Old.Managed, LastReload) && f.recordsLive(f.refs)
 }
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
@@ -142,7 +142,7 @@ func (f *facts) recordsLive(refs []reference.Ref) bool {
 	}
 	items := rec.Items(refs)
 	for _, ref := range refs {
-		live, ok := record.ItemOf(rec.Key, f.live.States[ref])
+		live, ok := record.ItemOf(rec.Key, f.inputs.States[ref])
 		if item, recorded := items[ref]; !ok || !recorded || item.Entry != live.Entry {
 			return false
 		}

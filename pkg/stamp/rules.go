@@ -66,7 +66,7 @@ func stampNew(d *draft) bool {
 	d.Managed = d.New.Managed.only(Fields)
 	if d.Unread == nil {
 		d.stamp(d.Managed.only(Fields), nil)
-		d.Warnings = append(d.Warnings, missing(d.Request, d.live)...)
+		d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
 	}
 	return true
 }
@@ -91,8 +91,8 @@ func Choose(req Request) Plan {
 
 // Apply returns the decision for the live state that the Plan asked for. It never errs: where the state could not be
 // read, the write passes with the managed annotations that need no read, and a warning.
-func (p Plan) Apply(req Request, live Live) Result {
-	d := newDraft(p, req, live)
+func (p Plan) Apply(req Request, inputs Inputs) Result {
+	d := newDraft(p, req, inputs)
 	reached := false
 	for _, r := range rules() {
 		reached = reached || r.name == p.Rule

@@ -256,7 +256,7 @@ func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 			w.set(cm("a"), "A")
 			require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
 			w.set(cm("a"), "B")
-			live := digest.Live + "@" + strconv.FormatInt(w.object().Generation(), 10)
+			live := digest.AnyCurrent + "@" + strconv.FormatInt(w.object().Generation(), 10)
 			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, live) }))
 			last, err := lastOf(w)
 			require.NoError(t, err)
@@ -294,7 +294,7 @@ func TestUnverifiedStateProvesNothing(t *testing.T) {
 	for name, given := range map[string]func(w *world) string{
 		"a digest": func(w *world) string { return w.hash() },
 		"the live state at a generation": func(w *world) string {
-			return digest.Live + "@" + strconv.FormatInt(w.object().Generation(), 10)
+			return digest.AnyCurrent + "@" + strconv.FormatInt(w.object().Generation(), 10)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,18 +302,18 @@ func TestUnverifiedStateProvesNothing(t *testing.T) {
 			w := started(t)
 			req := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, given(w)) })
 			plan := Choose(req)
-			live := w.live(plan.Reads)
-			for ref, state := range live.States {
+			inputs := w.inputs(plan.Reads)
+			for ref, state := range inputs.States {
 				state.Unverified = "read secret/tls: no answer"
-				live.States[ref] = state
+				inputs.States[ref] = state
 			}
-			result := plan.Apply(req, live)
+			result := plan.Apply(req, inputs)
 			require.NotNil(t, result.Reject)
 			assert.EqualValues(t, 503, result.Reject.Code)
 			assert.Contains(t, result.Reject.Message, "may be older than this request: read secret/tls: no answer")
 
 			req = w.request(setImage("image:2"))
-			assert.Nil(t, Choose(req).Apply(req, live).Reject, "the write of a user passes")
+			assert.Nil(t, Choose(req).Apply(req, inputs).Reject, "the write of a user passes")
 		})
 	}
 }
@@ -323,9 +323,9 @@ func TestNoKeyNoProof(t *testing.T) {
 	w := started(t)
 	req := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, w.hash()) })
 	plan := Choose(req)
-	live := w.live(plan.Reads)
-	live.Ring = digest.Ring{}
-	result := plan.Apply(req, live)
+	inputs := w.inputs(plan.Reads)
+	inputs.Ring = digest.Ring{}
+	result := plan.Apply(req, inputs)
 	require.NotNil(t, result.Reject)
 	assert.EqualValues(t, 503, result.Reject.Code, "what cannot be verified must not pass as if it were")
 }

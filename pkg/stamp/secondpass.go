@@ -62,7 +62,7 @@ func (r Request) sameReload() bool {
 
 // recent reports whether a last reload may be one of the write that is being judged.
 func (f *facts) recent(last record.LastReload) bool {
-	return f.Old.ReloadTime(f.live.Now).Sub(last.Time).Abs() <= passes
+	return f.Old.ReloadTime(f.inputs.Now).Sub(last.Time).Abs() <= passes
 }
 
 // ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.
@@ -77,13 +77,13 @@ func decideAgain(d *draft) bool {
 	}
 	known := d.Old.Known()
 	verdict := d.assess(known).Verdict
-	asked := d.live.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Managed[Hash]
+	asked := d.inputs.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Managed[Hash]
 	if verdict.Action != policy.Reload && !d.moved(known) && !asked {
 		return false
 	}
 	d.reload(d.Old.Managed, changesOf(verdict), first.Cause)
 	d.keepExplanation()
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.live)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 
 // firstPass returns a write that bears a hash, as our own first pass leaves it, with an explanation of some age for some generation.
 func (w *world) firstPass(hash, cause string, age time.Duration, generation int64) func(raw map[string]any) {
-	last := record.LastReload{Time: w.live(nil).Now.Add(-age), Hash: hash, Cause: cause, Generation: generation}
+	last := record.LastReload{Time: w.inputs(nil).Now.Add(-age), Hash: hash, Cause: cause, Generation: generation}
 	return func(raw map[string]any) {
 		w.setManaged(raw, Hash, hash)
 		w.setManaged(raw, LastReload, last.String())
@@ -55,7 +55,7 @@ func TestSecondPassKeepsTheExplanationOfThisWriteOnly(t *testing.T) {
 func TestClockBehindTheCreationOfTheWorkload(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	created := w.live(nil).Now.Add(10 * time.Minute)
+	created := w.inputs(nil).Now.Add(10 * time.Minute)
 	w.stored["metadata"].(map[string]any)["creationTimestamp"] = created.Format(time.RFC3339)
 	w.other = setImage("other:1")
 	for n, content := range []string{"B", "A", "B"} {

@@ -85,7 +85,7 @@ func TestUndoThatIsDueHasAnExplanationOfItsOwn(t *testing.T) {
 
 		w.rv += seconds // the clock goes by it
 		w.set(cm("a"), "B")
-		now := w.live(nil).Now
+		now := w.inputs(nil).Now
 		require.Nil(t, w.write(func(raw map[string]any) { undo(raw, toB) }))
 		w.at(t, 3, "the undo")
 		last, err := lastOf(w)

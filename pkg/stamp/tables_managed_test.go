@@ -146,7 +146,7 @@ func TestRule6Restore(t *testing.T) {
 		}, hash: kept, record: kept, last: kept, warning: "config-record"},
 		"a reload without a stamp, such as a Job made again": {since: changed, write: func(w *world, raw map[string]any) {
 			w.setManaged(raw, Record, w.liveRecord(true).String())
-			w.setManaged(raw, LastReload, record.LastReload{Time: w.live(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
+			w.setManaged(raw, LastReload, record.LastReload{Time: w.inputs(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
 		}, hash: kept, record: written, last: written},
 		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
 	})

@@ -202,7 +202,7 @@ func TestRule4Verify(t *testing.T) {
 			hash: written, record: written, last: written,
 		},
 		"whatever is read live, and due": {
-			since: changed, write: dummyOf(func(w *world) string { return w.bound(digest.Live) }),
+			since: changed, write: dummyOf(func(w *world) string { return w.bound(digest.AnyCurrent) }),
 			hash: written, record: written, last: written,
 		},
 		"right, but the pods have it already": {
@@ -210,7 +210,7 @@ func TestRule4Verify(t *testing.T) {
 			hash:  kept, record: kept, last: kept,
 		},
 		"whatever is read live, but the pods have it already": {
-			write: dummyOf(func(w *world) string { return w.bound(digest.Live) }),
+			write: dummyOf(func(w *world) string { return w.bound(digest.AnyCurrent) }),
 			hash:  kept, record: kept, last: kept,
 		},
 		"right, but held": {
@@ -238,7 +238,7 @@ func TestRule4Verify(t *testing.T) {
 			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
 		},
 		"whatever is read live, for no generation": {
-			since: changed, write: dummyOf(func(*world) string { return digest.Live }),
+			since: changed, write: dummyOf(func(*world) string { return digest.AnyCurrent }),
 			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
 		},
 		"cannot be verified": {

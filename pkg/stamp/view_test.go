@@ -63,7 +63,7 @@ func TestReadOfWrongTypes(t *testing.T) {
 			assert.Contains(t, problems[0].Message, "correct it")
 			req, _ := w.reader.NewRequest(nil, o)
 			plan := Choose(req)
-			result := plan.Apply(req, w.live(plan.Reads))
+			result := plan.Apply(req, w.inputs(plan.Reads))
 			assert.Nil(t, result.Reject)
 			patched := patch(t, raw, w.reader.Operations(o, result.Managed))
 			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of others is replaced")

@@ -92,9 +92,9 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 	before := clone(w.t, raw)
 	req, _ := w.reader.NewRequest(old, current)
 	plan := Choose(req)
-	live := w.live(plan.Reads)
-	live.Err = cmp.Or(live.Err, req.New.Unresolved)
-	w.result = plan.Apply(req, live)
+	inputs := w.inputs(plan.Reads)
+	inputs.Err = cmp.Or(inputs.Err, req.New.Unresolved)
+	w.result = plan.Apply(req, inputs)
 	require.Equal(w.t, before, raw, "deciding must not change the object")
 	if w.result.Reject != nil {
 		return nil, w.result.Reject

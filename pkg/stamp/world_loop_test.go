@@ -60,7 +60,7 @@ func (w *world) poke() {
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[Dummy] = dummy
 	req := Request{Old: before, New: after}
-	result := Choose(req).Apply(req, w.live(after.Intent.Refs()))
+	result := Choose(req).Apply(req, w.inputs(after.Intent.Refs()))
 	ops := append(w.reader.Guard(w.object()), w.reader.Operations(w.object(), result.Managed)...)
 	w.commit(patch(w.t, w.stored, ops))
 }

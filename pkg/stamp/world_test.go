@@ -51,7 +51,7 @@ type world struct {
 	notifyOnly bool
 	// foreign are the ids of keys that the loop has adopted once.
 	foreign map[digest.KeyID]bool
-	// result and live are of the last pass of the webhook.
+	// result is that of the last pass of the webhook.
 	result Result
 }
 
@@ -144,15 +144,15 @@ func (w *world) states(refs []reference.Ref) map[reference.Ref]digest.State {
 func (w *world) object() workload.Object { return workload.Object{Kind: w.kind, Raw: w.stored} }
 func (w *world) managed() Managed        { return w.managedOf(w.stored) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
-func (w *world) live(refs []reference.Ref) Live {
-	live := Live{
+func (w *world) inputs(refs []reference.Ref) Inputs {
+	inputs := Inputs{
 		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision, ReloadMissingRequired: w.reloadMissing, NotifyOnly: w.notifyOnly,
 		Now: time.Date(2026, 1, 1, 0, 0, w.rv, 0, time.UTC),
 	}
 	if w.unreadable && len(refs) > 0 {
-		live.States, live.Err = nil, fmt.Errorf("the API server is down")
+		inputs.States, inputs.Err = nil, fmt.Errorf("the API server is down")
 	}
-	return live
+	return inputs
 }
 
 // hash returns the content digest of what is tracked.

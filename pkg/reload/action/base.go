@@ -31,7 +31,7 @@ func newBase(o Options) *base {
 		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
 	}
 	w := newWriter(o)
-	o.Gather.Live = boundedReader{o.Gather.Live, w.slots}
+	o.Gather.APIReader = boundedReader{o.Gather.APIReader, w.slots}
 	return &base{
 		writer: w, annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
 		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,

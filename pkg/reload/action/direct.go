@@ -31,7 +31,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 		return ended
 	}
 	s.Object, s.View = o.Summary(), view
-	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, s.View.Intent.Refs())
+	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, s.View.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
@@ -123,7 +123,7 @@ func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStam
 
 // played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
 // it pass, or could not stamp it: then nothing may be written.
-func played(stored stamp.View, live stamp.Live) (stamp.Result, error) {
+func played(stored stamp.View, live stamp.Inputs) (stamp.Result, error) {
 	req := pokeRequest(stored)
 	result := stamp.Choose(req).Apply(req, live)
 	switch {
@@ -140,6 +140,6 @@ func pokeRequest(stored stamp.View) stamp.Request {
 	before, after := stored, stored
 	before.Managed = stored.Managed.Without(stamp.Dummy)
 	after.Managed = maps.Clone(before.Managed)
-	after.Managed[stamp.Dummy] = digest.Live + "@" + strconv.FormatInt(stored.Generation, 10)
+	after.Managed[stamp.Dummy] = digest.AnyCurrent + "@" + strconv.FormatInt(stored.Generation, 10)
 	return stamp.Request{Old: before, New: after}
 }

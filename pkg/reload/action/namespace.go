@@ -24,7 +24,7 @@ const rootCAName = "kube-root-ca.crt"
 func (c recreations) rootCA(ctx context.Context, namespace string) (string, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := c.gather.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: rootCAName}, found); err != nil {
+	if err := c.gather.APIReader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: rootCAName}, found); err != nil {
 		return "", fmt.Errorf("read configmap %s/%s: %w", namespace, rootCAName, err)
 	}
 	return string(found.GetUID()), nil

@@ -89,7 +89,7 @@ type behind struct {
 	live map[reference.Ref]digest.State
 }
 
-func (b *behind) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (b *behind) ReadLive(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return b.live, b.Err
 }
 

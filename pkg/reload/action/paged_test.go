@@ -38,7 +38,7 @@ func TestJobsOfANamespaceAreListedInPages(t *testing.T) {
 			b, out := &batch{
 				uid: "u1", jobs: map[string]int{}, spec: map[string]any{"concurrencyPolicy": policy}, active: manyJobs(1050, 1049),
 			}, &reloadtest.Outbox{}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, out)
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, out)
 			s, verdict := dueCronJob(true)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.LessOrEqual(t, b.largest, 100)
@@ -59,7 +59,7 @@ func TestRunThatIsOnALaterPageIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}, spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: manyJobs(250, -1)}
 	b.active[249].SetName("backup-a5c3d1394d")
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")))
 	assert.Equal(t, "backup-a5c3d1394d", s.Ran.Job)

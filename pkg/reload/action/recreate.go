@@ -119,7 +119,7 @@ func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobr
 	plan, in := stamp.Choose(req), c.gather.Input(s)
 	refs := slices.Concat(plan.Reads, in.Refs)
 	slices.SortFunc(refs, reference.Ref.Compare)
-	states, err := c.gather.Store.Live(ctx, s.Key.Namespace, slices.Compact(refs))
+	states, err := c.gather.Store.ReadLive(ctx, s.Key.Namespace, slices.Compact(refs))
 	if err != nil {
 		return nil, err
 	}

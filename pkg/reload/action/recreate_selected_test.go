@@ -22,13 +22,13 @@ import (
 func newSelectingJob(t testing.TB, annotated map[string]string, spec map[string]any, onDelete bool) *jobFixture {
 	t.Helper()
 	j := newJobFixture(t, nil, nil)
-	j.Live = map[reference.Ref]digest.State{}
+	j.States = map[reference.Ref]digest.State{}
 	j.selected("app", "old")
 	j.selected("app-y", "old")
 	j.Reader.Dialects[1] = annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnDelete: onDelete}
 	j.Reader.Objects = func(string) (annotation.Objects, error) {
 		listed := annotation.Listed{}
-		for ref := range j.Live {
+		for ref := range j.States {
 			listed[ref] = annotation.Traits{Marked: true}
 		}
 		return listed, nil
@@ -36,7 +36,7 @@ func newSelectingJob(t testing.TB, annotated map[string]string, spec map[string]
 	job := j.Job(spec, nil)
 	job.SetAnnotations(annotated)
 	req, _ := j.Reader.NewRequest(nil, workload.Object{Kind: reloadtest.JobKind, Raw: job.Object})
-	managed := stamp.Choose(req).Apply(req, stamp.Live{States: j.Live, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
+	managed := stamp.Choose(req).Apply(req, stamp.Inputs{States: j.States, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
 	require.NoError(t, jobrun.Stamp(job, j.Reader.Keys, managed))
 	delete(j.API.Objects, reloadtest.JobName)
 	j.API.Store(job)
@@ -47,7 +47,7 @@ func newSelectingJob(t testing.TB, annotated map[string]string, spec map[string]
 func (j *jobFixture) selected(name, content string) {
 	object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
 	object.Namespace, object.Name = "shop", name
-	j.Live[reference.Ref{Kind: reference.ConfigMap, Name: name}] = digest.StateOf(digest.OfConfigMap(object), "uid-"+name, content, j.Ring)
+	j.States[reference.Ref{Kind: reference.ConfigMap, Name: name}] = digest.StateOf(digest.OfConfigMap(object), "uid-"+name, content, j.Ring)
 }
 
 // The new Job has no Record yet, so that it does not track an object that an expression or a mark has selected and that is gone. The
@@ -63,7 +63,7 @@ func TestJobIsCreatedAgainWhereASelectedObjectIsDeleted(t *testing.T) {
 			j := newSelectingJob(t, annotated, nil, true)
 			old, actions := j.Stored().GetUID(), j.leader()
 			require.Equal(t, policy.Nothing, j.Due(t).Action)
-			delete(j.Live, j.App)
+			delete(j.States, j.App)
 			require.Equal(t, policy.Reload, j.Due(t).Action)
 			assert.Zero(t, j.reconcile(t, actions))
 			assert.Equal(t, reloadtest.RecreationSteps, j.Writes())
@@ -83,7 +83,7 @@ func TestSuspendedJobAdoptsAfterTheDeletionOfASelectedObject(t *testing.T) {
 	t.Parallel()
 	j := newSelectingJob(t, map[string]string{"configmap.reloader.stakater.com/reload": "app.*"}, map[string]any{"suspend": true}, false)
 	actions := j.leader()
-	delete(j.Live, reference.Ref{Kind: reference.ConfigMap, Name: "app-y"})
+	delete(j.States, reference.Ref{Kind: reference.ConfigMap, Name: "app-y"})
 	require.Equal(t, policy.Nothing, j.Due(t).Action)
 	j.selected("app", "new")
 	require.Equal(t, policy.Reload, j.Due(t).Action)

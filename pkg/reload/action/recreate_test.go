@@ -42,7 +42,7 @@ func (j *jobFixture) unlistedLeader() *Actions {
 	return newActions(Options{
 		Client: j.API, Webhook: true, InScope: notOther, Gates: state.Gates{Refractory: 5 * time.Second}, Jobs: Jobs{Follow: true, Store: j.Manifests},
 		Gather: gather.Gatherer{
-			Reader: j.Reader, Live: j.API, Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Now: func() time.Time { return j.Now },
+			Reader: j.Reader, APIReader: j.API, Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Now: func() time.Time { return j.Now },
 			Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 		},
 	}, j.Out)

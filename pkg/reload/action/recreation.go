@@ -53,7 +53,7 @@ func (c recreations) completeOne(ctx context.Context, s gather.Subject, name str
 	secret := &unstructured.Unstructured{}
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
-	err := c.gather.Live.Get(ctx, types.NamespacedName{Namespace: c.jobs.Store.Namespace, Name: name}, secret)
+	err := c.gather.APIReader.Get(ctx, types.NamespacedName{Namespace: c.jobs.Store.Namespace, Name: name}, secret)
 	switch {
 	case apianswer.NotFound(err):
 		c.state.Recreations.Done(s.Key, name)

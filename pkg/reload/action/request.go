@@ -46,7 +46,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	result, err := a.send(ctx, &s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
-		if request.Digest == digest.Live {
+		if request.Digest == digest.AnyCurrent {
 			s.OwesRun = owesRun(s, verdict, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
@@ -66,7 +66,7 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 // requestFor returns the request for a reload with a digest.
 func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) poke.Request {
 	if a.asksForLive(s, in) {
-		proof = digest.Live // also where a Job was made with a content that is known
+		proof = digest.AnyCurrent // also where a Job was made with a content that is known
 	}
 	return poke.Request{
 		GroupVersionKind: s.Object.Kind.GroupVersionKind,
@@ -113,7 +113,7 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 // confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
 // back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
 func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
-	states, err := a.gather.Store.Live(ctx, s.Key.Namespace, in.Refs)
+	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
 		return policy.Verdict{}, failed{s, unreadable(err)}
 	}
@@ -161,7 +161,7 @@ func (a *Actions) unwritten(
 	stored, _ := a.gather.Reader.Read(o)
 	hash := stored.Managed[stamp.Hash]
 	made = hash != s.View.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.View.Managed[stamp.Restart]
-	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.Live {
+	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
 		return last, false
 	}
 	last, err = record.ParseLastReload(due.Unwritten)
@@ -172,7 +172,7 @@ func (a *Actions) unwritten(
 // reportedBefore reports whether the answer to a request for the live state has the earlier last-reload annotation. Only without a
 // generation it can pass for a new one.
 func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) bool {
-	if r.Generation != 0 || r.Digest != digest.Live {
+	if r.Generation != 0 || r.Digest != digest.AnyCurrent {
 		return false
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
@@ -186,7 +186,7 @@ func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, 
 		return "", digest.ErrNoKey
 	}
 	if !isRunDue(s, verdict) && (a.asksForLive(s, in) || a.gates.Unsettled(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
-		return digest.Live, nil
+		return digest.AnyCurrent, nil
 	}
 	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return "", err

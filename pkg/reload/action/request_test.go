@@ -28,7 +28,7 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	ring := reloadtest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
-	result, err := played(reloadtest.StampedView(t, ring), stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	result, err := played(reloadtest.StampedView(t, ring), stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
 	assert.True(t, result.Stamped)
 	assert.NotEmpty(t, result.Managed[stamp.Hash])
@@ -42,7 +42,7 @@ func TestDirectWriteOfWhatIsNotDueStampsNothing(t *testing.T) {
 	view := reloadtest.View(t)
 	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=-"
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
-	result, err := played(view, stamp.Live{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	result, err := played(view, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
 	assert.False(t, result.Stamped)
 }
@@ -53,7 +53,7 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 	content := digest.Content{Ref: app, Namespace: "shop"}
 	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", reloadtest.Ring(t, "a"))}
 	for _, ring := range []string{"ab", "b"} {
-		_, err := played(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Live{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
+		_, err := played(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Inputs{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
 		require.Error(t, err, "a rejection has no managed annotations: writing it would remove all of them")
 	}
 }
@@ -63,7 +63,7 @@ func TestDirectWriteBeyondTheBudgetFails(t *testing.T) {
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
 	view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
 	view.TemplateBudget = 10
-	_, err := played(view, stamp.Live{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
+	_, err := played(view, stamp.Inputs{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
 	require.Error(t, err, "a reload that cannot be made is no reload that is done")
 }
 
@@ -136,11 +136,11 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 	again, other := before, before
 	again.Time, other.Hash = again.Time.Add(time.Second), "def"
 	s := gather.Subject{View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
-	live := poke.Request{Digest: digest.Live}
+	live := poke.Request{Digest: digest.AnyCurrent}
 	assert.True(t, reportedBefore(s, live, before), "nothing was reloaded")
 	assert.False(t, reportedBefore(s, live, again))
 	assert.False(t, reportedBefore(s, live, other))
-	assert.False(t, reportedBefore(s, poke.Request{Digest: digest.Live, Generation: 3}, before), "the generation differs")
+	assert.False(t, reportedBefore(s, poke.Request{Digest: digest.AnyCurrent, Generation: 3}, before), "the generation differs")
 	assert.False(t, reportedBefore(s, poke.Request{Digest: "abc"}, before))
 }
 

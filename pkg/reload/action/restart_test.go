@@ -274,7 +274,7 @@ type ruledAPI struct {
 	argoAPI
 	reader stamp.Reader
 	old    map[string]any
-	live   stamp.Live
+	live   stamp.Inputs
 }
 
 func (a *ruledAPI) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -311,7 +311,7 @@ func TestRestartIsExplainedWithWhatTheWebhookReads(t *testing.T) {
 	newer := digest.StateOf(digest.OfConfigMap(object), "uid", "2", in.Ring)
 	db := reference.Ref{Kind: reference.Secret, Name: "db"}
 	there := digest.StateOf(digest.Content{Ref: db, Namespace: "shop"}, "uid", "1", in.Ring)
-	c.live = stamp.Live{States: map[reference.Ref]digest.State{app: newer, db: there}, Ring: in.Ring, Namespace: "shop", Now: actions.now()}
+	c.live = stamp.Inputs{States: map[reference.Ref]digest.State{app: newer, db: there}, Ring: in.Ring, Namespace: "shop", Now: actions.now()}
 	c.old = map[string]any{
 		"metadata": map[string]any{"generation": s.Object.Generation(), "annotations": map[string]any{
 			c.reader.Keys.ConfigMaps: "app", c.reader.Keys.Secrets: "db", c.reader.Keys.ConfigRecord: s.View.Managed[stamp.Record] + ",secret/db=-",

@@ -22,7 +22,7 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 			t.Parallel()
 			b := &batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": policy}, jobs: map[string]int{}}
 			leader := func() *Actions {
-				return newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+				return newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 			}
 			first, verdict := dueCronJob(true)
 			require.Nil(t, leader().runs.run(t.Context(), &first, verdict, contentOf("hash")))
@@ -47,7 +47,7 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 func TestRunWaitsForTheLastReloadThatIsStored(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}, reload: "2"}
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.LastReload: "1"}
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))

@@ -85,7 +85,7 @@ func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 			reader := bothDialects(t)
 			reader.Dialects = append(reloadtest.Reader(t).Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnDelete: true})
 			actions := newActions(Options{Client: b, Gather: gather.Gatherer{
-				Reader: reader, Live: b, Keys: &reloadtest.Keys{Present: ring}, Store: &reloadtest.Store{States: absent},
+				Reader: reader, APIReader: b, Keys: &reloadtest.Keys{Present: ring}, Store: &reloadtest.Store{States: absent},
 			}}, &reloadtest.Outbox{})
 			s, _ := dueCronJob(true)
 			shown := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Deleted}}}

@@ -32,7 +32,7 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 			b := &batch{
 				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{}, undeleted: tc.answer,
 			}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.waits, ended != nil, "the next attempt lists the Jobs again")

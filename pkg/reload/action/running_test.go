@@ -36,7 +36,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	for attempt := range 2 {
 		logged := ""
 		ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged += args }, funcr.Options{}))
-		actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+		actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 		s, verdict := dueCronJob(true)
 		ended := actions.runs.run(ctx, &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
@@ -45,7 +45,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
 
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("another hash"))
 	assert.Nil(t, ended)
@@ -91,7 +91,7 @@ func TestRunIsNotMade(t *testing.T) {
 			t.Parallel()
 			b, out := &tc.batch, &reloadtest.Outbox{}
 			b.jobs = map[string]int{}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, out)
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
@@ -132,7 +132,7 @@ func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b.uid, b.jobs = "u1", map[string]int{}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b, InScope: notOther}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b, InScope: notOther}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
 			assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")), "the reload goes on")
 			assert.Equal(t, b.annotations[reloadList] == "app,other", len(b.jobs) == 1)
@@ -167,7 +167,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			t.Parallel()
 			b := &batch{uid: "u1", jobs: map[string]int{}}
 			actions := newActions(Options{Client: b, Webhook: true, Gather: gather.Gatherer{
-				Reader: bothDialects(t), Live: b, Keys: &reloadtest.Keys{Present: ring},
+				Reader: bothDialects(t), APIReader: b, Keys: &reloadtest.Keys{Present: ring},
 				Store: &reloadtest.Store{States: states[tc.live], Err: tc.err},
 			}}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
@@ -200,7 +200,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{
-		Gather: gather.Gatherer{Reader: bothDialects(t), Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+		Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
 	}, &reloadtest.Outbox{})
 	for _, attempt := range []struct {
 		reload, hash string
@@ -331,7 +331,7 @@ func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 	assert.Empty(t, lost.Same)
 
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s.View.Managed = recorded
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, run(old, recorded, "2")))
 	due := run(rotated, recorded, "2")
@@ -346,7 +346,7 @@ func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	t.Parallel()
 	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	b.reload = "2"
@@ -364,7 +364,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{
-		Gather: gather.Gatherer{Reader: bothDialects(t), Live: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+		Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
 	}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))

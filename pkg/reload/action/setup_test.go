@@ -50,7 +50,7 @@ func absentApp(t testing.TB, live client.Reader, ring digest.Ring, now time.Time
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	return gather.Gatherer{
-		Reader: reloadtest.Reader(t), Live: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
+		Reader: reloadtest.Reader(t), APIReader: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
 	}
 }

@@ -80,7 +80,7 @@ func TestReadThatHangsIsGivenUpAndCountsAsALateAnswer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, start := reloadtest.Web(t), time.Now()
-		actions := newActions(Options{Gather: gather.Gatherer{Live: unanswered{}}}, &reloadtest.Outbox{})
+		actions := newActions(Options{Gather: gather.Gatherer{APIReader: unanswered{}}}, &reloadtest.Outbox{})
 		_, err := actions.gather.Stored(ctx, s)
 		require.ErrorIs(t, err, errNoAnswer)
 		assert.Equal(t, 10*time.Second, time.Since(start))

@@ -23,7 +23,7 @@ func (g Gatherer) AsCreated(
 	if version == "" || s.View.Managed[stamp.Record] != "" || in.Known.Hash != "" {
 		return in, false, nil
 	}
-	states, err := g.Store.Live(ctx, s.Key.Namespace, refs)
+	states, err := g.Store.ReadLive(ctx, s.Key.Namespace, refs)
 	if err != nil {
 		return in, false, err
 	}

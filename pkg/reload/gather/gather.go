@@ -56,9 +56,12 @@ func (s Subject) Reported() report.Subject {
 
 // Store gives the state of config objects; configstate.Store is one.
 type Store interface {
-	Observe(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
-	Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
-	Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	// Cached returns what is known without a request; it may lack Entries, and Refs of which nothing is known.
+	Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
+	// ReadIfChanged returns as current states as Cached, with Entries: one request for each object whose version it has not read yet.
+	ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	// ReadLive returns the states that the API server has now: one or two requests for each object, or a list for many.
+	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	// Created returns the resourceVersion of the creation of an object that was seen, and has the labels and annotations of then.
 	Created(namespace string, ref reference.Ref) string
 }
@@ -76,8 +79,8 @@ type Gatherer struct {
 	Reader stamp.Reader
 	Store  Store
 	Keys   Keys
-	// Live reads from the API server itself.
-	Live client.Reader
+	// APIReader reads from the API server itself.
+	APIReader client.Reader
 	// Past returns the state that a ConfigMap or a Secret had at a resourceVersion; nil where old versions cannot be read.
 	Past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// Creations has the versions at which workloads were created.
@@ -110,7 +113,7 @@ func (g Gatherer) Subject(key workload.Key, o workload.Summary, events state.Arr
 func (g Gatherer) Input(s Subject) policy.Input {
 	refs := s.View.Intent.Refs()
 	known := s.View.Known()
-	current, ring := known.Keep(g.Store.Observe(s.Key.Namespace, refs), g.Keys.Ring())
+	current, ring := known.Keep(g.Store.Cached(s.Key.Namespace, refs), g.Keys.Ring())
 	return policy.Input{
 		Namespace:             s.Key.Namespace,
 		Intent:                s.View.Intent,
@@ -128,7 +131,7 @@ func (g Gatherer) Read(ctx context.Context, s Subject, in policy.Input, refs []r
 	if len(refs) == 0 {
 		return nil
 	}
-	states, err := g.Store.Current(ctx, s.Key.Namespace, refs)
+	states, err := g.Store.ReadIfChanged(ctx, s.Key.Namespace, refs)
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ func (g Gatherer) Read(ctx context.Context, s Subject, in policy.Input, refs []r
 // Stored reads a workload as a whole, live.
 func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error) {
 	u := s.Object.Kind.NewObject()
-	err := g.Live.Get(ctx, types.NamespacedName{Namespace: s.Key.Namespace, Name: s.Key.Name}, u)
+	err := g.APIReader.Get(ctx, types.NamespacedName{Namespace: s.Key.Namespace, Name: s.Key.Name}, u)
 	return workload.Object{Kind: s.Object.Kind, Raw: u.Object}, err
 }
 
@@ -153,7 +156,7 @@ func (g Gatherer) List(
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind)
-		err := g.Live.List(watchhealth.Unwatched(ctx), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
+		err := g.APIReader.List(watchhealth.Unwatched(ctx), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
 		if err != nil {
 			return err
 		}
@@ -167,8 +170,8 @@ func (g Gatherer) List(
 }
 
 // WebhookInput is what the webhook would have read.
-func (g Gatherer) WebhookInput(s Subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Live {
-	return stamp.Live{
+func (g Gatherer) WebhookInput(s Subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Inputs {
+	return stamp.Inputs{
 		States: states, Ring: ring, Namespace: s.Key.Namespace, Now: g.Now(),
 		Revision: g.Revision, NotifyOnly: g.NotifyOnly, ReloadMissingRequired: g.ReloadMissingRequired,
 	}

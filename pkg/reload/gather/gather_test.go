@@ -29,13 +29,13 @@ type readable struct {
 	reads  int
 }
 
-func (r *readable) Current(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+func (r *readable) ReadIfChanged(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	r.reads++
 	return r.states, r.err
 }
 
-func (r *readable) Live(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return r.Current(ctx, namespace, refs)
+func (r *readable) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return r.ReadIfChanged(ctx, namespace, refs)
 }
 
 func TestReadAddsContents(t *testing.T) {
@@ -164,7 +164,7 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var used []string
-			err := Gatherer{Live: &tc.api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), 7, func(o unstructured.Unstructured) {
+			err := Gatherer{APIReader: &tc.api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), 7, func(o unstructured.Unstructured) {
 				used = append(used, o.GetName())
 			})
 			require.ErrorIs(t, err, tc.err)

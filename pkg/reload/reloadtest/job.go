@@ -224,8 +224,9 @@ type JobFixture struct {
 	Now  time.Time
 	Ring digest.Ring
 	App  reference.Ref
-	Live map[reference.Ref]digest.State
-	// Seen is what the watch has seen; nil if that is the live state.
+	// States are those that the API server has.
+	States map[reference.Ref]digest.State
+	// Seen is what the watch has seen; nil if that is States.
 	Seen map[reference.Ref]digest.State
 	// Unread is the error of reads.
 	Unread error
@@ -250,7 +251,7 @@ func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 	j.Set("old")
 	job := j.Job(spec, status)
 	req, _ := j.Reader.NewRequest(nil, workload.Object{Kind: JobKind, Raw: job.Object})
-	managed := stamp.Choose(req).Apply(req, stamp.Live{States: j.Live, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
+	managed := stamp.Choose(req).Apply(req, stamp.Inputs{States: j.States, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
 	require.NotEmpty(t, managed[stamp.Record])
 	require.NoError(t, jobrun.Stamp(job, keys, managed))
 	j.API.Store(job)
@@ -260,7 +261,7 @@ func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 
 // Set sets the content of configmap/app.
 func (j *JobFixture) Set(content string) {
-	j.Live = map[reference.Ref]digest.State{j.App: j.At(content, content)}
+	j.States = map[reference.Ref]digest.State{j.App: j.At(content, content)}
 }
 
 // Job returns the Job, with what is added to its spec, and a status.
@@ -290,7 +291,7 @@ func (j *JobFixture) Due(t testing.TB) policy.Verdict {
 	t.Helper()
 	view, _ := j.Reader.Read(workload.Object{Kind: JobKind, Raw: j.Stored().Object})
 	return policy.Assess(policy.Input{
-		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Known(), Current: statesOf(j.Live, view.Intent.Refs()), Ring: j.Ring,
+		Namespace: "shop", Intent: view.Intent, Required: view.Required, Known: view.Known(), Current: statesOf(j.States, view.Intent.Refs()), Ring: j.Ring,
 	}).Verdict
 }
 
@@ -329,12 +330,12 @@ type JobStore struct {
 	Fixture *JobFixture
 }
 
-// Observe returns what the watch has seen of some objects.
-func (s *JobStore) Observe(_ string, refs []reference.Ref) map[reference.Ref]digest.State {
+// Cached returns what the watch has seen of some objects.
+func (s *JobStore) Cached(_ string, refs []reference.Ref) map[reference.Ref]digest.State {
 	if s.Fixture.Seen != nil {
 		return statesOf(s.Fixture.Seen, refs)
 	}
-	return statesOf(s.Fixture.Live, refs)
+	return statesOf(s.Fixture.States, refs)
 }
 
 // statesOf returns the states of some objects. What is not there is absent.
@@ -348,17 +349,17 @@ func statesOf(all map[reference.Ref]digest.State, refs []reference.Ref) map[refe
 	return states
 }
 
-// Live reads some objects. It replaces the digests of what the watch has seen: there are those of one version of an object.
-func (s *JobStore) Live(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadLive reads some objects. It replaces the digests of what the watch has seen: there are those of one version of an object.
+func (s *JobStore) ReadLive(_ context.Context, _ string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	for ref, state := range s.Fixture.Seen {
 		s.Fixture.Seen[ref] = digest.State{Absent: state.Absent, UID: state.UID, ResourceVersion: state.ResourceVersion}
 	}
-	return statesOf(s.Fixture.Live, refs), s.Fixture.Unread
+	return statesOf(s.Fixture.States, refs), s.Fixture.Unread
 }
 
-// Current is Live.
-func (s *JobStore) Current(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return s.Live(ctx, namespace, refs)
+// ReadIfChanged is ReadLive.
+func (s *JobStore) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return s.ReadLive(ctx, namespace, refs)
 }
 
 // Metadata sets a field of the metadata of the stored Job.

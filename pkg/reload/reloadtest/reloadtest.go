@@ -66,7 +66,7 @@ func (k *Keys) OnChange(func()) {}
 type Store struct {
 	States map[reference.Ref]digest.State
 	Err    error
-	// Reads counts the calls of Current.
+	// Reads counts the calls of ReadIfChanged.
 	Reads int
 }
 
@@ -79,19 +79,19 @@ func (s *Store) WaitForSync(context.Context) error { return s.Err }
 // Recheck does nothing.
 func (s *Store) Recheck(context.Context, string, reference.Ref) error { return nil }
 
-// Observe has seen nothing.
-func (s *Store) Observe(string, []reference.Ref) map[reference.Ref]digest.State {
+// Cached has seen nothing.
+func (s *Store) Cached(string, []reference.Ref) map[reference.Ref]digest.State {
 	return map[reference.Ref]digest.State{}
 }
 
-// Current returns the states.
-func (s *Store) Current(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadIfChanged returns the states.
+func (s *Store) ReadIfChanged(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	s.Reads++
 	return s.States, s.Err
 }
 
-// Live returns the states.
-func (s *Store) Live(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
+// ReadLive returns the states.
+func (s *Store) ReadLive(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
 	return s.States, s.Err
 }
 

@@ -84,7 +84,7 @@ func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (w
 	known, _ := w.workloads.Get(key.Namespace, key.Name)
 	u := w.kind.NewObject()
 	err := w.reads.do(ctx, func(ctx context.Context) error {
-		return t.with.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+		return t.with.APIReader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
 	})
 	w.setSkipped(key, errors.Is(err, errSkipped))
 	live := workload.Summary{Kind: w.kind}

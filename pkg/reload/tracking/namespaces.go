@@ -26,7 +26,7 @@ import (
 type namespaces struct {
 	scope     scope.Scope
 	cache     cache.Cache
-	live      client.Reader
+	apiReader client.Reader
 	blindness blindness
 	index     *index.Index
 	queue     *queue.Queue
@@ -97,7 +97,7 @@ func (n *namespaces) read(ctx context.Context, name string, into client.Object) 
 		n.readLive.Store(name, nil)
 		limited, cancel := context.WithTimeout(ctx, liveReadLimit)
 		defer cancel()
-		if n.live.Get(limited, types.NamespacedName{Name: name}, into) == nil {
+		if n.apiReader.Get(limited, types.NamespacedName{Name: name}, into) == nil {
 			return nil
 		}
 	}

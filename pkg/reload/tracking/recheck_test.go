@@ -67,7 +67,7 @@ func blindTracking(t *testing.T, watches failing, live client.Reader, selector l
 	t.Helper()
 	kind, store := fleet(t, "spec.template"), &rechecks{}
 	l, q := leading(t, Options{
-		Store: store, Watches: watches, Mapper: mapperOf(kind), Cache: cached{}, Live: live, Scope: scope.Scope{NamespaceSelector: selector},
+		Store: store, Watches: watches, Mapper: mapperOf(kind), Cache: cached{}, APIReader: live, Scope: scope.Scope{NamespaceSelector: selector},
 	})
 	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
 	keys := []workload.Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
@@ -343,9 +343,9 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			l.tracking.watches.add(w)
 			l.tracking.index.Set(key, []reference.Ref{ref("old")})
 			deliver := func() { watch.put(listing(kind, c.delivers)) }
-			l.tracking.with.Live = c.live
+			l.tracking.with.APIReader = c.live
 			if c.during {
-				l.tracking.with.Live = duringRead{c.live, deliver}
+				l.tracking.with.APIReader = duringRead{c.live, deliver}
 			}
 			o, found := l.tracking.Get(t.Context(), key)
 			require.True(t, found)

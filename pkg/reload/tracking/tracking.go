@@ -82,10 +82,10 @@ type Options struct {
 	// Watches is nil where all watches work, as in tests.
 	Watches Watches
 	Mapper  Mapper
-	// Cache has the namespaces; Live reads what a failing watch does not show, Store config objects.
-	Cache cache.Cache
-	Live  client.Reader
-	Store Store
+	// Cache has the namespaces; APIReader reads what a failing watch does not show, Store config objects.
+	Cache     cache.Cache
+	APIReader client.Reader
+	Store     Store
 	// State and Backoff are what is kept of workloads, and forgotten with them.
 	State   *state.State
 	Backoff state.Backoff
@@ -101,7 +101,7 @@ func New(o Options) *Tracking {
 		began: o.Now().Truncate(time.Second),
 	}
 	t.namespaces = &namespaces{
-		scope: o.Scope, cache: o.Cache, live: o.Live, blindness: t.blindness, index: t.index, queue: o.Queue,
+		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, blindness: t.blindness, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
 	return t

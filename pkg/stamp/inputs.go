@@ -7,8 +7,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Live is what was read for a request.
-type Live struct {
+// Inputs are what was read for a request, and the settings that decide with it.
+type Inputs struct {
 	// States holds every Ref that the Plan asks for. A missing one makes Err necessary.
 	States map[reference.Ref]digest.State
 	// Err says why the state could not be read.
@@ -34,14 +34,14 @@ func (r Request) hasLists() bool {
 
 // revision returns SAP's digest of the live state.
 func (f *facts) revision() string {
-	return digest.Revision(f.live.Namespace, f.New.Intent.ConfigMaps, f.New.Intent.Secrets, f.live.States)
+	return digest.Revision(f.inputs.Namespace, f.New.Intent.ConfigMaps, f.New.Intent.Secrets, f.inputs.States)
 }
 
 // proves reports whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest.
 func (f *facts) proves(given string) bool {
-	states := digest.Subset(f.live.States, f.refs)
-	for _, key := range f.live.Ring.Keys() {
+	states := digest.Subset(f.inputs.States, f.refs)
+	for _, key := range f.inputs.Ring.Keys() {
 		if hash, err := digest.Hash(key.ID, states); err == nil && hash == given {
 			return true
 		}
