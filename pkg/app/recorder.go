@@ -18,7 +18,7 @@ import (
 )
 
 // eventLife is how long an Event is worth writing: what lasts is reported again after that.
-const eventLife = blindAgain
+const eventLife = reportAgain
 
 // recorder writes the Events that are not about workloads: about the installation, its configuration and custom resources. client-go has
 // one that drops what is refused. Here the leader goes on trying: what keeps the program from watching may keep it from writing Events

@@ -30,7 +30,7 @@ const (
 )
 
 // preflight asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
-// blindness: in the log of every replica, and in Events of the leader on the installation's own Deployment. A right that is
+// watchReporter: in the log of every replica, and in Events of the leader on the installation's own Deployment. A right that is
 // withdrawn later shows in the health of the watch.
 type preflight struct {
 	ask        rights.Ask
@@ -92,7 +92,7 @@ func (p *preflight) look(ctx context.Context, now time.Time) {
 		return
 	}
 	p.inherit(ctx)
-	if p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= blindAgain {
+	if p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= reportAgain {
 		p.reported, p.reportedAt = p.missing, now
 		p.predecessor.close()
 		p.emit(ctx)

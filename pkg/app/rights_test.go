@@ -106,7 +106,7 @@ func TestPreflightReportsMissingRightsOnce(t *testing.T) {
 	assert.Equal(t, before, a.questions, "it is asked again after a minute")
 	assert.Empty(t, a.pass(t, rightsAgain), "it is still the same")
 	assert.Greater(t, a.questions, before)
-	assert.Equal(t, []string{rightsMissing}, a.pass(t, blindAgain), "the API server forgets Events")
+	assert.Equal(t, []string{rightsMissing}, a.pass(t, reportAgain), "the API server forgets Events")
 
 	a.denied = nil
 	assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsAgain))

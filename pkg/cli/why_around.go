@@ -84,8 +84,8 @@ func warningOf(event eventsv1.Event) explain.Warning {
 	return explain.Warning{Time: at, Reason: event.Reason, Message: event.Note}
 }
 
-// blindness is what the installation has reported of its watches, on its Deployment; nil if they work as far as is known.
-func blindness(ctx context.Context, c client.Reader, namespace string) (*explain.Warning, error) {
+// watchFailure is what the installation has reported of its watches, on its Deployment; nil if they work as far as is known.
+func watchFailure(ctx context.Context, c client.Reader, namespace string) (*explain.Warning, error) {
 	list := &eventsv1.EventList{}
 	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
 		"regarding.kind": "Deployment", "reportingController": "pod-reloader",

@@ -59,7 +59,7 @@ func TestLastReportOfTheWatchesCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := blindness(t.Context(), eventLister{items: c.events}, "pod-reloader")
+			got, err := watchFailure(t.Context(), eventLister{items: c.events}, "pod-reloader")
 			require.NoError(t, err)
 			if c.want == "" {
 				assert.Nil(t, got)
@@ -69,7 +69,7 @@ func TestLastReportOfTheWatchesCounts(t *testing.T) {
 			assert.Equal(t, c.want, got.Message)
 		})
 	}
-	_, err := blindness(t.Context(), eventLister{err: errors.New("forbidden")}, "pod-reloader")
+	_, err := watchFailure(t.Context(), eventLister{err: errors.New("forbidden")}, "pod-reloader")
 	assert.ErrorContains(t, err, "cannot be listed: forbidden")
 }
 

@@ -87,7 +87,7 @@ func TestLiveReadsThatHangHoldFewWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		live := &slowReader{takes: 30 * time.Second, read: map[string]int{}}
-		l, _, two := blindTracking(t, failing{"fleets.example.com": true}, live, nil)
+		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
 		keys := crowd(l, two[1], 300)
 		busy := work(t.Context(), l, keys)
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestWorkloadsWhoseLiveReadWasSkippedAreReadAtTheNextRecheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		live := &slowReader{takes: 2 * time.Second, read: map[string]int{}}
-		l, store, two := blindTracking(t, failing{"fleets.example.com": true}, live, nil)
+		l, store, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
 		l.tracking.index.Delete(two[0])
 		l.tracking.index.Delete(two[1])
 		const all = 10 * workloadReads
@@ -171,7 +171,7 @@ func TestNamespacesWhoseLiveReadHangsAreJudgedByTheCache(t *testing.T) {
 		selector, err := labels.Parse("team=b")
 		require.NoError(t, err)
 		live := &slowReader{takes: 30 * time.Second, read: map[string]int{}}
-		l, _, two := blindTracking(t, failing{"namespaces": true}, live, selector)
+		l, _, two := trackingWithFailing(t, failing{"namespaces": true}, live, selector)
 		var busy, inScope atomic.Int64
 		ask := func(n int) {
 			for range n {

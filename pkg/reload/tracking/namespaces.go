@@ -27,7 +27,7 @@ type namespaces struct {
 	scope     scope.Scope
 	cache     cache.Cache
 	apiReader client.Reader
-	blindness blindness
+	failing   failingWatches
 	index     *index.Index
 	queue     *queue.Queue
 	log       logr.Logger
@@ -54,14 +54,14 @@ func (n *namespaces) attach(ctx context.Context) {
 		informer, err := n.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
 		if err == nil {
 			if _, err = informer.AddEventHandler(n); err == nil {
-				n.blindness.discovered(nil)
+				n.failing.discovered(nil)
 				return
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		n.blindness.discovered(err)
+		n.failing.discovered(err)
 		n.log.Error(err, "cannot watch namespaces; retrying")
 		select {
 		case <-ctx.Done():
@@ -93,7 +93,7 @@ func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[s
 
 // read reads the metadata of a namespace: from the cache, or live where its watch fails.
 func (n *namespaces) read(ctx context.Context, name string, into client.Object) error {
-	if n.blindness.toNamespaces(n.scope) {
+	if n.failing.includesNamespaces(n.scope) {
 		n.readLive.Store(name, nil)
 		limited, cancel := context.WithTimeout(ctx, liveReadLimit)
 		defer cancel()

@@ -105,7 +105,7 @@ func TestFailureToFindNamespacesIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watches watchhealth.Monitor
 		from := &undiscovered{}
-		n := &namespaces{cache: from, blindness: blindness{health: &watches}, log: logr.Discard()}
+		n := &namespaces{cache: from, failing: failingWatches{health: &watches}, log: logr.Discard()}
 		go n.attach(t.Context())
 		<-time.After(time.Minute)
 		synctest.Wait()
@@ -123,7 +123,7 @@ func TestFailureToFindNamespacesIsReported(t *testing.T) {
 // Another namespace of the name is listed or created, which queues its workloads in any case.
 func TestNamespaceThatWasReadLiveIsForgottenWithItsDeletion(t *testing.T) {
 	t.Parallel()
-	l, store, keys := blindTracking(t, failing{"namespaces": true}, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
+	l, store, keys := trackingWithFailing(t, failing{"namespaces": true}, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
 	shop := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	for name, deleted := range map[string]any{"seen": shop, "missed": toolscache.DeletedFinalStateUnknown{Key: "shop"}} {
 		require.True(t, l.tracking.InScope(t.Context(), keys[1], nil))

@@ -83,7 +83,7 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 // unwatched returns the config objects whose watch fails, each once: those that workloads track, by name or by a pattern, and those to
 // which custom resources refer.
 func (t *Tracking) unwatched() []index.Object {
-	objects := t.index.Tracked(func(at index.Object) bool { return t.blindness.to(at.Ref.Kind.Content(), at.Namespace) })
+	objects := t.index.Tracked(func(at index.Object) bool { return t.failing.includes(at.Ref.Kind.Content(), at.Namespace) })
 	known := make(map[index.Object]struct{}, len(objects))
 	for _, at := range objects {
 		known[at] = struct{}{}
@@ -91,14 +91,14 @@ func (t *Tracking) unwatched() []index.Object {
 	add := func(namespace string, refs []reference.Ref) {
 		for _, ref := range refs {
 			at := index.Object{Namespace: namespace, Ref: ref}
-			if _, has := known[at]; !has && t.blindness.to(ref.Kind.Content(), namespace) {
+			if _, has := known[at]; !has && t.failing.includes(ref.Kind.Content(), namespace) {
 				known[at] = struct{}{}
 				objects = append(objects, at)
 			}
 		}
 	}
 	for _, namespace := range t.index.Namespaces() {
-		if t.blindness.toMatching(namespace) {
+		if t.failing.includesPatterns(namespace) {
 			for _, key := range t.index.Inside(namespace) {
 				add(namespace, t.matched(key))
 			}
@@ -136,15 +136,15 @@ func (t *Tracking) unseen() []workload.Key {
 	for key := range t.watches.takeSkipped() {
 		t.skips[key] = before[key] + 1
 	}
-	keys := t.blind()
+	keys := t.withFailingWatch()
 	slices.SortStableFunc(keys, func(a, b workload.Key) int { return t.skips[b] - t.skips[a] })
 	return keys
 }
 
-// blind returns the workloads whose watch, or that of their namespaces, fails, sorted.
-func (t *Tracking) blind() []workload.Key {
+// withFailingWatch returns the workloads whose watch, or that of their namespaces, fails, sorted.
+func (t *Tracking) withFailingWatch() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
-	all := t.blindness.toNamespaces(t.with.Scope)
+	all := t.failing.includesNamespaces(t.with.Scope)
 	return slices.DeleteFunc(t.index.All(), func(key workload.Key) bool {
 		w := t.watches.get(key.Kind)
 		if w == nil || all {
@@ -154,11 +154,11 @@ func (t *Tracking) blind() []workload.Key {
 		if kinds[gvk] == nil {
 			kinds[gvk] = map[string]bool{}
 		}
-		blind, known := kinds[gvk][key.Namespace]
+		fails, known := kinds[gvk][key.Namespace]
 		if !known {
-			blind = t.blindness.toKind(w, key.Namespace)
-			kinds[gvk][key.Namespace] = blind
+			fails = t.failing.includesKind(w, key.Namespace)
+			kinds[gvk][key.Namespace] = fails
 		}
-		return !blind
+		return !fails
 	})
 }

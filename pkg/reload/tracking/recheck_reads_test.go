@@ -35,7 +35,7 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 			assert.Contains(t, args, "away")
 		}
 	}, funcr.Options{Verbosity: 1}))
-	l, _, _ := blindTracking(t, failing{"secrets": true, "configmaps shop": true}, nil, nil)
+	l, _, _ := trackingWithFailing(t, failing{"secrets": true, "configmaps shop": true}, nil, nil)
 	store := &readsOnce{read: func(ref reference.Ref) error {
 		if ref.Kind == reference.ConfigMap {
 			return errors.New("away")
@@ -51,7 +51,7 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 func TestRecheckEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, rechecked, _ := blindTracking(t, failing{"secrets": true, "fleets.example.com": true}, nil, nil)
+		l, rechecked, _ := trackingWithFailing(t, failing{"secrets": true, "fleets.example.com": true}, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		l.tracking.recheckAll(ctx)

@@ -62,8 +62,8 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 	return mapper
 }
 
-// blindTracking leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
-func blindTracking(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*fixture, *rechecks, []workload.Key) {
+// trackingWithFailing leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
+func trackingWithFailing(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*fixture, *rechecks, []workload.Key) {
 	t.Helper()
 	kind, store := fleet(t, "spec.template"), &rechecks{}
 	l, q := leading(t, Options{
@@ -124,7 +124,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, store, _ := blindTracking(t, c.watches, nil, c.selector)
+			l, store, _ := trackingWithFailing(t, c.watches, nil, c.selector)
 			l.tracking.recheckAll(t.Context())
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
@@ -148,7 +148,7 @@ func (r referring) Referred() map[string][]reference.Ref { return r.referred }
 func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 	t.Parallel()
 	db, tls := reference.Ref{Kind: reference.Secret, Name: "db"}, reference.Ref{Kind: reference.Secret, Name: "tls"}
-	l, store, _ := blindTracking(t, failing{"secrets": true}, nil, nil)
+	l, store, _ := trackingWithFailing(t, failing{"secrets": true}, nil, nil)
 	l.tracking.with.Store = referring{store, map[string][]reference.Ref{
 		"shop": {db, tls, {Kind: reference.ConfigMap, Name: "settings"}}, "elsewhere": {tls},
 	}}
@@ -161,7 +161,7 @@ func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 func TestRecheckIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, store, keys := blindTracking(t, failing{"secrets": true}, nil, nil)
+		l, store, keys := trackingWithFailing(t, failing{"secrets": true}, nil, nil)
 		var refs []reference.Ref
 		for n := range 1000 {
 			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("s%04d", n)})
@@ -239,7 +239,7 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindTracking(t, c.watches, c.live, nil)
+			l, _, keys := trackingWithFailing(t, c.watches, c.live, nil)
 			key := keys[1]
 			l.tracking.index.Set(key, []reference.Ref{old})
 			o, found := l.tracking.Get(t.Context(), key)
@@ -271,7 +271,7 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _, keys := blindTracking(t, c.watches, c.live, selector)
+			l, _, keys := trackingWithFailing(t, c.watches, c.live, selector)
 			assert.Equal(t, c.want, l.tracking.InScope(t.Context(), keys[1], nil))
 		})
 	}
@@ -334,7 +334,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, store, keys := blindTracking(t, failing{"fleets.example.com": true}, nil, nil)
+			l, store, keys := trackingWithFailing(t, failing{"fleets.example.com": true}, nil, nil)
 			key := keys[1]
 			kind := fleet(t, "spec.template")
 			watch := &recovering{kept: listing(kind, "old")}
@@ -366,7 +366,7 @@ func TestNamespaceThatWasReadLiveIsLookedAtAgain(t *testing.T) {
 	selector, err := labels.Parse("team=b")
 	require.NoError(t, err)
 	watches := failing{"namespaces": true}
-	l, store, keys := blindTracking(t, watches, liveReader{}, selector)
+	l, store, keys := trackingWithFailing(t, watches, liveReader{}, selector)
 	shop := func(version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: version, Labels: map[string]string{"team": "b"}}}
 	}

@@ -31,7 +31,7 @@ type Tracking struct {
 	watches    *watches
 	index      *index.Index
 	recent     *index.Recent
-	blindness  blindness
+	failing    failingWatches
 	namespaces *namespaces
 	// began is when the process began to watch, in whole seconds, as creation times are.
 	began time.Time
@@ -97,11 +97,11 @@ type Options struct {
 // New returns a Tracking that follows nothing yet.
 func New(o Options) *Tracking {
 	t := &Tracking{
-		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), blindness: blindness{o.Watches, o.Mapper, o.Now},
+		with: o, watches: newWatches(), index: index.New(o.Patterns), recent: index.NewRecent(o.Settle), failing: failingWatches{o.Watches, o.Mapper, o.Now},
 		began: o.Now().Truncate(time.Second),
 	}
 	t.namespaces = &namespaces{
-		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, blindness: t.blindness, index: t.index, queue: o.Queue,
+		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
 	return t

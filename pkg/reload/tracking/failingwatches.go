@@ -29,40 +29,40 @@ type Mapper interface {
 	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// blindness is what the loop cannot see because a watch fails. Without a health, all watches work.
-type blindness struct {
+// failingWatches are those whose changes the loop does not see. Without a health, all watches work.
+type failingWatches struct {
 	health Watches
 	mapper Mapper
 	now    func() time.Time
 }
 
-// to reports whether the watch of a resource fails in a namespace.
-func (b blindness) to(resource, namespace string) bool {
-	return b.health != nil && resource != "" && b.health.Failing(resource, namespace)
+// includes reports whether the watch of a resource fails in a namespace.
+func (f failingWatches) includes(resource, namespace string) bool {
+	return f.health != nil && resource != "" && f.health.Failing(resource, namespace)
 }
 
-// toMatching reports whether the watch fails of a kind of config objects that patterns of a namespace can match.
-func (b blindness) toMatching(namespace string) bool {
-	return b.health != nil && slices.ContainsFunc(append(reference.Kinds(), reference.SecretProviderClass), func(kind reference.Kind) bool {
-		return b.to(kind.Content(), namespace)
+// includesPatterns reports whether the watch fails of a kind of config objects that patterns of a namespace can match.
+func (f failingWatches) includesPatterns(namespace string) bool {
+	return f.health != nil && slices.ContainsFunc(append(reference.Kinds(), reference.SecretProviderClass), func(kind reference.Kind) bool {
+		return f.includes(kind.Content(), namespace)
 	})
 }
 
-// toKind is to for a kind of workloads.
-func (b blindness) toKind(w *watched, namespace string) bool {
-	return b.health != nil && b.to(w.resource(b.mapper, b.now()), namespace)
+// includesKind is includes for a kind of workloads.
+func (f failingWatches) includesKind(w *watched, namespace string) bool {
+	return f.health != nil && f.includes(w.resource(f.mapper, f.now()), namespace)
 }
 
 // discovered records how the lookup of the resource of namespaces ended.
-func (b blindness) discovered(err error) {
-	if b.health != nil {
-		b.health.Discovered(watchhealth.Watch{Resource: namespaceResource}, err)
+func (f failingWatches) discovered(err error) {
+	if f.health != nil {
+		f.health.Discovered(watchhealth.Watch{Resource: namespaceResource}, err)
 	}
 }
 
-// toNamespaces reports whether labels of namespaces matter and their watch fails.
-func (b blindness) toNamespaces(s scope.Scope) bool {
-	return s.SelectsNamespaces() && b.to(namespaceResource, "")
+// includesNamespaces reports whether labels of namespaces matter and their watch fails.
+func (f failingWatches) includesNamespaces(s scope.Scope) bool {
+	return s.SelectsNamespaces() && f.includes(namespaceResource, "")
 }
 
 // Get returns a workload as its watch shows it, or live where that fails; false if there is none.
@@ -72,7 +72,7 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 		return workload.Summary{}, false
 	}
 	kept, ok := w.workloads.Get(key.Namespace, key.Name)
-	if !t.blindness.toKind(w, key.Namespace) {
+	if !t.failing.includesKind(w, key.Namespace) {
 		return kept, ok
 	}
 	return t.getLive(ctx, w, key)

@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// blindLook is how often the health of the watches is looked at.
-	blindLook = 10 * time.Second
-	// blindPatience is how long a watch must fail to be reported: an API server that restarts is back by then, and the
+	// watchLookInterval is how often the health of the watches is looked at.
+	watchLookInterval = 10 * time.Second
+	// watchPatience is how long a watch must fail to be reported: an API server that restarts is back by then, and the
 	// informers, which pause for up to a minute, have tried again.
-	blindPatience = 90 * time.Second
-	// blindPause is the least time between two Events, blindAgain when the same is reported again: the API server keeps Events
-	// for an hour by default.
-	blindPause, blindAgain = time.Minute, 50 * time.Minute
-	// blindNamed is how many watches an Event names.
-	blindNamed = 6
+	watchPatience = 90 * time.Second
+	// watchEventPause is the least time between two Events, reportAgain when the same is reported again: the API server keeps
+	// Events for an hour by default.
+	watchEventPause, reportAgain = time.Minute, 50 * time.Minute
+	// watchesNamed is how many watches an Event names.
+	watchesNamed = 6
 	// ownReadLimit bounds a read of the installation's Deployment, or of the Events about it.
 	ownReadLimit = 5 * time.Second
 )
 
-// blindness reports watches that fail: in the log of every replica, and in Events of the leader on the installation's own
+// watchReporter reports watches that fail: in the log of every replica, and in Events of the leader on the installation's own
 // Deployment.
-type blindness struct {
+type watchReporter struct {
 	statuses  func() []watchhealth.Status
 	leads     func() bool
 	recorder  events.EventRecorder
@@ -52,82 +52,82 @@ type blindness struct {
 	reportedAt       time.Time
 }
 
-var _ manager.LeaderElectionRunnable = (*blindness)(nil)
+var _ manager.LeaderElectionRunnable = (*watchReporter)(nil)
 
-// NeedLeaderElection is false: a standby that is blind has a log, too.
-func (b *blindness) NeedLeaderElection() bool { return false }
+// NeedLeaderElection is false: the watches of a standby can fail, and it has a log, too.
+func (r *watchReporter) NeedLeaderElection() bool { return false }
 
 // Start looks until the context ends.
-func (b *blindness) Start(ctx context.Context) error {
-	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { b.look(ctx, time.Now()) }, blindLook)
+func (r *watchReporter) Start(ctx context.Context) error {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { r.look(ctx, time.Now()) }, watchLookInterval)
 	return nil
 }
 
 // look reports what has changed.
-func (b *blindness) look(ctx context.Context, now time.Time) {
+func (r *watchReporter) look(ctx context.Context, now time.Time) {
 	var failing []watchhealth.Status
-	statuses := b.statuses()
+	statuses := r.statuses()
 	for _, s := range statuses {
-		if !s.Healthy() && now.Sub(s.Since) >= blindPatience {
+		if !s.Healthy() && now.Sub(s.Since) >= watchPatience {
 			failing = append(failing, s)
 		}
 	}
 	what := summary(failing)
-	if what != b.logged {
-		b.logged = what
-		b.write(failing)
+	if what != r.logged {
+		r.logged = what
+		r.write(failing)
 	}
-	if !b.leads() {
+	if !r.leads() {
 		return
 	}
-	b.inherit(ctx, statuses)
-	if b.due(what, now) {
-		b.reported, b.reportedAt = what, now
-		b.predecessor.close()
-		b.emit(ctx, failing)
+	r.inherit(ctx, statuses)
+	if r.due(what, now) {
+		r.reported, r.reportedAt = what, now
+		r.predecessor.close()
+		r.emit(ctx, failing)
 	}
 }
 
 // inherit takes the report of an earlier leader that watches fail for an own one, once all watches work: nothing else ends it, and
 // `pod-reloader why` repeats it.
-func (b *blindness) inherit(ctx context.Context, statuses []watchhealth.Status) {
+func (r *watchReporter) inherit(ctx context.Context, statuses []watchhealth.Status) {
 	unhealthy := func(s watchhealth.Status) bool { return !s.Healthy() }
 	if len(statuses) == 0 || slices.ContainsFunc(statuses, unhealthy) {
 		return
 	}
-	if b.predecessor.reportedFailing(ctx, b.log) {
-		b.reported = "watches of an earlier leader"
+	if r.predecessor.reportedFailing(ctx, r.log) {
+		r.reported = "watches of an earlier leader"
 	}
 }
 
 // due reports whether an Event is due.
-func (b *blindness) due(what string, now time.Time) bool {
-	since := now.Sub(b.reportedAt)
-	if what == b.reported {
-		return what != "" && since >= blindAgain
+func (r *watchReporter) due(what string, now time.Time) bool {
+	since := now.Sub(r.reportedAt)
+	if what == r.reported {
+		return what != "" && since >= reportAgain
 	}
-	return what == "" || since >= blindPause
+	return what == "" || since >= watchEventPause
 }
 
-func (b *blindness) write(failing []watchhealth.Status) {
+func (r *watchReporter) write(failing []watchhealth.Status) {
 	if len(failing) == 0 {
-		b.log.Info("all watches work again")
+		r.log.Info("all watches work again")
 	}
 	for _, s := range failing {
-		b.log.Info("a watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
+		r.log.Info("a watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
 			"since", s.Since.UTC().Format(time.RFC3339), "reason", s.Reason, "detail", s.Detail)
 	}
 }
 
-func (b *blindness) emit(ctx context.Context, failing []watchhealth.Status) {
-	regarding := b.regarding(ctx)
+func (r *watchReporter) emit(ctx context.Context, failing []watchhealth.Status) {
+	regarding := r.regarding(ctx)
 	if len(failing) == 0 {
 		note := "all watches work again: changes arrive at once"
-		b.recorder.Eventf(regarding, nil, corev1.EventTypeNormal, watchhealth.EventRecovered, event.Action("Watch", b.reportedAt.String()), "%s", note)
+		r.recorder.Eventf(regarding, nil, corev1.EventTypeNormal, watchhealth.EventRecovered, event.Action("Watch", r.reportedAt.String()), "%s", note)
 		return
 	}
-	note := event.Note(blindNote(failing))
-	b.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, watchhealth.EventFailing, event.Action("Watch", note), "%s", note)
+	note := event.Note(failingNote(failing))
+	r.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, watchhealth.EventFailing, event.Action("Watch", note), "%s", note)
 }
 
 // summary says which watches fail for which reason, so that two such states can be compared.
@@ -139,9 +139,9 @@ func summary(failing []watchhealth.Status) string {
 	return b.String()
 }
 
-func blindNote(failing []watchhealth.Status) string {
+func failingNote(failing []watchhealth.Status) string {
 	return "watches fail: changes are found late, by periodic reads of the tracked objects: " +
-		reference.Clauses(failing, blindNamed, func(s watchhealth.Status) string {
+		reference.Clauses(failing, watchesNamed, func(s watchhealth.Status) string {
 			return fmt.Sprintf("%s since %s (%s)", s.Watch, s.Since.UTC().Format(time.RFC3339), s.Detail)
 		})
 }
@@ -162,10 +162,10 @@ func ownDeployment(reader client.Reader, namespace, name string) func(context.Co
 	}
 }
 
-// buildBlindness adds what reports failing watches to the manager.
-func (b *builder) buildBlindness(mgr manager.Manager) error {
+// buildWatchReporter adds what reports failing watches to the manager.
+func (b *builder) buildWatchReporter(mgr manager.Manager) error {
 	b.registry.MustRegister(newWatchMetrics(b.watches))
-	return mgr.Add(&blindness{
+	return mgr.Add(&watchReporter{
 		statuses:  b.watches.Statuses,
 		leads:     elected(mgr),
 		recorder:  b.events,

@@ -21,7 +21,7 @@ import (
 
 // watches is what a test has the reporter see, and what it says of it.
 type watches struct {
-	*blindness
+	*watchReporter
 	now      time.Time
 	statuses []watchhealth.Status
 	leads    bool
@@ -35,7 +35,7 @@ type watches struct {
 
 func newWatches() *watches {
 	w := &watches{now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), leads: true, events: events.NewFakeRecorder(100)}
-	w.blindness = &blindness{
+	w.watchReporter = &watchReporter{
 		statuses: func() []watchhealth.Status { return w.statuses },
 		leads:    func() bool { return w.leads },
 		recorder: w.events,
@@ -65,7 +65,7 @@ func (w *watches) fails(resources ...string) {
 func (w *watches) pass(t *testing.T, d time.Duration) []string {
 	t.Helper()
 	for end := w.now.Add(d); w.now.Before(end); {
-		w.now = w.now.Add(blindLook)
+		w.now = w.now.Add(watchLookInterval)
 		w.look(t.Context(), w.now)
 	}
 	var sent []string
@@ -103,7 +103,7 @@ func TestFurtherFailuresAreReportedWithPauses(t *testing.T) {
 	w.fails("secrets")
 	assert.Len(t, w.pass(t, 90*time.Second), 1)
 	first := w.statuses
-	w.statuses = append(w.statuses, watchhealth.Status{Watch: watchhealth.Watch{Resource: "configmaps"}, Since: w.now.Add(-blindPatience)})
+	w.statuses = append(w.statuses, watchhealth.Status{Watch: watchhealth.Watch{Resource: "configmaps"}, Since: w.now.Add(-watchPatience)})
 	assert.Empty(t, w.pass(t, 50*time.Second), "watches that come and go must not write an Event each time")
 	sent := w.pass(t, 10*time.Second)
 	assert.Len(t, sent, 1)
@@ -129,7 +129,7 @@ func TestManyFailuresFitIntoAnEvent(t *testing.T) {
 	t.Parallel()
 	w := newWatches()
 	w.fails("a", "b", "c", "d", "e", "f", "g", "h")
-	note := blindNote(w.statuses)
+	note := failingNote(w.statuses)
 	assert.Contains(t, note, "f since")
 	assert.NotContains(t, note, "g since")
 	assert.True(t, strings.HasSuffix(note, "; and 2 more"), note)
