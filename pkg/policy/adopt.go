@@ -84,9 +84,9 @@ func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
 	return a.record(in, hash)
 }
 
-// Noted returns the Record in which the current state of all tracked Refs counts as the running one, although no pod is replaced: Changes
+// RecordNotified returns the Record in which the current state of all tracked Refs counts as the running one, although no pod is replaced: Changes
 // are reported instead of reloading. What is hidden stays known.
-func Noted(in Input, hash string) (record.Record, error) {
+func RecordNotified(in Input, hash string) (record.Record, error) {
 	return Assessment{Verdict: Verdict{Adopt: in.refs()}}.Adopt(in, hash)
 }
 

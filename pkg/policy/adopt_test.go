@@ -112,11 +112,11 @@ func TestFresh(t *testing.T) {
 func TestNotedKeepsWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	in := input(t, "B", "A")
-	got, err := Noted(in, "abc")
+	got, err := RecordNotified(in, "abc")
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), got.String(), "as Fresh")
 	in.Known = known(newest(t), items{a: item(t, a, "B", "1"), b: item(t, b, "B", "1")})
-	got, err = Noted(in, "abc")
+	got, err = RecordNotified(in, "abc")
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2")), b: item(t, b, "B", "1")}).String(), got.String())
 }

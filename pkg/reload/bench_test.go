@@ -36,7 +36,7 @@ func BenchmarkReload(b *testing.B) {
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	}})
 	view.Managed = stamp.Managed{stamp.Record: "v1:-:" + string(newest.ID) + ":configmap/app-000=-"}
-	l := newLoop(cluster{
+	l := newLoop(loopDependencies{
 		client:       &refusing{},
 		Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &observing{reloadtest.Store{States: states}}, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true})

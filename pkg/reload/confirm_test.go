@@ -43,7 +43,7 @@ type reporting struct {
 
 func newReporting() *reporting {
 	r := &reporting{store: &confirming{}, out: &reloadtest.Outbox{}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	r.loop = newLoop(cluster{Dependencies: Dependencies{Events: r.out, Store: r.store}}, Options{Now: func() time.Time { return r.now }})
+	r.loop = newLoop(loopDependencies{Dependencies: Dependencies{Events: r.out, Store: r.store}}, Options{Now: func() time.Time { return r.now }})
 	return r
 }
 

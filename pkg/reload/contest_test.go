@@ -113,7 +113,7 @@ func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	out := &reloadtest.Outbox{}
 	opts.Reader = reloadtest.Reader(t)
 	absent := map[reference.Ref]digest.State{app: {Absent: true}}
-	l := newLoop(cluster{client: d, Dependencies: Dependencies{
+	l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			d.changed = changed
@@ -209,7 +209,7 @@ func TestAnnotationThatStaysAwayIsRemovedAtOnce(t *testing.T) {
 func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
+	l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	old := record.LastReload{Time: now.Add(-time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	for name, managed := range map[string]stamp.Managed{
 		"removed": {}, "reverted": {stamp.Hash: "abc", stamp.LastReload: old.String()},
@@ -225,7 +225,7 @@ func TestRefractoryTimeCountsFromAReloadWhoseLastReloadIsGone(t *testing.T) {
 
 func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
-	l := newLoop(cluster{}, Options{})
+	l := newLoop(loopDependencies{}, Options{})
 	s := gather.Subject{Key: workload.Key{Name: "cart"}}
 	l.state.Changes.Attempt(s.Key)
 	l.state.Changes.Acted(s.Key)

@@ -24,7 +24,7 @@ import (
 func TestRecordOfANewerVersionIsReportedAndHoldsNothing(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
-	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
 	s.View.Managed[stamp.Record] = "v2:"
 	held := func() { l.events.Warn(s.Reported(), reasonHeld, "held") }
 	held()
@@ -40,7 +40,7 @@ func TestRecordOfANewerVersionIsReportedAndHoldsNothing(t *testing.T) {
 func TestHoldIsReportedAndCounted(t *testing.T) {
 	t.Parallel()
 	out, registry := &reloadtest.Outbox{}, prometheus.NewRegistry()
-	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out, Metrics: registry}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out, Metrics: registry}}, Options{})
 	s.View.Managed[stamp.Record] = reloadtest.StampedView(t, l.keys.Ring()).Managed[stamp.Record]
 	s.View.Required = map[reference.Ref]bool{app: true}
 	l.store.(*reloadtest.Store).States[app] = digest.State{Absent: true}
@@ -58,7 +58,7 @@ func TestHoldIsReportedAndCounted(t *testing.T) {
 func TestProblemOfAnExcludedWorkloadIsReported(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
-	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
 	s.Problems, s.View.Intent.Asked = []annotation.Problem{{Message: "no boolean"}}, false
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 	assert.Equal(t, []string{"no boolean"}, out.Notes())
@@ -67,7 +67,7 @@ func TestProblemOfAnExcludedWorkloadIsReported(t *testing.T) {
 func TestLostStampOfAWorkloadIsReported(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
-	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
 	s.Object = reloadtest.Summary(workload.Builtin()[1], map[string]any{"metadata": map[string]any{"generation": int64(3)}})
 	l.state.Writes.Stamped(s.Key, s.Object.Generation(), time.Now())
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
@@ -88,7 +88,7 @@ func TestChangesSettleAnewAfterAStamp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, s := dueLoop(t, cluster{client: &refusing{}}, Options{
+			l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{
 				Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
 			})
 			l.leads.Begin(now.Add(-time.Minute))
@@ -109,7 +109,7 @@ func TestChangesSettleAnewAfterAStamp(t *testing.T) {
 func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second})
 	l.leads.Begin(now.Add(-time.Minute))
 	kinds := workload.Builtin()
 	s.Object = reloadtest.Summary(kinds[slices.IndexFunc(kinds, workload.Kind.Schedules)], map[string]any{})
@@ -130,7 +130,7 @@ func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 // A key that is in the ring is not foreign: where it is lost again, it is taken over again.
 func TestKeyThatHasReturnedMayBeTakenOverAgain(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{})
 	newest, _ := l.keys.Ring().Newest()
 	l.state.Takeovers.Done(s.Key, newest.ID, "1")
 	l.decide(t.Context(), s)
@@ -141,7 +141,7 @@ func TestKeyThatHasReturnedMayBeTakenOverAgain(t *testing.T) {
 func TestChangeAfterAnAttemptIsLookedAt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{
 		Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
 	})
 	l.state.Changes.Changed(s.Key, now.Add(-time.Second))
@@ -164,7 +164,7 @@ func TestReloadIsDueUntilItIsMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, s := dueLoop(t, cluster{client: &refusing{}}, Options{Now: func() time.Time { return now }})
+			l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }})
 			if tc.occupied {
 				require.True(t, l.actions.MayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}, inflight.Urgent))
 			}
@@ -182,7 +182,7 @@ func TestReloadIsDueUntilItIsMade(t *testing.T) {
 
 func TestReloadGetsASlotBeforeAnAdoption(t *testing.T) {
 	t.Parallel()
-	l, reload := dueLoop(t, cluster{client: &refusing{}}, Options{})
+	l, reload := dueLoop(t, loopDependencies{client: &refusing{}}, Options{})
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := workload.Key{Namespace: "shop", Name: "other"}

@@ -28,7 +28,7 @@ func TestReloadBeforeTheExclusionIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, writer := &reloadtest.Outbox{}, &refusing{}
-			l, s := dueLoop(t, cluster{client: writer, Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
+			l, s := dueLoop(t, loopDependencies{client: writer, Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
 			l.leads.Begin(now.Add(-time.Minute))
 			s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 			exclude(&s)
@@ -46,7 +46,7 @@ func TestExcludedWorkloadWithAnUnseenWriteIsNotReportedAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	out := &reloadtest.Outbox{}
-	l, s := dueLoop(t, cluster{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{Now: func() time.Time { return now }})
 	l.leads.Begin(now.Add(-time.Minute))
 	last := record.LastReload{Time: now.Add(-time.Second), Hash: "abc", Cause: record.CauseConfigChange}
 	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}

@@ -51,7 +51,7 @@ func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 func (j *jobFixture) leader(t testing.TB) *loop {
 	t.Helper()
 	j.opts.Reader = j.Reader
-	l := newLoop(cluster{client: j.API, apiReader: j.API, Dependencies: Dependencies{
+	l := newLoop(loopDependencies{client: j.API, apiReader: j.API, Dependencies: Dependencies{
 		Events: j.Out,
 		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
@@ -308,7 +308,7 @@ func deletedJobIsQueued(t *testing.T, failures int) {
 	}
 
 	j.opts.Reader = j.Reader
-	l := newLoop(cluster{client: j.API, apiReader: j.API, Dependencies: Dependencies{
+	l := newLoop(loopDependencies{client: j.API, apiReader: j.API, Dependencies: Dependencies{
 		Events: j.Out,
 		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 	}}, j.opts)

@@ -31,7 +31,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	kind := workload.Builtin()[0]
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &refusing{}, &reloadtest.Keys{}
-	with := cluster{client: writes, Dependencies: Dependencies{
+	with := loopDependencies{client: writes, Dependencies: Dependencies{
 		Events: &reloadtest.Outbox{},
 		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
 	}}
@@ -66,7 +66,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 }
 
 // leading returns a loop that leads, with its queue.
-func leading(t *testing.T, with cluster, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
+func leading(t *testing.T, with loopDependencies, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
 	opts.Reader = reloadtest.Reader(t)
 	l := newLoop(with, opts)

@@ -29,7 +29,7 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 		}})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		l := newLoop(cluster{client: &refusing{}, apiReader: &refusing{}, Dependencies: Dependencies{
+		l := newLoop(loopDependencies{client: &refusing{}, apiReader: &refusing{}, Dependencies: Dependencies{
 			Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{},
 			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 				changed(workload.Summary{}, web)
@@ -57,7 +57,7 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 
 func TestNothingIsKeptOfAWorkloadThatIsGone(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, cluster{client: &refusing{}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{})
 	l.state.Due.Due(s.Key, time.Now())
 	_, err := l.Reconcile(t.Context(), s.Key)
 	require.NoError(t, err)

@@ -39,8 +39,8 @@ type loop struct {
 	now      func() time.Time
 }
 
-// cluster is what the loop works with, in one piece.
-type cluster struct {
+// loopDependencies are what newLoop needs besides the Options.
+type loopDependencies struct {
 	Dependencies
 
 	mapper    tracking.Mapper
@@ -53,7 +53,7 @@ type cluster struct {
 }
 
 // newLoop puts the parts together.
-func newLoop(with cluster, opts Options) *loop {
+func newLoop(with loopDependencies, opts Options) *loop {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -97,7 +97,7 @@ const reconcileLimit = time.Minute
 // SetupWithManager registers the loop. It runs on the leader. Its watches run on every replica, so that a standby has synced caches.
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
 	log := mgr.GetLogger().WithName("reload")
-	l := newLoop(cluster{
+	l := newLoop(loopDependencies{
 		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, apiReader: deps.API,
 		log: log, instance: opts.Instance,
 	}, opts)

@@ -109,7 +109,7 @@ func TestLoopWatchesAllSourcesOrFails(t *testing.T) {
 	const all = 2 // workloads and namespaces
 	for n := range all + 1 {
 		to := &watching{takes: takes{n}}
-		l := newLoop(cluster{Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{}}},
+		l := newLoop(loopDependencies{Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{}}},
 			Options{Scope: scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "shop"})}})
 		err := l.watch(to)
 		assert.Zero(t, to.left)

@@ -51,7 +51,7 @@ pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 2
 func TestDirectWritesOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	l := newLoop(cluster{Dependencies: Dependencies{
+	l := newLoop(loopDependencies{Dependencies: Dependencies{
 		Metrics: registry, Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{},
 		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return single{} },
 	}}, Options{})

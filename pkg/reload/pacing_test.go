@@ -20,7 +20,7 @@ import (
 func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
+	l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
 	l.state.Reports.See(s.Key, last.String(), now)
@@ -47,7 +47,7 @@ func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLoop(cluster{}, Options{Now: func() time.Time { return now }, Refractory: tc.refractory})
+			l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: tc.refractory})
 			last := record.LastReload{Time: now.Add(-tc.last), Hash: "abc", Cause: record.CauseConfigChange}
 			s := gather.Subject{Key: workload.Key{Name: "web"}}
 			s.View.Managed = stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}
@@ -70,7 +70,7 @@ func TestReloadWithoutAnEventIsDueFromNow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLoop(cluster{}, Options{Now: func() time.Time { return now }})
+			l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }})
 			s := gather.Subject{Key: workload.Key{Name: "web"}}
 			s.Events.First = tc.first
 			l.pacing.due(s)
@@ -129,7 +129,7 @@ func newChangingLoop(t *testing.T) *changingLoop {
 		store: &changing{reading: func() {}}, writes: &refusing{}, id: string(newest.ID),
 	}
 	c.store.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}
-	c.loop = newLoop(cluster{
+	c.loop = newLoop(loopDependencies{
 		client: c.writes, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: c.store, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second, Now: func() time.Time { return c.time }})
 	return c

@@ -49,7 +49,7 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := &reloadtest.Outbox{}
-			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: tc.store}}, Options{})
+			l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: tc.store}}, Options{})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
 			for range 2 {
 				l.problems.report(t.Context(), s, policy.Input{
@@ -82,7 +82,7 @@ func TestOnlyListedAndRequiredObjectsAreMissing(t *testing.T) {
 			t.Parallel()
 			absent := map[reference.Ref]digest.State{c.ref: {Absent: true}}
 			out := &reloadtest.Outbox{}
-			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
+			l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
 			s := reloadtest.Web(t)
 			s.View.Required = map[reference.Ref]bool{c.ref: c.required}
 			l.problems.report(t.Context(), s, policy.Input{Refs: []reference.Ref{c.ref}, Current: absent}, nil)
@@ -107,7 +107,7 @@ func TestMissingObjectIsReportedAfterAReadOfWhatIsUnknown(t *testing.T) {
 			t.Parallel()
 			out := &reloadtest.Outbox{}
 			absent := map[reference.Ref]digest.State{app: {Absent: true}}
-			l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
+			l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{States: absent}}}, Options{})
 			l.problems.report(t.Context(), reloadtest.Web(t), policy.Input{Refs: tc.refs, Current: absent}, tc.reads)
 			assert.Len(t, out.Messages, tc.count)
 		})
@@ -119,7 +119,7 @@ func TestHeldCustomResourcesBeyondTheFirstAreCounted(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{Now: func() time.Time { return now }})
+	l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{Now: func() time.Time { return now }})
 	in := policy.Input{Current: map[reference.Ref]digest.State{}}
 	for n := range mostMissing + 2 {
 		ref := reference.Ref{Kind: "kafkas.example.com", Name: "cluster-" + strconv.Itoa(n)}
@@ -136,7 +136,7 @@ func TestHeldCustomResourceStaysReportedWhereNothingIsDue(t *testing.T) {
 	t.Parallel()
 	kafka := reference.Ref{Kind: "kafkas.example.com", Name: "cluster"}
 	out := &reloadtest.Outbox{}
-	l := newLoop(cluster{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{})
+	l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{})
 	s := reloadtest.Web(t)
 	look := func(hold *digest.Hold) {
 		l.problems.report(t.Context(), s, policy.Input{

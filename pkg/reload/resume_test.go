@@ -43,7 +43,7 @@ func TestListOfRecreationsThatFailsIsLoggedOncePerReason(t *testing.T) {
 				}
 				j.opts.Reader, j.opts.Jobs.Follow = j.Reader, true
 				logged := 0
-				l := newLoop(cluster{client: j.API, apiReader: j.API, log: funcr.New(func(string, string) { logged++ }, funcr.Options{}), Dependencies: Dependencies{
+				l := newLoop(loopDependencies{client: j.API, apiReader: j.API, log: funcr.New(func(string, string) { logged++ }, funcr.Options{}), Dependencies: Dependencies{
 					Events: j.Out,
 					Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
 				}}, j.opts)

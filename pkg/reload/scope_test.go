@@ -47,7 +47,7 @@ func TestWorkloadThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &refusing{}
-			l, s := dueLoop(t, cluster{client: c}, Options{})
+			l, s := dueLoop(t, loopDependencies{client: c}, Options{})
 			metadata := map[string]any{"name": "web", "namespace": "shop"}
 			if deleting {
 				metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -54,7 +54,7 @@ func TestUnwatchedObjectIsReadBeforeDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &refusing{}
-			l := newLoop(cluster{
+			l := newLoop(loopDependencies{
 				client: w, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &tc.store, Keys: &reloadtest.Keys{Present: ring}},
 			}, Options{Webhook: true})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
@@ -74,7 +74,7 @@ func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 	ring := reloadtest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	out, store := &reloadtest.Outbox{}, &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}
-	l := newLoop(cluster{
+	l := newLoop(loopDependencies{
 		client: &refusing{}, Dependencies: Dependencies{Events: out, Store: store, Keys: &reloadtest.Keys{Present: ring}},
 	}, Options{Webhook: true})
 	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t)}
@@ -100,7 +100,7 @@ func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	})
-	with := cluster{Dependencies: Dependencies{
+	with := loopDependencies{Dependencies: Dependencies{
 		Events: out,
 		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
 		Keys:   &reloadtest.Keys{Present: ring},

@@ -59,7 +59,7 @@ func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 			if tc.hold == nil {
 				store.States[edge] = digest.StateOf(digest.Content{Ref: edge, Namespace: "shop"}, "uid", "1", ring)
 			}
-			l := newLoop(cluster{
+			l := newLoop(loopDependencies{
 				client: w, Dependencies: Dependencies{
 					Events: &reloadtest.Outbox{},
 					Store:  store, Keys: &reloadtest.Keys{Present: ring}, Retry: func(namespace string, refs []reference.Ref) {

@@ -40,7 +40,7 @@ func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Pat
 }
 
 // dueLoop is a loop with a workload whose reload is due.
-func dueLoop(t *testing.T, with cluster, opts Options) (*loop, gather.Subject) {
+func dueLoop(t *testing.T, with loopDependencies, opts Options) (*loop, gather.Subject) {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	ring := reloadtest.Ring(t, "a")
@@ -63,7 +63,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &hanging{}
 		out := &reloadtest.Outbox{}
-		l, s := dueLoop(t, cluster{client: c, Dependencies: Dependencies{Events: out}}, Options{})
+		l, s := dueLoop(t, loopDependencies{client: c, Dependencies: Dependencies{Events: out}}, Options{})
 		start := time.Now()
 		result := l.actions.Close(t.Context(), l.decide(t.Context(), s))
 		assert.Equal(t, 10*time.Second, time.Since(start))
@@ -81,7 +81,7 @@ func TestWriteThatHangsIsGivenUp(t *testing.T) {
 func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	c, registry := &hanging{}, prometheus.NewRegistry()
-	l, s := dueLoop(t, cluster{client: c, Dependencies: Dependencies{Metrics: registry}}, Options{})
+	l, s := dueLoop(t, loopDependencies{client: c, Dependencies: Dependencies{Metrics: registry}}, Options{})
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
@@ -116,7 +116,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
-				l, s := dueLoop(t, cluster{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
+				l, s := dueLoop(t, loopDependencies{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
 				s.Events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
 				l.actions.Close(t.Context(), l.decide(t.Context(), s))
 				require.Equal(t, 1, c.writes)
@@ -128,7 +128,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 
 func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
-	l, s := dueLoop(t, cluster{client: &hanging{}}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
+	l, s := dueLoop(t, loopDependencies{client: &hanging{}}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
 	l.state.Changes.Changed(s.Key, now)
 	s.Events = l.state.Changes.Attempt(s.Key)

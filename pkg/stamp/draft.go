@@ -68,26 +68,26 @@ func (d *draft) freshManaged() (Managed, error) {
 // stamp brings the live state to the pods of a template that bears the given managed annotations. Where a reload is due
 // although the hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart
 // restarts them.
-func (d *draft) stamp(borne Managed, changes []policy.Change) {
+func (d *draft) stamp(templateAnnotations Managed, changes []policy.Change) {
 	d.Managed.put(d.fresh, Hash, Record)
 	delete(d.Managed, Restart)
 	switch {
-	case d.fresh[Hash] != borne[Hash]:
+	case d.fresh[Hash] != templateAnnotations[Hash]:
 	case len(changes) > 0:
 		d.Managed[Restart] = strconv.FormatInt(d.Old.Generation, 10)
 	default:
-		d.Managed.put(borne, Restart)
+		d.Managed.put(templateAnnotations, Restart)
 	}
-	d.Managed.setFields(d.fields.after(borne, changes))
+	d.Managed.setFields(d.fields.after(templateAnnotations, changes))
 	d.Changes = changes
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
 
 // reload is stamp with an explanation, where the stamp restarts pods.
-func (d *draft) reload(borne Managed, changes []policy.Change, cause string) {
-	d.stamp(borne, changes)
+func (d *draft) reload(templateAnnotations Managed, changes []policy.Change, cause string) {
+	d.stamp(templateAnnotations, changes)
 	if d.Stamped || d.TemplateChanged {
-		d.Managed[LastReload] = d.explain(borne, cause)
+		d.Managed[LastReload] = d.explain(templateAnnotations, cause)
 	}
 }
 

@@ -56,7 +56,7 @@ func leaveAlone(d *draft) bool {
 	case d.New.Controlled && (d.TemplateChanged || d.inherits()):
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
 	case d.TemplateChanged:
-		d.Managed.put(d.borne(), stampKeys()...)
+		d.Managed.put(d.templateAnnotations(), stampKeys()...)
 	case d.fieldsEdited():
 		d.Managed.put(d.New.Managed, Fields) // by Stakater's Reloader, which may handle what this program leaves alone, or by hand
 	}

@@ -13,7 +13,7 @@ import (
 
 // explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
 // is in it, so that its author can recognise the reload in the answer.
-func (d *draft) explain(borne Managed, cause string) string {
+func (d *draft) explain(templateAnnotations Managed, cause string) string {
 	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
@@ -26,17 +26,17 @@ func (d *draft) explain(borne Managed, cause string) string {
 		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
 	}
-	last.Templates = d.fields.templates(borne, last.Hash)
+	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
 	return last.String()
 }
 
 // explainAgain explains a stamp in place of the last reload, which it completes: it has the causes of that.
-func (d *draft) explainAgain(borne Managed) string {
+func (d *draft) explainAgain(templateAnnotations Managed) string {
 	before, _ := record.ParseLastReload(d.Old.Managed[LastReload])
 	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
 	last.Hash, last.Generation = d.Managed[Hash], d.Old.Generation
-	last.Templates = d.fields.templates(borne, last.Hash)
+	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
 	return last.String()
 }
 

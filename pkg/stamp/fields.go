@@ -55,12 +55,12 @@ type fieldWriter struct {
 
 // after returns what the strategy has on a template that bore the given managed annotations, once it has the live
 // state: what a template with that hash had before, so that a rollback finds its pods, else what a reload writes now.
-func (w *fieldWriter) after(borne Managed, changes []policy.Change) strategy.Fields {
-	fields := borne.fields()
+func (w *fieldWriter) after(templateAnnotations Managed, changes []policy.Change) strategy.Fields {
+	fields := templateAnnotations.fields()
 	if w.New.template == nil {
 		return fields
 	}
-	if hash := w.fresh[Hash]; hash != borne[Hash] {
+	if hash := w.fresh[Hash]; hash != templateAnnotations[Hash] {
 		if earlier, known := w.earlier(hash); known {
 			return earlier.On(w.New.template)
 		}
@@ -82,14 +82,14 @@ func (w *fieldWriter) earlier(hash string) (strategy.Fields, bool) {
 
 // templates returns what the templates had that a reload replaces by one with a hash, the newest first: the write's own, the stored
 // one, and those before.
-func (w *fieldWriter) templates(borne Managed, hash string) []record.Template {
+func (w *fieldWriter) templates(templateAnnotations Managed, hash string) []record.Template {
 	if w.New.template == nil {
 		return nil
 	}
 	last, _ := record.ParseLastReload(w.Old.Managed[LastReload])
 	all := replacedTemplate(w.Old.Managed, w.Old.fields)
-	if borne[Hash] != w.Old.Managed[Hash] {
-		all = append(replacedTemplate(borne, borne.fields()), all...)
+	if templateAnnotations[Hash] != w.Old.Managed[Hash] {
+		all = append(replacedTemplate(templateAnnotations, templateAnnotations.fields()), all...)
 	}
 	var kept []record.Template
 	for _, t := range append(all, last.Templates...) {

@@ -231,7 +231,7 @@ func TestHiddenObjectStaysKnownWhereAnotherChangeIsReported(t *testing.T) {
 	h.set(cm("b"), "B")
 	h.set(secret("a"), "B")
 	in := policy.Input{Intent: h.view().Intent, Known: h.view().Known(), Ring: h.ring, Current: h.states(h.view().Intent.Refs())}
-	rec, err := policy.Noted(in, h.managed()[Hash])
+	rec, err := policy.RecordNotified(in, h.managed()[Hash])
 	require.NoError(t, err)
 	require.Nil(t, h.write(func(raw map[string]any) { h.setManaged(raw, Record, rec.String()) }))
 	assert.Empty(t, h.result.Warnings)

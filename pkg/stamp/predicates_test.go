@@ -323,10 +323,10 @@ func TestReplacedTemplate(t *testing.T) {
 	assert.Empty(t, replacedTemplate(Managed{Hash: someHash, Restart: "4"}, fields), "only the hash would come back")
 	assert.Empty(t, replacedTemplate(Managed{}, fields))
 
-	borne := Managed{Hash: "borne"}
-	borne.setFields(fields)
+	templateAnnotations := Managed{Hash: "template"}
+	templateAnnotations.setFields(fields)
 	w := fieldWriter{facts: &facts{Request: Request{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}}
-	assert.Equal(t, []record.Template{{Hash: "borne", Fields: fields.Text()}, {Hash: someHash}}, w.templates(borne, "new"), "the write's own is the first")
+	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, w.templates(templateAnnotations, "new"), "the write's own is the first")
 }
 
 // Reloader's reload is one of what is due, with nothing else in the same write.

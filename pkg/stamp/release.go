@@ -18,26 +18,26 @@ func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.In
 // have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no
 // configuration leaves it alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
-	borne := d.borne()
+	templateAnnotations := d.templateAnnotations()
 	if d.Unread != nil {
 		if d.EndsRestart {
-			d.completeRestart(borne)
+			d.completeRestart(templateAnnotations)
 		} else {
-			d.keep(borne)
+			d.keep(templateAnnotations)
 		}
 		return true
 	}
-	known := d.knownOf(borne)
+	known := d.knownOf(templateAnnotations)
 	verdict := d.assess(known).Verdict
 	switch {
 	case verdict.Action == policy.Reload:
-		d.reload(borne, verdict.Changes, d.causeOfRelease())
+		d.reload(templateAnnotations, verdict.Changes, d.causeOfRelease())
 	case d.EndsRestart:
-		d.completeRestart(borne)
-	case d.moved(known), known.Incomparable(d.inputs.States), d.revised(borne):
-		d.stamp(borne, nil)
+		d.completeRestart(templateAnnotations)
+	case d.moved(known), known.Incomparable(d.inputs.States), d.revised(templateAnnotations):
+		d.stamp(templateAnnotations, nil)
 	default:
-		d.keep(borne)
+		d.keep(templateAnnotations)
 		d.adoptCurrent(known)
 		d.keepFirstPass()
 	}
@@ -55,26 +55,26 @@ func (r Request) causeOfRelease() string {
 
 // revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,
 // and no client waits for one before it has asked for a reload: a rollback finds its pods.
-func (f *facts) revised(borne Managed) bool {
-	return f.inputs.Revision && f.hasLists() && borne[Hash] != "" && borne[Hash] != f.fresh[Hash]
+func (f *facts) revised(templateAnnotations Managed) bool {
+	return f.inputs.Revision && f.hasLists() && templateAnnotations[Hash] != "" && templateAnnotations[Hash] != f.fresh[Hash]
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
 func stampLists(d *draft) bool {
-	borne := d.borne()
+	templateAnnotations := d.templateAnnotations()
 	if d.Unread != nil {
-		d.keep(borne)
+		d.keep(templateAnnotations)
 		return true
 	}
-	verdict := d.assess(d.knownOf(borne)).Verdict
-	d.reload(borne, changesOf(verdict), record.CauseListEdit)
+	verdict := d.assess(d.knownOf(templateAnnotations)).Verdict
+	d.reload(templateAnnotations, changesOf(verdict), record.CauseListEdit)
 	d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
 	return true
 }
 
-// borne returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
+// templateAnnotations returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
 // belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them.
-func (r Request) borne() Managed {
+func (r Request) templateAnnotations() Managed {
 	if _, hashed := r.New.Managed[Hash]; hashed {
 		return r.New.Managed.only(stampKeys()...)
 	}
@@ -86,17 +86,17 @@ func (r Request) borne() Managed {
 
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
 // which rollout undo of a Deployment brings, else by the old object's, else by the hash alone.
-func (r Request) knownOf(borne Managed) policy.Known {
-	return policy.KnownOf(borne[Hash], r.New.Managed[Record], r.Old.Managed[Record]).AsOf(r.Old.version)
+func (r Request) knownOf(templateAnnotations Managed) policy.Known {
+	return policy.KnownOf(templateAnnotations[Hash], r.New.Managed[Record], r.Old.Managed[Record]).AsOf(r.Old.version)
 }
 
 // keep lets the managed annotations that a template bears stand, with the Record that belongs to them.
-func (d *draft) keep(borne Managed) {
-	d.Managed.put(borne, stampKeys()...)
-	if _, belongs := d.Managed.recordOf(borne[Hash]); !belongs {
+func (d *draft) keep(templateAnnotations Managed) {
+	d.Managed.put(templateAnnotations, stampKeys()...)
+	if _, belongs := d.Managed.recordOf(templateAnnotations[Hash]); !belongs {
 		delete(d.Managed, Record)
 	}
-	if _, belongs := d.New.Managed.recordOf(borne[Hash]); belongs {
+	if _, belongs := d.New.Managed.recordOf(templateAnnotations[Hash]); belongs {
 		d.Managed.put(d.New.Managed, Record)
 	}
 	d.forgetUntracked()

@@ -57,11 +57,11 @@ func textIn(raw map[string]any, section, field string) string {
 }
 
 // completeRestart replaces all pods by the template in place of a restart that the write ends. The reload has the causes of the restart.
-func (d *draft) completeRestart(borne Managed) {
+func (d *draft) completeRestart(templateAnnotations Managed) {
 	if d.Unread != nil {
-		d.keep(borne)
+		d.keep(templateAnnotations)
 	} else {
-		d.stamp(borne, nil)
+		d.stamp(templateAnnotations, nil)
 	}
 	if !d.TemplateChanged && d.Managed.sameStamp(d.Old.Managed) {
 		d.Managed[Restart] = strconv.FormatInt(d.Old.Generation, 10)
@@ -70,9 +70,9 @@ func (d *draft) completeRestart(borne Managed) {
 	switch {
 	case !d.Stamped: // the release replaces the pods
 	case listsEdited(d.Request):
-		d.Managed[LastReload] = d.explain(borne, record.CauseListEdit)
+		d.Managed[LastReload] = d.explain(templateAnnotations, record.CauseListEdit)
 	default:
-		d.Managed[LastReload] = d.explainAgain(borne)
+		d.Managed[LastReload] = d.explainAgain(templateAnnotations)
 	}
 }
 

@@ -90,7 +90,7 @@ func keepNotified(d *draft, verdict policy.Verdict) bool {
 	if verdict.Action != policy.Reload || !d.notified() {
 		return false
 	}
-	rec, err := policy.Noted(d.input(d.Old.Known()), d.Managed[Hash])
+	rec, err := policy.RecordNotified(d.input(d.Old.Known()), d.Managed[Hash])
 	if err != nil {
 		return false
 	}

@@ -25,7 +25,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 		return ended
 	}
 	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
-	rec, err := policy.Noted(in, hash)
+	rec, err := policy.RecordNotified(in, hash)
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}

@@ -102,7 +102,7 @@ func start(b *testing.B, workloads []workload.Summary, names []string, exists ma
 	}
 	x := New(patterns)
 	for _, s := range workloads {
-		x.Enter(workload.Key{Kind: s.Kind.ID(), Namespace: s.Namespace(), Name: s.Name()}, reader.Intent(s))
+		x.Set(workload.Key{Kind: s.Kind.ID(), Namespace: s.Namespace(), Name: s.Name()}, reader.Intent(s))
 	}
 	for _, s := range workloads {
 		view, problems := reader.ReadSummary(s)

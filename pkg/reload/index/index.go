@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -16,10 +18,10 @@ type Index struct {
 	// patterns is nil where no dialect has any.
 	patterns *pattern.Index[workload.Key]
 
-	mu     sync.RWMutex
-	byRef  map[Object]trackers
-	byKey  map[workload.Key][]reference.Ref
-	inside map[string]map[workload.Key]struct{}
+	mu          sync.RWMutex
+	byRef       map[Object]trackers
+	byKey       map[workload.Key][]reference.Ref
+	byNamespace map[string]map[workload.Key]struct{}
 	// wide has the namespaces in which custom resources are tracked: such a resource may be in no namespace.
 	wide map[reference.Ref]map[string]struct{}
 }
@@ -33,14 +35,14 @@ type Object struct {
 // New returns an empty index. patterns may be nil.
 func New(patterns *pattern.Index[workload.Key]) *Index {
 	return &Index{
-		patterns: patterns, byRef: map[Object]trackers{}, byKey: map[workload.Key][]reference.Ref{}, inside: map[string]map[workload.Key]struct{}{},
+		patterns: patterns, byRef: map[Object]trackers{}, byKey: map[workload.Key][]reference.Ref{}, byNamespace: map[string]map[workload.Key]struct{}{},
 		wide: map[reference.Ref]map[string]struct{}{},
 	}
 }
 
-// Set replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
+// SetRefs replaces what a workload tracks, and returns what it did not track before. refs are sorted, as Intent.Refs returns
 // them: a list can have tens of thousands of names, and the watches wait meanwhile.
-func (x *Index) Set(key workload.Key, refs []reference.Ref) (added []reference.Ref) {
+func (x *Index) SetRefs(key workload.Key, refs []reference.Ref) (added []reference.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known, ok := x.byKey[key]
@@ -54,7 +56,7 @@ func (x *Index) Set(key workload.Key, refs []reference.Ref) (added []reference.R
 	}
 	x.drop(key)
 	x.byKey[key] = refs
-	add(x.inside, key.Namespace, key)
+	add(x.byNamespace, key.Namespace, key)
 	for _, ref := range refs {
 		at := Object{key.Namespace, ref}
 		x.byRef[at] = x.byRef[at].with(key)
@@ -99,7 +101,7 @@ func (x *Index) drop(key workload.Key) {
 			remove(x.wide, ref, key.Namespace)
 		}
 	}
-	remove(x.inside, key.Namespace, key)
+	remove(x.byNamespace, key.Namespace, key)
 	delete(x.byKey, key)
 }
 
@@ -136,13 +138,13 @@ func (x *Index) Tracked(pick func(Object) bool) []Object {
 func (x *Index) Namespaces() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Sorted(maps.Keys(x.inside))
+	return slices.Sorted(maps.Keys(x.byNamespace))
 }
 
-// Inside returns the workloads of a namespace, sorted.
-func (x *Index) Inside(namespace string) []workload.Key {
+// In returns the workloads of a namespace, sorted.
+func (x *Index) In(namespace string) []workload.Key {
 	x.mu.RLock()
-	keys := slices.Collect(maps.Keys(x.inside[namespace]))
+	keys := slices.Collect(maps.Keys(x.byNamespace[namespace]))
 	x.mu.RUnlock()
 	slices.SortFunc(keys, workload.Key.Compare)
 	return keys
@@ -171,4 +173,36 @@ func remove[K, V comparable](sets map[K]map[V]struct{}, at K, value V) {
 	if len(sets[at]) == 0 {
 		delete(sets, at)
 	}
+}
+
+// Set replaces what a workload asks for, and returns the names that it did not ask for before. What it selects need not be
+// resolved: it is indexed by all that may be tracked.
+func (x *Index) Set(key workload.Key, intent annotation.Intent) (added []reference.Ref) {
+	x.patterns.Set(key, key.Namespace, intent.Patterns())
+	return x.SetRefs(key, intent.Candidates())
+}
+
+// WorkloadsFor returns the workloads that a config event may concern, each once. Where it takes long to find those whose patterns match, it
+// returns the others, and later is called with those by another goroutine. Events of what was there before the watch began only teach
+// the index its name: such objects are compared when the loop starts.
+func (x *Index) WorkloadsFor(e configstate.Event, later func([]workload.Key)) []workload.Key {
+	matching := x.patterns.Put
+	if e.Type == configstate.Deleted {
+		x.patterns.Put(e.Namespace, e.Ref, nil) // no watch may have shown it: a workload that has read it waits for its end all the same
+		matching = x.patterns.Remove
+	}
+	if e.Initial {
+		matching(e.Namespace, e.Ref, nil)
+		return nil
+	}
+	keys := matching(e.Namespace, e.Ref, later)
+	named := x.Trackers(e.Namespace, e.Ref)
+	if len(keys) == 0 {
+		return named
+	}
+	both := make(map[workload.Key]bool, len(keys))
+	for _, key := range keys {
+		both[key] = true
+	}
+	return append(slices.DeleteFunc(named, func(key workload.Key) bool { return both[key] }), keys...)
 }

@@ -20,14 +20,14 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	other := workload.Key{Kind: "apps/v1/Deployment", Namespace: "blog", Name: "cart"}
 
 	x := New(nil)
-	x.Set(cart, []reference.Ref{app, db})
-	x.Set(pay, []reference.Ref{app})
-	x.Set(other, []reference.Ref{app})
+	x.SetRefs(cart, []reference.Ref{app, db})
+	x.SetRefs(pay, []reference.Ref{app})
+	x.SetRefs(other, []reference.Ref{app})
 	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Trackers("shop", app), "both track it; the one in another namespace does not")
 	assert.Equal(t, []workload.Key{cart}, x.Trackers("shop", db))
-	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Inside("shop"))
+	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.In("shop"))
 
-	x.Set(cart, []reference.Ref{db})
+	x.SetRefs(cart, []reference.Ref{db})
 	assert.Equal(t, []workload.Key{pay}, x.Trackers("shop", app), "a Ref that is no longer tracked finds nothing")
 	x.Delete(pay)
 	x.Delete(cart)
@@ -35,7 +35,7 @@ func TestIndexFindsTrackersOfTheSameNamespace(t *testing.T) {
 	assert.Equal(t, []workload.Key{other}, x.All(), "the other namespace is left")
 	x.Delete(other)
 	assert.Empty(t, x.byRef, "nothing is left behind")
-	assert.Empty(t, x.inside)
+	assert.Empty(t, x.byNamespace)
 }
 
 // A custom resource can be in no namespace. Those of no workload are not remembered.
@@ -49,12 +49,12 @@ func TestIndexFindsTrackersOfAnObjectWithoutNamespace(t *testing.T) {
 
 	x := New(nil)
 	for _, key := range []workload.Key{cart, pay, other} {
-		x.Set(key, []reference.Ref{app, issuer})
+		x.SetRefs(key, []reference.Ref{app, issuer})
 	}
 	assert.ElementsMatch(t, []workload.Key{cart, pay, other}, x.Trackers("", issuer))
 	assert.ElementsMatch(t, []workload.Key{cart, pay}, x.Trackers("shop", issuer))
 	assert.Empty(t, x.Trackers("", app), "a ConfigMap is always in a namespace")
-	x.Set(pay, []reference.Ref{app})
+	x.SetRefs(pay, []reference.Ref{app})
 	assert.ElementsMatch(t, []workload.Key{cart, other}, x.Trackers("", issuer))
 	x.Delete(cart)
 	assert.Equal(t, []workload.Key{other}, x.Trackers("", issuer))
@@ -69,8 +69,8 @@ func TestIndexTakesALongListIn(t *testing.T) {
 	before, after := longLists()
 	x := New(nil)
 	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "cart"}
-	assert.Len(t, x.Set(key, before), len(before), "all is new")
-	assert.Equal(t, []reference.Ref{after[0], after[len(after)-1]}, x.Set(key, after), "the first and the last are others")
+	assert.Len(t, x.SetRefs(key, before), len(before), "all is new")
+	assert.Equal(t, []reference.Ref{after[0], after[len(after)-1]}, x.SetRefs(key, after), "the first and the last are others")
 	assert.Empty(t, x.Trackers("shop", before[0]))
 	assert.Equal(t, []workload.Key{key}, x.Trackers("shop", before[1]))
 }
@@ -79,8 +79,8 @@ func BenchmarkIndexLongList(b *testing.B) {
 	before, after := longLists()
 	x := New(nil)
 	for b.Loop() {
-		x.Set(workload.Key{}, before)
-		x.Set(workload.Key{}, after)
+		x.SetRefs(workload.Key{}, before)
+		x.SetRefs(workload.Key{}, after)
 	}
 }
 

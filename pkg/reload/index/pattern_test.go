@@ -49,10 +49,10 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"}
 	app1, app2 := reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}, reference.Ref{Kind: reference.ConfigMap, Name: "app-2"}
 	gone, db := reference.Ref{Kind: reference.ConfigMap, Name: "gone"}, reference.Ref{Kind: reference.Secret, Name: "db"}
-	assert.Equal(t, []reference.Ref{app1, gone, db}, x.Enter(key, intent), "what is named is indexed by name")
+	assert.Equal(t, []reference.Ref{app1, gone, db}, x.Set(key, intent), "what is named is indexed by name")
 
 	event := func(ref reference.Ref, kind configstate.EventType, initial bool) []workload.Key {
-		return x.Concerned(configstate.Event{Namespace: "shop", Ref: ref, Type: kind, Initial: initial}, nil)
+		return x.WorkloadsFor(configstate.Event{Namespace: "shop", Ref: ref, Type: kind, Initial: initial}, nil)
 	}
 	assert.Equal(t, []workload.Key{key}, event(app1, configstate.Modified, false), "once, though it is named and matched")
 	assert.Empty(t, event(app2, configstate.Added, true), "what was there at the start is compared anyway")
@@ -70,7 +70,7 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 
 	x.Delete(key)
 	assert.Empty(t, event(app2, configstate.Added, false))
-	x.Enter(key, intent)
+	x.Set(key, intent)
 	x.DeleteKind(key.Kind)
 	assert.Empty(t, event(app1, configstate.Modified, false))
 }
@@ -88,8 +88,8 @@ func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T
 		return workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: numbered(i)}
 	}
 	for i := range 5000 {
-		x.Enter(key(i), reloaderIntent(t, auto, own(numbered(i%1000))))
+		x.Set(key(i), reloaderIntent(t, auto, own(numbered(i%1000))))
 	}
 	change := configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: numbered(7)}, Type: configstate.Modified}
-	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.Concerned(change, nil))
+	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.WorkloadsFor(change, nil))
 }

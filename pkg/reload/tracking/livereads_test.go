@@ -63,7 +63,7 @@ func crowd(l *fixture, like workload.Key, n int) []workload.Key {
 	for i := range n {
 		key := like
 		key.Name = fmt.Sprintf("web%04d", i)
-		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "old"}})
+		l.tracking.index.SetRefs(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "old"}})
 		keys = append(keys, key)
 	}
 	return keys

@@ -21,7 +21,7 @@ func TestEventOfAWorkloadThatWaitsQueuesItForLater(t *testing.T) {
 		l, q := leading(t, Options{})
 		defer q.ShutDown()
 		app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
-		l.tracking.index.Set(key, []reference.Ref{app})
+		l.tracking.index.SetRefs(key, []reference.Ref{app})
 		change := func() {
 			l.tracking.ConfigChanged(configstate.Event{Namespace: key.Namespace, Ref: app, Received: time.Now()})
 		}
@@ -64,7 +64,7 @@ func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
 			if !tc.unknown {
 				l.tracking.watches.add(&watched{kind: tc.kind, workloads: workloadsOf(tc.cached)})
 			}
-			l.tracking.index.Set(key, []reference.Ref{app})
+			l.tracking.index.SetRefs(key, []reference.Ref{app})
 			l.tracking.ConfigChanged(configstate.Event{Namespace: key.Namespace, Ref: app, Received: time.Now()})
 			assert.Equal(t, tc.queued, q.Len() == 1)
 		})
@@ -79,8 +79,8 @@ func TestRereadGoesOnAfterAKindThatIsLeft(t *testing.T) {
 	left := workload.Key{Kind: "a.example.com/v1/A", Namespace: "shop", Name: "a"}
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	l.tracking.watches.add(&watched{kind: web.Kind, workloads: workloadsOf{web}})
-	l.tracking.index.Set(left, []reference.Ref{app})
-	l.tracking.index.Set(web.Key(), []reference.Ref{{Kind: reference.ConfigMap, Name: "former"}})
+	l.tracking.index.SetRefs(left, []reference.Ref{app})
+	l.tracking.index.SetRefs(web.Key(), []reference.Ref{{Kind: reference.ConfigMap, Name: "former"}})
 	require.Equal(t, []workload.Key{left, web.Key()}, l.tracking.index.All())
 	l.tracking.Reread()
 	assert.ElementsMatch(t, []workload.Key{left, web.Key()}, l.tracking.index.Trackers("shop", app))

@@ -107,7 +107,7 @@ func (n *namespaces) read(ctx context.Context, name string, into client.Object) 
 // OnAdd queues the workloads of a namespace that is listed or created.
 func (n *namespaces) OnAdd(obj any, _ bool) {
 	if ns, ok := obj.(metav1.Object); ok {
-		n.queue.Add(queue.Workload, n.index.Inside(ns.GetName())...)
+		n.queue.Add(queue.Workload, n.index.In(ns.GetName())...)
 	}
 }
 
@@ -120,7 +120,7 @@ func (n *namespaces) OnUpdate(oldObj, newObj any) {
 		return
 	}
 	if _, readLive := n.readLive.LoadAndDelete(after.GetName()); readLive || !maps.Equal(before.GetLabels(), after.GetLabels()) {
-		n.queue.Add(queue.Workload, n.index.Inside(after.GetName())...)
+		n.queue.Add(queue.Workload, n.index.In(after.GetName())...)
 	}
 }
 

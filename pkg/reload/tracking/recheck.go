@@ -99,7 +99,7 @@ func (t *Tracking) unwatched() []index.Object {
 	}
 	for _, namespace := range t.index.Namespaces() {
 		if t.failing.includesPatterns(namespace) {
-			for _, key := range t.index.Inside(namespace) {
+			for _, key := range t.index.In(namespace) {
 				add(namespace, t.matched(key))
 			}
 		}

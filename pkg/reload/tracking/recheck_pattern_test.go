@@ -109,7 +109,7 @@ func TestRecheckLooksOnceAtWhatIsNamedAndMatched(t *testing.T) {
 	t.Parallel()
 	l, store, of := matching(t, failing{"configmaps": true})
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}
-	l.tracking.index.Set(of.workload.Key(), []reference.Ref{app})
+	l.tracking.index.SetRefs(of.workload.Key(), []reference.Ref{app})
 	l.tracking.recheckAll(t.Context())
 	assert.ElementsMatch(t, []string{"app-1", "app-2", "app-3"}, namesOf(store.seen))
 }

@@ -72,7 +72,7 @@ func trackingWithFailing(t *testing.T, watches failing, live client.Reader, sele
 	l.tracking.watches.add(&watched{kind: kind, workloads: single{listing(kind, "old")}})
 	keys := []workload.Key{{Kind: kind.ID(), Namespace: "bank", Name: "web"}, {Kind: kind.ID(), Namespace: "shop", Name: "web"}}
 	for _, key := range keys {
-		l.tracking.index.Set(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
+		l.tracking.index.SetRefs(key, []reference.Ref{{Kind: reference.ConfigMap, Name: "app"}, {Kind: reference.Secret, Name: "db"}})
 	}
 	store.queue = q
 	return l, store, keys
@@ -166,7 +166,7 @@ func TestRecheckIsSlow(t *testing.T) {
 		for n := range 1000 {
 			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("s%04d", n)})
 		}
-		l.tracking.index.Set(keys[0], refs)
+		l.tracking.index.SetRefs(keys[0], refs)
 		l.tracking.index.Delete(keys[1])
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -241,7 +241,7 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 			t.Parallel()
 			l, _, keys := trackingWithFailing(t, c.watches, c.live, nil)
 			key := keys[1]
-			l.tracking.index.Set(key, []reference.Ref{old})
+			l.tracking.index.SetRefs(key, []reference.Ref{old})
 			o, found := l.tracking.Get(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
@@ -341,7 +341,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			w := &watched{kind: kind, workloads: watch}
 			watch.deliver = func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
 			l.tracking.watches.add(w)
-			l.tracking.index.Set(key, []reference.Ref{ref("old")})
+			l.tracking.index.SetRefs(key, []reference.Ref{ref("old")})
 			deliver := func() { watch.put(listing(kind, c.delivers)) }
 			l.tracking.with.APIReader = c.live
 			if c.during {

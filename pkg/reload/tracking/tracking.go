@@ -149,10 +149,10 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 		// Recorded before the index is asked: a workload that enters it from now on finds the change.
 		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, index.Change{At: e.Received, ResourceVersion: e.ResourceVersion})
 	}
-	concerned := func(keys []workload.Key) {
+	look := func(keys []workload.Key) {
 		t.look(slices.DeleteFunc(keys, t.finished), e.Received)
 	}
-	concerned(t.index.Concerned(e, concerned))
+	look(t.index.WorkloadsFor(e, look))
 }
 
 // look records a config event of workloads, and queues them, unless they are queued for a time that is soon enough: under constant change
@@ -229,7 +229,7 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 	if last.Kept == nil {
 		last = before
 	}
-	before, after = t.concerned(before), t.concerned(after)
+	before, after = t.ifHandled(before), t.ifHandled(after)
 	matters := (before.Kept != nil || after.Kept != nil) && (before.Kept == nil || after.Kept == nil || after.Matters(before))
 	of.unlessGone(func() {
 		if readLive := of.takeReadLive(last); !matters && !readLive {
@@ -258,7 +258,7 @@ func (t *Tracking) forgetFormer(before, after, current workload.Summary) workloa
 		if t.with.State.ForgetUnlessPending(key) {
 			return after
 		}
-		after = t.concerned(current)
+		after = t.ifHandled(current)
 	}
 	if after.Kept == nil || before.UID() != after.UID() {
 		// Here too, since a standby treats nothing that is queued.
@@ -284,8 +284,8 @@ func (t *Tracking) born(before, after workload.Summary) {
 	}
 }
 
-// concerned returns a workload as far as configuration matters to it: a Job that is left alone is not tracked.
-func (t *Tracking) concerned(s workload.Summary) workload.Summary {
+// ifHandled returns a workload, or none if it is a Job that is left alone: that is not tracked.
+func (t *Tracking) ifHandled(s workload.Summary) workload.Summary {
 	if s.Kept != nil && t.with.Ignores(s, t.with.State.Changes.Pending(s.Key())) {
 		s.Kept = nil
 	}
@@ -334,7 +334,7 @@ func (t *Tracking) enter(key workload.Key, s workload.Summary) (intent annotatio
 	for {
 		reads := t.rereads.Load()
 		intent = t.intent(s)
-		added = append(added, t.index.Enter(key, intent)...)
+		added = append(added, t.index.Set(key, intent)...)
 		if t.rereads.Load() == reads {
 			return intent, added
 		}

@@ -285,8 +285,8 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 		l, q := leading(t, Options{})
 		app, key := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, workload.Key{Namespace: "shop", Name: "web"}
 		other := workload.Key{Namespace: "shop", Name: "other"}
-		l.tracking.index.Set(key, []reference.Ref{app})
-		l.tracking.index.Set(other, []reference.Ref{app})
+		l.tracking.index.SetRefs(key, []reference.Ref{app})
+		l.tracking.index.SetRefs(other, []reference.Ref{app})
 		now := time.Now()
 		changed := configstate.Event{Namespace: "shop", Ref: app, Received: now}
 		l.tracking.ConfigChanged(changed)
