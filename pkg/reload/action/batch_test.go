@@ -32,6 +32,8 @@ type batch struct {
 	reload  string
 	spec    map[string]any
 	refused error
+	// tried is the error of a dry run.
+	tried error
 	// unlisted is the error of a list.
 	unlisted error
 	jobs     map[string]int
@@ -70,9 +72,15 @@ func (b *batch) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return b.unlisted
 }
 
-func (b *batch) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
-	if b.refused != nil {
+func (b *batch) Create(_ context.Context, object client.Object, opts ...client.CreateOption) error {
+	var o client.CreateOptions
+	switch o.ApplyOptions(opts); {
+	case len(o.DryRun) > 0 && b.tried != nil:
+		return b.tried
+	case b.refused != nil:
 		return b.refused
+	case len(o.DryRun) > 0 && b.jobs[object.GetName()] == 0:
+		return nil
 	}
 	b.jobs[object.GetName()]++
 	if b.jobs[object.GetName()] > 1 {

@@ -269,25 +269,21 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
 	made, active, err := r.otherJobs(ctx, s, cron, due.Job)
-	if err != nil {
-		return err
+	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(active))
+	if err == nil && !made && action == cronrun.Replace {
+		made, err = r.replaceJobs(ctx, s, job, active)
 	}
-	if made {
+	switch {
+	case err != nil:
+		return err
+	case made:
 		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
 		return nil
-	}
-	switch cron.Decide(len(active)) {
-	case cronrun.Skip:
+	case action == cronrun.Skip:
 		return nil
-	case cronrun.Wait:
+	case action == cronrun.Wait:
 		return fmt.Errorf("%w: %s", errActive, namesOf(active))
-	case cronrun.Replace:
-		if err := r.deleteJobs(ctx, s, active); err != nil {
-			return err
-		}
-	case cronrun.Run:
 	}
-	job := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash)
 	err = r.create(ctx, *s, job)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
@@ -331,16 +327,4 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 		return false, nil, fmt.Errorf("list the active jobs: %w", err)
 	}
 	return made, active, nil
-}
-
-// deleteJobs deletes some Jobs with their pods. Another Job of the same name, which may be made meanwhile, is a conflict: the next attempt
-// lists the Jobs again.
-func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob) error {
-	for _, job := range active {
-		err := r.deleteJob(ctx, *s, job.Name, client.Preconditions{UID: &job.UID})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete job %s: %w", job.Name, err)
-		}
-	}
-	return nil
 }

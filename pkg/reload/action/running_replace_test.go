@@ -41,3 +41,44 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 		})
 	}
 }
+
+// An admission policy may refuse the new Job for long: then the Jobs that the schedule starts go on.
+func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
+	t.Parallel()
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	denied := func(text string) error { return apierrors.NewForbidden(jobs, "backup", errors.New(text)) }
+	refused := func(text string) *apierrors.StatusError { return apierrors.NewBadRequest(text) }
+	for name, tc := range map[string]struct {
+		// tried is the answer to the dry run, refused the one to any creation.
+		tried, refused error
+		deleted, made  bool
+		jobs           int
+	}{
+		"accepted":           {deleted: true, made: true, jobs: 1},
+		"a policy denies it": {refused: denied("no Jobs here")},
+		"it is not valid":    {refused: refused("no name")},
+		"there is no answer": {tried: errors.New("away")},
+		"the active Job may be what fills a quota": {tried: denied("exceeded quota: jobs"), deleted: true, made: true, jobs: 1},
+		"the quota is full all the same":           {refused: denied("exceeded quota: jobs"), deleted: true},
+		"an admission webhook knows no dry run":    {tried: refused(`admission webhook "x" does not support dry run`), deleted: true, made: true, jobs: 1},
+		"it was made since the Jobs were listed":   {tried: apierrors.NewAlreadyExists(jobs, "backup"), made: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+				"name": "other", "uid": "u2", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+			}}}
+			b := &batch{
+				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{},
+				tried: tc.tried, refused: tc.refused,
+			}
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+			s, verdict := dueCronJob(true)
+			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
+			assert.Equal(t, tc.made, ended == nil)
+			assert.Equal(t, tc.made, s.Ran.Job != "")
+			assert.Equal(t, tc.deleted, len(b.deleted) == 1)
+			assert.Len(t, b.jobs, tc.jobs, "a dry run makes none")
+		})
+	}
+}
