@@ -182,7 +182,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	case err == nil:
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
-	case unauthorized(err):
+	case unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+textOf(err))
 		return nil

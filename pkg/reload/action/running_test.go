@@ -81,6 +81,10 @@ func TestRunIsNotMade(t *testing.T) {
 			batch: batch{uid: "u1", refused: forbidden},
 			note:  `the CronJob is not run at once, only its next run is stamped: create job backup-a5c3d1394d: jobs.batch is forbidden: User "x" cannot create resource "jobs"`,
 		},
+		"the credentials are not accepted": {
+			batch:   batch{uid: "u1", refused: apierrors.NewUnauthorized("expired")},
+			stopped: true, note: "create job backup-a5c3d1394d: expired",
+		},
 		"an admission policy denies it": {
 			batch:   batch{uid: "u1", refused: apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup-1", nil)},
 			stopped: true, note: `create job backup-a5c3d1394d: jobs "backup-1" is forbidden: <nil>`,
