@@ -322,20 +322,24 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 	purges := `{"metadata":{"annotations":{"` + configHash + `":null}}}`
 	for name, tc := range map[string]struct {
 		webhook, requested string
+		denied             error
 		remains            bool
 	}{
-		"the webhook finds nothing due":                      {webhook: purges},
-		"no webhook is called, and it has left the scope":    {requested: `{"metadata":{"labels":{"tier":"other"}}}`},
-		"no webhook is called, and it asks for nothing":      {requested: `{"metadata":{"annotations":{"` + annotation.DefaultPrefix + `configmaps":null}}}`},
-		"no webhook is called, and the loop stamps directly": {remains: true},
-		"a user pauses it at another time":                   {webhook: purges, requested: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:00:00Z"}}}`, remains: true},
+		"no webhook is called, and a policy denies the direct stamp":        {denied: freeze()},
+		"no webhook is called, and the direct stamp is tried again soon":    {denied: apierrors.NewTooManyRequests("busy", 1), remains: true},
+		"no webhook is called, and the answer to the direct stamp was lost": {denied: errors.New("away"), remains: true},
+		"the webhook finds nothing due":                                     {webhook: purges},
+		"no webhook is called, and it has left the scope":                   {requested: `{"metadata":{"labels":{"tier":"other"}}}`},
+		"no webhook is called, and it asks for nothing":                     {requested: `{"metadata":{"annotations":{"` + annotation.DefaultPrefix + `configmaps":null}}}`},
+		"no webhook is called, and the loop stamps directly":                {remains: true},
+		"a user pauses it at another time":                                  {webhook: purges, requested: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:00:00Z"}}}`, remains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			ring := reloadtest.Ring(t, "a")
 			web, raw := pausingDeployment(t, ring, now)
-			c := &unserved{raw: raw, purges: tc.webhook, requested: tc.requested}
+			c := &unserved{raw: raw, purges: tc.webhook, requested: tc.requested, denied: tc.denied}
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
 			}, &reloadtest.Outbox{})

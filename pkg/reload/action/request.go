@@ -91,6 +91,10 @@ func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict pol
 	case outOfScope:
 		a.withdraw(ctx, left, request)
 		a.pauses.takeBack(ctx, s, request)
+	case failed:
+		if !left.failure.soon { // nothing would roll out until it is mended, and each attempt after the end of the period would pause again
+			a.pauses.takeBack(ctx, s, request)
+		}
 	}
 	return ended
 }

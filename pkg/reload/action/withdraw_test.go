@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +29,9 @@ type unserved struct {
 	purges string
 	// requested and read are patches of another writer, after the request for a reload is stored and after the Deployment is read.
 	requested, read string
-	// err is the answer to JSON patches, writes counts all patches.
-	err    error
-	writes int
+	// err is the answer to JSON patches, denied the one to those that change the pod template; writes counts all patches.
+	err, denied error
+	writes      int
 }
 
 func (c *unserved) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -51,6 +52,9 @@ func (c *unserved) Patch(_ context.Context, answer client.Object, patch client.P
 	operations, err := jsonpatch.DecodePatch(body)
 	if err != nil || c.err != nil {
 		return errors.Join(err, c.err)
+	}
+	if c.denied != nil && strings.Contains(string(body), `"/spec/template/`) {
+		return c.denied
 	}
 	patched, err := operations.Apply(c.raw)
 	if err != nil {
