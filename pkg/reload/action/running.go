@@ -105,13 +105,15 @@ func reloadsOf(view stamp.View) (last, before string) {
 	if err != nil {
 		return "", ""
 	}
-	name := func(r record.LastReload) string { return r.Time.Format(time.RFC3339Nano) + " " + r.Hash }
 	all := explained.All()
 	if len(all) > 1 {
-		before = name(all[1])
+		before = nameOf(all[1])
 	}
-	return name(all[0]), before
+	return nameOf(all[0]), before
 }
+
+// nameOf names a reload, however much is known of it.
+func nameOf(r record.LastReload) string { return r.Time.Format(time.RFC3339Nano) + " " + r.Hash }
 
 // runs makes Jobs of CronJobs whose reload runs them at once.
 type runs struct{ *base }
@@ -214,13 +216,16 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 
 // OweRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has brought
 // it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing,
-// since the leader of that time may have made its Job.
+// since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened since.
 func (a *Actions) OweRun(s gather.Subject) {
+	if !s.Object.Kind.Schedules() {
+		return
+	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil || last.Hash != s.View.Managed[stamp.Hash] || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	if isRunDue(s, broughtBy(last)) {
+	if a.state.Runs.Judge(s.Key, nameOf(last)) && isRunDue(s, broughtBy(last)) {
 		a.state.Runs.Owe(s.Key)
 	}
 }

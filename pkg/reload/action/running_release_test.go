@@ -102,6 +102,21 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 	}
 }
 
+// What a user adds to the annotations may leave no room for the names of the changes: it is the same reload, and none has come besides.
+func TestShortenedLastReloadIsNoOtherReload(t *testing.T) {
+	t.Parallel()
+	r := newReleased(nil, false)
+	r.last.Changes[0].Ref = "secret/listed"
+	assert.Zero(t, r.look(t, true))
+	r.last = r.last.Shortest()
+	assert.Zero(t, r.look(t, true))
+	assert.Empty(t, r.jobs, "its change stamps only")
+	r.now = r.now.Add(time.Second)
+	r.release(time.Second, "2")
+	assert.Zero(t, r.look(t, true))
+	assert.Len(t, r.jobs, 1, "changes of another release that are not named may run it")
+}
+
 // A last reload that is older than the workload was copied from another one, as a backup does that restores it.
 func TestReleaseOfAnotherCronJobRunsNothing(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,12 @@ import (
 )
 
 // runs has the last Job that was made for each CronJob.
-type runs struct{ perWorkload[run] }
+type runs struct {
+	perWorkload[run]
+
+	// judged has, for each CronJob, a digest of the last reload of which it was decided whether it owes a Job.
+	judged perWorkload[uint64]
+}
 
 type run struct {
 	Run
@@ -80,3 +85,16 @@ func (r *runs) Owed(key workload.Key) (owed bool) {
 
 // Waive records that no Job is owed.
 func (r *runs) Waive(key workload.Key) { r.find(key, func(e *run) { e.owed = false }) }
+
+// Judge records that it is decided whether a reload owes a Job. It reports whether that was open.
+func (r *runs) Judge(key workload.Key, reload string) (open bool) {
+	sum := DigestOf(reload)
+	r.judged.with(key, func(e *uint64) { open, *e = *e != sum, sum })
+	return open
+}
+
+// Forget drops what is kept of a CronJob.
+func (r *runs) Forget(key workload.Key) {
+	r.perWorkload.Forget(key)
+	r.judged.Forget(key)
+}

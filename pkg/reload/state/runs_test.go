@@ -30,6 +30,22 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	assert.False(t, new(runs).HasRun(key, ""), "there is no Job")
 }
 
+func TestReloadIsJudgedOnce(t *testing.T) {
+	t.Parallel()
+	var r runs
+	key, other := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "other"}
+	assert.True(t, r.Judge(key, "1"))
+	assert.False(t, r.Judge(key, "1"))
+	assert.True(t, r.Judge(other, "1"), "each CronJob for itself")
+	assert.True(t, r.Judge(key, "2"))
+	assert.False(t, r.Owed(key))
+	r.Owe(key)
+	r.Forget(key)
+	assert.True(t, r.Judge(key, "2"))
+	assert.False(t, r.Owed(key))
+	assert.False(t, r.Judge(other, "1"))
+}
+
 func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 	t.Parallel()
 	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, Run{Job: "backup-1", After: "1", Content: "new"}
