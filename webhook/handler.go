@@ -75,6 +75,8 @@ type Options struct {
 	NotifyOnly bool
 	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
 	ReloadMissingRequired bool
+	// PausedAt is the annotation with the begin of a pause of ours, which is kept; empty if none is.
+	PausedAt string
 	// Deadline bounds the reads for one request; 0 is 2 seconds. A third of the caller's own timeout is always
 	// left for the answer.
 	Deadline time.Duration

@@ -33,6 +33,7 @@ func (b *builder) buildWebhook() error {
 		NamespaceLabels: b.namespaces.CurrentLabels,
 		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		NotifyOnly: o.Reload.NotifyOnly,
+		PausedAt:   keptPause(o.Selection),
 		Now:        b.host.Now,
 	})
 	if err != nil {

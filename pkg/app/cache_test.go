@@ -91,6 +91,9 @@ func TestKeepOfPauses(t *testing.T) {
 			assert.True(t, k.Annotation("deployment.reloader.stakater.com/pause-period"), "else the pause ends too early")
 			assert.False(t, k.Annotation("reloader.stakater.com/auto"))
 			assert.Equal(t, s.Stakater.Keys.PausePeriod, unreadPausePeriod(s), "no dialect reads the period")
+			assert.Empty(t, keptPause(s), "it may be one of Reloader")
+			s.WithoutStakater = false
+			assert.Equal(t, pausedAt, keptPause(s))
 		})
 	}
 }

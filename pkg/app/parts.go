@@ -169,6 +169,14 @@ func unreadPausePeriod(selection options.Selection) string {
 	return ""
 }
 
+// keptPause is the annotation with the begin of a pause that the webhook keeps; empty where no reload begins one.
+func keptPause(selection options.Selection) string {
+	if selection.WithoutStakater {
+		return ""
+	}
+	return selection.Stakater.Keys.PausedAt
+}
+
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.
 func (b *builder) jobs() action.Jobs {
 	o := b.options

@@ -21,6 +21,11 @@ type State struct {
 // counts from its begin, or by one of a user, which is never ended here.
 func (s State) Begins() bool { return s.Period > 0 && !s.Paused }
 
+// IsDroppedBy reports whether a write leaves the Deployment in a pause of ours, but without its begin: then nothing would end it.
+func (s State) IsDroppedBy(written State) bool {
+	return s.Ours && s.Paused && written.Paused && !written.Ours
+}
+
 // Action is what is due about a pause.
 type Action string
 

@@ -9,6 +9,28 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 )
 
+func TestPauseIsDroppedByAWriteThatKeepsTheDeploymentPaused(t *testing.T) {
+	t.Parallel()
+	const since = "2026-03-04T05:06:07Z"
+	ours, users, none := pause.State{Paused: true, Since: since, Ours: true}, pause.State{Paused: true}, pause.State{}
+	for name, tc := range map[string]struct {
+		stored, written pause.State
+		want            bool
+	}{
+		"the annotation is dropped":           {ours, users, true},
+		"nothing changes":                     {ours, ours, false},
+		"the begin is another one":            {ours, pause.State{Paused: true, Since: "x", Ours: true}, false},
+		"the begin is empty":                  {pause.State{Paused: true, Ours: true}, users, true},
+		"the pause is ended":                  {ours, none, false},
+		"the pause is ended, but not cleaned": {ours, pause.State{Since: since, Ours: true}, false},
+		"a user's pause":                      {users, users, false},
+		"a user begins one":                   {none, users, false},
+		"an earlier pause is cleaned":         {pause.State{Since: since, Ours: true}, users, false},
+	} {
+		assert.Equal(t, tc.want, tc.stored.IsDroppedBy(tc.written), name)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)

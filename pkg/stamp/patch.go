@@ -14,11 +14,15 @@ import (
 // Operations returns the JSON patch that turns the managed annotations of a raw workload into the wanted ones: only
 // what differs, parents created where they are missing, nothing else touched. Nil if there is nothing to do. An
 // annotation is left as it is where the object cannot hold it: no pod template, or something that is no object where
-// annotations belong.
-func (r Reader) Operations(o workload.Object, want Managed) []jsonpatch.Operation {
+// annotations belong. The workload gets others besides, which it must lack.
+func (r Reader) Operations(o workload.Object, want Managed, others ...Annotation) []jsonpatch.Operation {
 	var ops []jsonpatch.Operation
 	made := map[string]bool{}
-	for _, s := range r.values(o, want) {
+	values := r.values(o, want)
+	for _, other := range others {
+		values = append(values, annotationValue{annotation: other.Key, want: value{other.Value, true}})
+	}
+	for _, s := range values {
 		if s.have == s.want || s.template && !o.HasTemplate() {
 			continue
 		}
@@ -44,6 +48,14 @@ func (r Reader) Operations(o workload.Object, want Managed) []jsonpatch.Operatio
 		ops = append(ops, want.fields().Operations(o.Template(), pointer(o.Kind.Template...))...)
 	}
 	return ops
+}
+
+// Annotation is one of a workload that the rules do not decide about.
+type Annotation struct{ Key, Value string }
+
+// Fits reports whether a workload has room for another annotation beside managed ones.
+func (v View) Fits(managed Managed, other Annotation) bool {
+	return len(other.Key)+len(other.Value) <= v.bytesLeft(managed, false)
 }
 
 // value is that of an annotation, if there is one.

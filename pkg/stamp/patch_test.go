@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,6 +72,54 @@ func TestOperations(t *testing.T) {
 			assert.Equal(t, c.ops, ops)
 			patch(t, raw, ops)
 		})
+	}
+}
+
+// Another annotation is added behind those of ours, and what both need is made once.
+func TestOperationsWithAnotherAnnotation(t *testing.T) {
+	t.Parallel()
+	keys, other := testKeys(t), Annotation{Key: "example.org/since", Value: "x"}
+	add := operations.Operation{Operation: "add", Path: "/metadata/annotations/example.org~1since", Value: "x"}
+	made := operations.Operation{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{}}
+	for name, c := range map[string]struct {
+		raw  string
+		want Managed
+		ops  []operations.Operation
+	}{
+		"nothing else differs":      {raw: `{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{}}}`, ops: []operations.Operation{add}},
+		"no pod template":           {raw: `{"metadata":{"annotations":{"x":"y"}},"spec":{}}`, ops: []operations.Operation{add}},
+		"annotations are missing":   {raw: `{"metadata":{},"spec":{"template":{}}}`, ops: []operations.Operation{made, add}},
+		"annotations are null":      {raw: `{"metadata":{"annotations":null},"spec":{"template":{}}}`, ops: []operations.Operation{made, add}},
+		"annotations are no object": {raw: `{"metadata":{"annotations":"x"},"spec":{"template":{}}}`},
+		"one of ours is missing as well": {
+			raw: `{"metadata":{},"spec":{"template":{}}}`, want: Managed{Record: "b"},
+			ops: []operations.Operation{
+				made, {Operation: "add", Path: "/metadata/annotations/pod-reloader.cs.sap.com~1config-record", Value: "b"}, add,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw := decode(t, []byte(c.raw))
+			ops := Reader{Keys: keys}.Operations(workload.Object{Kind: deployment(), Raw: raw}, c.want, other)
+			assert.Equal(t, c.ops, ops)
+			patch(t, raw, ops)
+		})
+	}
+}
+
+// The API server refuses a write whose annotations are too large, no matter which writer has added them.
+func TestAnotherAnnotationFitsBesideOurs(t *testing.T) {
+	t.Parallel()
+	keys, other := testKeys(t), Annotation{Key: "example.org/since", Value: "x"}
+	room := maxOnWorkload - len("note") - len(keys.ConfigRecord) - len("recorded") - len(other.Key) - len(other.Value)
+	for excess, fits := range map[int]bool{-1: true, 0: true, 1: false} {
+		raw := map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{"note": strings.Repeat("x", room+excess)}},
+			"spec":     map[string]any{"template": map[string]any{}},
+		}
+		view, _ := Reader{Keys: keys}.Read(workload.Object{Kind: deployment(), Raw: raw})
+		assert.Equal(t, fits, view.Fits(Managed{Record: "recorded", Hash: "of the template"}, other), excess)
 	}
 }
 
