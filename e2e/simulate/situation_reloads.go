@@ -51,7 +51,7 @@ func other(p tracked) tracked {
 }
 
 // pausedReload is a reload that pauses a Deployment, and what must not keep the pause from its end: a restart of the program, a
-// further change, or a user who pauses it as well.
+// further change, an operator who drops its begin, or a user who pauses it as well.
 func pausedReload(r *rand.Rand) situation {
 	p := tracked{pick(r, "deployments/shop/cart", "deployments/shop/web"), "configmaps/shop/app"}
 	steps := []history.Step{
@@ -61,7 +61,7 @@ func pausedReload(r *rand.Rand) situation {
 		steps = append(steps, history.Step{Do: "pause-rollout", On: p.workload, Wait: history.Duration(betweenSituations)})
 	}
 	steps = append(steps, p.edit("paused-1", adopted))
-	switch r.IntN(4) {
+	switch r.IntN(5) {
 	case 0:
 		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(betweenSituations / 2), With: map[string]string{"for": "20s"}})
 	case 1:
@@ -70,6 +70,10 @@ func pausedReload(r *rand.Rand) situation {
 		steps = append(steps, history.Step{Do: "resume-rollout", On: p.workload, Wait: history.Duration(betweenSituations / 2)})
 	case 3:
 		steps = append(steps, history.Step{Do: "ignore", On: p.workload, Wait: history.Duration(betweenSituations / 2), With: map[string]string{"label": "ignored"}})
+	case 4:
+		steps = append(steps, history.Step{Do: "strip-annotations", On: p.workload, Wait: history.Duration(betweenSituations / 2), With: map[string]string{
+			"times": "1", "every": "0s",
+		}})
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
 }

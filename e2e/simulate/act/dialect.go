@@ -17,6 +17,7 @@ const (
 	otherAuto   = otherDomain + "auto"
 	otherSearch = otherDomain + "search"
 	otherPause  = "deployment." + otherDomain + "pause-period"
+	pausedAt    = "deployment." + otherDomain + "paused-at"
 
 	otherConfigMaps, otherSecrets             = "configmap." + otherDomain + "reload", "secret." + otherDomain + "reload"
 	otherAutoConfigMap, otherAutoSecret       = "configmap." + otherDomain + "auto", "secret." + otherDomain + "auto"

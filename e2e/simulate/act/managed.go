@@ -44,7 +44,7 @@ func managedParameter() parameter {
 	return required("annotation", isOneOf(names...), pick(names...))
 }
 
-// strip removes all managed annotations, the user's lists stay.
+// strip removes all managed annotations and the begin of a pause, the user's lists stay.
 func strip(ctx context.Context, c client, s step) error {
 	removed := false
 	for i := range s.number("times") {
@@ -85,11 +85,11 @@ func (c client) stripOnce(ctx context.Context, key world.Key) error {
 	return c.merge(ctx, key, "operator", body)
 }
 
-// removal is a merge patch that removes the managed ones among some annotations.
+// removal is a merge patch that removes the managed ones among some annotations, and the begin of a pause.
 func removal(annotations world.Object) world.Object {
 	gone := world.Object{}
 	for key := range annotations {
-		if isManaged(key) {
+		if isManaged(key) || key == pausedAt {
 			gone[key] = nil
 		}
 	}

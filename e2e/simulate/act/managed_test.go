@@ -72,8 +72,10 @@ func TestStripRemovesAllManagedAnnotationsAndNoList(t *testing.T) {
 	t.Parallel()
 	f := newRecorder(t)
 	f.stamp(cart)
+	world.Annotations(f.get(cart))[pausedAt] = "2026-01-02T03:04:05Z"
 	require.NoError(t, f.do("strip-annotations", cart, "times", "1", "every", "0s"))
 	annotations := world.Annotations(f.get(cart))
+	assert.NotContains(t, annotations, pausedAt)
 	assert.NotContains(t, annotations, Prefix+"last-reload")
 	assert.Contains(t, annotations, listOfConfigMaps)
 	assert.Equal(t, world.Object{"example.com/scrape": "true"}, world.Annotations(world.Section(f.get(cart), "spec", "template")))

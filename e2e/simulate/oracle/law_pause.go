@@ -99,6 +99,7 @@ func (l *pauseLaw) stored(c world.Commit) {
 	reloaded := l.restarts(w, c)
 	w.pause.reloaded = w.pause.reloaded || reloaded
 	if !l.isProgram(c.Call) || c.Old == nil {
+		l.judgeDroppedPause(w, c, before, after)
 		return
 	}
 	w.pause.begun = w.pause.begun || after.begins(before)
@@ -125,6 +126,18 @@ func (l *pauseLaw) judgePauseBegin(w *workload, c world.Commit, before, after pa
 	if !after.paused || !after.ours {
 		l.violate(c.At, broken{"gates", w.id.String(), "not-paused"},
 			"the restart of %s does not pause it, although it asks for a pause of %s", l.when(c.At), before.period)
+	}
+}
+
+// judgeDroppedPause is the law "prompt" for a pause of the program whose begin a user's write drops: nothing would end it.
+func (l *pauseLaw) judgeDroppedPause(w *workload, c world.Commit, before, after pausing) {
+	if c.Sent == nil || !pausingOf(c.Sent).drops(before) || !w.inScope || w.unclear || !l.seen(w, c) {
+		return
+	}
+	l.count("dropped begins of pauses judged")
+	if !after.ours {
+		l.violate(c.At, broken{"prompt", w.id.String(), "pause-dropped"},
+			"the write of %s at %s dropped %s of its pause, and the webhook has not kept it", c.Call.Client, l.when(c.At), pausedAt)
 	}
 }
 
@@ -195,6 +208,26 @@ func withoutPause(before, after world.Object) (a, b world.Object) {
 		return before, after
 	}
 	return plainPause(before), plainPause(after)
+}
+
+// drops reports whether a version leaves the Deployment in the pause of the program, but without its begin.
+func (p pausing) drops(before pausing) bool {
+	return before.ours && before.paused && p.paused && !p.ours
+}
+
+// withKeptPause returns what a user sent with the begin of a pause of the program that it drops, and the program keeps.
+func withKeptPause(old, sent, stored world.Object) world.Object {
+	was, is := pausingOf(old), pausingOf(stored)
+	if !pausingOf(sent).drops(was) || !is.ours || is.at != was.at {
+		return sent
+	}
+	metadata, annotations := maps.Clone(world.Section(sent, "metadata")), maps.Clone(world.Annotations(sent))
+	if annotations == nil {
+		annotations = world.Object{}
+	}
+	annotations[pausedAt] = was.at
+	metadata["annotations"] = annotations
+	return withField(sent, "metadata", metadata)
 }
 
 func plainPause(object world.Object) world.Object {

@@ -34,6 +34,8 @@ func (l *unharmedLaw) storing(c world.Commit) {
 	after := c.New
 	if program {
 		before, after = withoutRestart(withoutPause(before, after))
+	} else {
+		before = withKeptPause(c.Old, before, after)
 	}
 	path, ok := l.difference(c.Key.Resource.Plural, l.options.Foreign(before), l.options.Foreign(after))
 	if ok {

@@ -47,6 +47,19 @@ func (s *harness) resumes() {
 	})
 }
 
+// drops is an operator's write that lacks the begin of the pause of cart; the webhook stores another one, or none where it is empty.
+func (s *harness) drops(at string) {
+	call := s.call(user, "update", cart, nil)
+	s.oracle.Request(call)
+	sent := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, pausedAt, "") })
+	s.change(call, cart, sent, edited(sent, func(o world.Object) { setAnnotation(o, pausedAt, at) }))
+}
+
+// pausedAtOf returns the begin of the pause of cart.
+func (s *harness) pausedAtOf() string {
+	return world.Text(world.Annotations(s.objects[cart]), pausedAt)
+}
+
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
@@ -90,6 +103,24 @@ func TestPauses(t *testing.T) {
 		"prompt": {
 			"ended":     {options: hooked, because: "nothing is left", happens: func(s *harness) { after(time.Minute)(s); tick(s, 10) }},
 			"not ended": {options: hooked, want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *harness) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
+			"begin dropped": {options: hooked, want: "prompt/pause-dropped", because: "nothing would end it", happens: func(s *harness) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.drops("")
+			}},
+			"begin dropped without a webhook": {because: "nothing can keep it", happens: func(s *harness) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.drops("")
+			}},
+			"begin kept": {options: hooked, because: "it ends in time", happens: func(s *harness) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.drops(s.pausedAtOf())
+				s.wait(time.Minute)
+				s.resumes()
+				tick(s, 10)
+			}},
 			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
@@ -99,6 +130,16 @@ func TestPauses(t *testing.T) {
 		},
 		"unharmed": {
 			"ours": {options: hooked, because: "that is what was asked for", happens: after(time.Minute)},
+			"begin kept": {options: hooked, because: "without it, nothing would end the pause", happens: func(s *harness) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.drops(s.pausedAtOf())
+			}},
+			"another begin": {options: hooked, want: "unharmed/stored", because: "that of the pause is known", happens: func(s *harness) {
+				s.asksForPauses()
+				s.pauses(true)
+				s.drops("2026-01-02T03:04:05Z")
+			}},
 			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *harness) {
 				s.begin()
 				s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
