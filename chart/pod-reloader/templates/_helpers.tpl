@@ -89,8 +89,8 @@ labels otherwise. */}}
 {{- end }}
 
 {{- define "pod-reloader.selectorLabels" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default "pod-reloader" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "pod-reloader" | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "pod-reloader.labels" -}}
@@ -159,8 +159,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- range .Values.workloadKinds }}
 # As for Deployments.
-- apiGroups: [{{ include "pod-reloader.group" . }}]
-  resources: [{{ .resource }}]
+- apiGroups: [{{ include "pod-reloader.group" . | quote }}]
+  resources: [{{ .resource | quote }}]
   verbs: [get, list, watch, patch]
 {{- end }}
 {{- range .Values.referents }}
@@ -192,8 +192,8 @@ namespace default. */}}
 {{/* The rule for an item of referents, on a line of its own. */}}
 {{- define "pod-reloader.referentRule" }}
 # To follow what it refers to{{ if .publish }}; patch: to publish its checksum{{ end }}.
-- apiGroups: [{{ .gvr.group }}]
-  resources: [{{ .gvr.resource }}]
+- apiGroups: [{{ .gvr.group | quote }}]
+  resources: [{{ .gvr.resource | quote }}]
   verbs: [get, list, watch{{ if .publish }}, patch{{ end }}]
 {{- end }}
 
