@@ -290,7 +290,7 @@ the command why. */}}
 {{/* A list of fields as an optional selection in CEL, where a hyphen is an operator and some words are reserved. The result of
 [?"field"] would have another type than that of .?field. */}}
 {{- define "pod-reloader.celPath" -}}
-{{- range . }}{{ if and (regexMatch "^[A-Za-z_][A-Za-z0-9_]*$" .) (not (has . (list "in" "true" "false" "null"))) }}.?{{ . }}{{ else }}.optFlatMap(v, {{ toJson . }} in v ? optional.of(v[{{ toJson . }}]) : optional.none()){{ end }}{{ end -}}
+{{- range . }}{{ if and (regexMatch "^[A-Za-z_][A-Za-z0-9_]*$" .) (not (has . (list "in" "true" "false" "null"))) }}.?{{ . }}{{ else }}.optFlatMap(v, v != null && {{ toJson . }} in v ? optional.of(v[{{ toJson . }}]) : optional.none()){{ end }}{{ end -}}
 {{- end }}
 
 {{/* A label selector as the text of a flag, for the loop: a in (b,c),!d,k=v */}}

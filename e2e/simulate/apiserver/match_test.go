@@ -84,7 +84,7 @@ has(o.spec) && has(o.spec.template) && has(o.spec.template.metadata) && has(o.sp
 has(o.spec) && has(o.spec.jobTemplate) && has(o.spec.jobTemplate.spec) && has(o.spec.jobTemplate.spec.template)
 && has(o.spec.jobTemplate.spec.template.metadata) && has(o.spec.jobTemplate.spec.template.metadata.annotations)
 ? o.spec.jobTemplate.spec.template.metadata.annotations : {}
-].exists(annotations, annotations.exists(key, key.startsWith("pod-reloader.cs.sap.com/") || key.contains("reloader.stakater.com/"))))`
+].exists(annotations, annotations != null && annotations.exists(key, key.startsWith("pod-reloader.cs.sap.com/") || key.contains("reloader.stakater.com/"))))`
 
 func TestRacesDuringAdmission(t *testing.T) {
 	t.Parallel()

@@ -51,9 +51,12 @@ func TestChartSendsWorkloadsThatAreAnnotatedOnTheTemplateOfAFurtherKind(t *testi
 		"where built-in kinds do": {map[string]any{"template": annotated(auto)}, true},
 		"another annotation":      {map[string]any{"workload": map[string]any{"template": annotated("a")}}, false},
 		"elsewhere":               {map[string]any{"other": annotated(auto)}, false},
+		"annotations are null":    {map[string]any{"workload": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": nil}}}, "pod-template": annotated(auto)}, true},
+		"nothing but null":        {map[string]any{"workload": map[string]any{"template": map[string]any{"metadata": nil}}, "pod-template": nil, "template": map[string]any{"metadata": map[string]any{"annotations": nil}}}, false},
 		"without metadata":        {map[string]any{"workload": map[string]any{"template": map[string]any{}}}, false},
 	} {
 		assert.Equal(t, tc.sent, matches(t, rendered, map[string]any{"metadata": map[string]any{"name": "web"}, "spec": tc.spec}), name)
 	}
 	assert.False(t, matches(t, rendered, map[string]any{}), "no field is needed")
+	assert.False(t, matches(t, rendered, map[string]any{"spec": nil}), "a field can be null")
 }

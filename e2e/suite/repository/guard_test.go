@@ -101,6 +101,19 @@ func guardRestrictsPublishing(t *testing.T, cluster *controlplane.ControlPlane) 
 			assert.ErrorContains(t, err, write.refused)
 		})
 	}
+	t.Run("Null", func(t *testing.T) {
+		t.Parallel()
+		for n, spec := range nullSpecs {
+			object := guarded("Fleet", "default")
+			object.SetName(fmt.Sprintf("null-%d", n))
+			require.NoError(t, unstructured.SetNestedField(object.Object, spec, "spec"))
+			require.NoError(t, cluster.Client().Create(t.Context(), object.DeepCopy()))
+			hash := merging(`{"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"x"}}}}}`)
+			require.NoError(t, as.Patch(t.Context(), object.DeepCopy(), hash, client.DryRunAll), "%v", spec)
+			err := as.Patch(t.Context(), object, merging(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`), client.DryRunAll)
+			require.ErrorContains(t, err, ownAnnotations+"metadata of the pod template", "%v", spec)
+		}
+	})
 	t.Run("ServerSideApply", func(t *testing.T) {
 		t.Parallel()
 		object := guarded("Part", "default")
@@ -110,6 +123,15 @@ func guardRestrictsPublishing(t *testing.T, cluster *controlplane.ControlPlane) 
 		require.NoError(t, publish(t, as, object, nil), "as the program removes it")
 		assert.NotContains(t, object.GetAnnotations(), publishedSum)
 	})
+}
+
+// nullSpecs have a field that is null at each depth.
+var nullSpecs = []any{
+	nil,
+	map[string]any{"template": nil},
+	map[string]any{"template": map[string]any{"metadata": nil, "spec": nil}},
+	map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": nil}, "spec": map[string]any{"containers": nil}}},
+	map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": nil}}}}},
 }
 
 // installPublishingGuard creates the kinds of publishingGuard with an object of each, the guard, and more rights than the chart grants.
