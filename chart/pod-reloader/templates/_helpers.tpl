@@ -309,7 +309,8 @@ the command why. */}}
 {{- end }}
 
 {{/* What makes workloads interesting that run with a custom resource without naming it: an owner of its group, or the label that
-has its name. The webhook decides by the configuration. */}}
+has its name. The webhook decides by the configuration. The Deployment of the release has none of the annotations, and must not count
+for such a label or owner: with failurePolicy Fail, it could not be repaired while no replica answers. */}}
 {{- define "pod-reloader.referentConditions" -}}
 {{- $groups := list }}{{ $labels := list }}
 {{- range .Values.referents }}{{ $gvr := .gvr }}{{ with .workloads }}
@@ -317,11 +318,17 @@ has its name. The webhook decides by the configuration. */}}
 {{- with regexFind "[-A-Za-z0-9_./]+\\s*(==?|\\sin\\s*\\()[^,!=]*\\{name\\}" (default "" .selector) }}
 {{- $labels = append $labels (regexFind "^[-A-Za-z0-9_./]+" .) }}
 {{- end }}{{ end }}{{ end }}
+{{- $conditions := list }}
 {{- range $groups | uniq | sortAlpha }}
-          || o != null && has(o.metadata) && has(o.metadata.ownerReferences)
-          && o.metadata.ownerReferences.exists(r, r.apiVersion.startsWith({{ . | toJson }}))
+{{- $conditions = append $conditions (printf "has(o.metadata.ownerReferences) && o.metadata.ownerReferences.exists(r, r.apiVersion.startsWith(%s))" (toJson .)) }}
 {{- end }}
 {{- range $labels | uniq | sortAlpha }}
-          || o != null && has(o.metadata) && has(o.metadata.labels) && {{ . | toJson }} in o.metadata.labels
+{{- $conditions = append $conditions (printf "has(o.metadata.labels) && %s in o.metadata.labels" (toJson .)) }}
+{{- end }}
+{{- with $conditions }}
+          || o != null && has(o.metadata) && (
+          {{ join "\n          || " . }})
+          && !(o.?kind.orValue("") == "Deployment" && o.metadata.?namespace.orValue("") == {{ $.Release.Namespace | toJson }}
+          && o.metadata.?name.orValue("") == {{ include "pod-reloader.name" $ | toJson }})
 {{- end }}
 {{- end }}

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -35,6 +36,7 @@ func TestAPIServer(t *testing.T) {
 	t.Run("ClassifiesRequests", func(t *testing.T) { classifiesRequests(t, kubectl, cluster) })
 	t.Run("UpgradesAcrossModes", func(t *testing.T) { upgradesAcrossModes(t, kubectl, cluster) })
 	t.Run("AsksOnlyAboutWorkloadsThatNameUs", func(t *testing.T) { asksOnlyAboutWorkloadsThatNameUs(t, kubectl, cluster) })
+	t.Run("DoesNotAskAboutItself", func(t *testing.T) { doesNotAskAboutItself(t, cluster) })
 	t.Run("GuardRestrictsPublishing", func(t *testing.T) { guardRestrictsPublishing(t, cluster) }) // the last: the guard stays
 }
 
@@ -236,6 +238,7 @@ func register(t *testing.T, api client.Client, rendered objects) *requests {
 	// A slow machine must not: this is the largest value.
 	webhook["timeoutSeconds"] = int64(30)
 	require.NoError(t, api.Create(t.Context(), configuration))
+	t.Cleanup(func() { assert.NoError(t, api.Delete(context.WithoutCancel(t.Context()), configuration)) })
 	require.Eventually(t, func() bool {
 		probe := workload{annotations: map[string]string{ours: "probe", "example.org/probe": "another prefix"}}.object("Deployment", "default", "probe")
 		return api.Create(t.Context(), probe, client.DryRunAll) == nil && seen.any()
