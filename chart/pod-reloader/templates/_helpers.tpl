@@ -239,12 +239,16 @@ the command why. */}}
 {{- if ne $prefix "pod-reloader.cs.sap.com/" }}--annotation-prefix={{ $prefix }}{{ end -}}
 {{- end }}
 
-{{/* The flags of the command why, as a list in JSON: those above, and the items of args that it takes as well. */}}
+{{/* The flags of the command why, as a list in JSON: those above, and the items of args that it takes as well. It takes the name of the
+installation from that of its pod, which Kubernetes shortens: of the 58 characters before the random part, a hyphen, the hash of up to
+10 characters and another hyphen leave 46 for the name of the Deployment. */}}
 {{- define "pod-reloader.whyFlags" -}}
 {{- $flags := include "pod-reloader.workloadFlags" . | fromJsonArray -}}
+{{- $name := include "pod-reloader.name" . -}}
+{{- if gt (len $name) 46 }}{{ $flags = append $flags (printf "--installation-name=%s" $name) }}{{ end -}}
 {{- range $i, $arg := .Values.args -}}
 {{- $flag := (split "=" (trimPrefix "-" (trimPrefix "-" $arg)))._0 -}}
-{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "resources-to-ignore" "resource-label-selector") -}}
+{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
 {{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
 {{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}
 {{- $flags = append $flags $arg -}}

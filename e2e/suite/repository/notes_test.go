@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ reloader:
     secretproviderclass-exclude-annotation: example.org/15
 digestKey: {existingSecret: mine}
 secrets: {enabled: false}
-args: [--settle=2s, --reload-on-create, "true", --missing-required, reload, --reload-on-delete, "--resource-label-selector=a in (b)", --rerun-finished-jobs]
+args: [--settle=2s, --reload-on-create, "true", --missing-required, reload, --reload-on-delete, "--resource-label-selector=a in (b)", --rerun-finished-jobs, "--webhook-url=https://example.com/a?b=c"]
 extraObjects:
   - |
     apiVersion: v1
@@ -74,7 +75,7 @@ func TestNotesPassTheFlagsOfTheInstallation(t *testing.T) {
 		switch flag {
 		case "--leader-elect", "--metrics-bind-address", "--health-probe-bind-address", "--webhook-bind-address", "--certificate-mode",
 			"--reload-strategy", "--settle": // an explanation does not depend on it
-		case "--installation-name": // the command takes it from the name of its pod
+		case "--installation-name": // the command takes it from the name of its pod; see TestNotesPassALongNameOfTheInstallation
 		case "--reload-on-create", "true":
 			assert.Contains(t, why, "--reload-on-create=true")
 		case "--missing-required", "reload":
@@ -90,6 +91,21 @@ func TestNotesPassTheFlagsOfTheInstallation(t *testing.T) {
 		"--annotation-prefix=example.com/", "--labels=tier=web", "--config=configmap:pod-reloader/pod-reloader", "--service-account=pod-reloader/pod-reloader",
 	}, check)
 	requireFlags(t, append([]string{"check", "--namespace", "shop", "--timeout", "1ms"}, check...))
+}
+
+// A pod has a part of a long name of its Deployment only, so that the command cannot find the name of the installation.
+func TestNotesPassALongNameOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(notedValues), 0o600))
+	helm := tool(t, "helm", "helm")
+	for length, passed := range map[int]bool{12: false, 46: false, 47: true, 50: true} {
+		name := strings.Repeat("a", length)
+		out, err := run(t.Context(), helm, append(templateArgs(t, []string{"fullnameOverride=" + name}), "--values", file)...)
+		require.NoError(t, err)
+		why := noted(t, parse(t, out), "why")
+		assert.Equal(t, passed, slices.Contains(why, "--installation-name="+name), "%d characters", length)
+	}
 }
 
 // noted returns the flags of a command as a shell reads them.
