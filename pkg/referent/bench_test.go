@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // wide is a graph of 10,000 nodes over 4 levels: 227 proxies with 11 clusters, each with a service, a filter
@@ -52,6 +54,35 @@ func BenchmarkStatusNoise(b *testing.B) {
 		if done := w.Evaluate(); done.Evaluated != 0 {
 			b.Fatal(done.Evaluated)
 		}
+	}
+}
+
+// BenchmarkMissing is one change below a node whose references are optional, and lead to nothing but for one. The time for each
+// reference does not depend on their number.
+func BenchmarkMissing(b *testing.B) {
+	for _, count := range []int{referent.MaxReferences / 10, referent.MaxReferences} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			definition := levels(0, true)[0]
+			definition.Refs = []referent.EdgeDefinition{{Resource: "secrets", Name: "spec.many[*].name", Optional: true}}
+			w := newWorld(b, definition)
+			many := make([]any, 0, count)
+			for i := range count {
+				many = append(many, named(fmt.Sprintf("s%d", i)))
+			}
+			w.set("l0/o", map[string]any{"many": many})
+			for i := range count {
+				w.absent(fmt.Sprintf("secret/s%d", i))
+			}
+			w.Evaluate()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				w.config("secret/s0", fmt.Sprint(i))
+				if done := w.Evaluate(); done.Evaluated != 2 {
+					b.Fatal(done.Evaluated)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*count), "ns/reference")
+		})
 	}
 }
 

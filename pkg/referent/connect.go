@@ -10,7 +10,7 @@ func (g *Graph) node(key Key, resource *Resource) *node {
 	if n, ok := g.nodes[key]; ok {
 		return n
 	}
-	n := &node{key: key, resource: resource, above: map[*node]struct{}{}, pointing: map[*node]struct{}{}}
+	n := &node{key: key, resource: resource, above: map[*node]bool{}, pointing: map[*node]struct{}{}}
 	if resource.builtin {
 		n.unread = notRead(key)
 		g.unread[n] = struct{}{}
@@ -128,7 +128,7 @@ func (g *Graph) connect(n *node) {
 	for _, link := range n.facts.children {
 		child := g.node(link.to, link.edge.to)
 		n.children = append(n.children, child)
-		child.above[n] = struct{}{}
+		child.above[n] = child.above[n] || !link.edge.optional
 	}
 	for _, link := range n.facts.parents {
 		parent := g.node(link.to, link.edge.to)
@@ -225,14 +225,7 @@ func (n *node) kids() []*node {
 func (n *node) compare(o *node) int { return n.key.Compare(o.key) }
 
 // optional reports whether a child may be absent: every reference to it must say so.
-func (n *node) optional(child *node) bool {
-	for i, c := range n.children {
-		if c == child && !n.facts.children[i].edge.optional {
-			return false
-		}
-	}
-	return true
-}
+func (n *node) optional(child *node) bool { return !child.above[n] }
 
 func sorted(keys []Key) []Key {
 	slices.SortFunc(keys, Key.Compare)

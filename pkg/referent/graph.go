@@ -68,8 +68,10 @@ type node struct {
 	annotation string
 	// children are the nodes of facts.children, in their order.
 	children []*node
-	// above are the nodes that refer to this one, pointing those of facts.parents of other nodes.
-	above, pointing map[*node]struct{}
+	// above are the nodes that refer to this one, and whether one of the references of each requires it.
+	above map[*node]bool
+	// pointing are the nodes whose facts.parents have this one.
+	pointing map[*node]struct{}
 	memo
 }
 

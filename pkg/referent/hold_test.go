@@ -115,6 +115,27 @@ func testHold(t *testing.T, reason referent.Reason, depth int, optional bool) {
 	assert.Equal(t, before, w.entry("l0/o"), "mended, it is as before")
 }
 
+// An object may be absent only where each reference to it is optional, whatever the order.
+func TestHoldByOneOfTwoReferences(t *testing.T) {
+	t.Parallel()
+	for _, requiredFirst := range []bool{true, false} {
+		definition := levels(0, true)[0]
+		definition.Refs = []referent.EdgeDefinition{
+			{Resource: "secrets", Name: "spec.first.name", Optional: !requiredFirst},
+			{Resource: "secrets", Name: "spec.second.name", Optional: requiredFirst},
+		}
+		w := newWorld(t, definition)
+		w.set("l0/o", map[string]any{"first": named("s"), "second": named("s")})
+		w.absent("secret/s")
+		w.Evaluate()
+		require.NotNil(t, w.Hold(key("l0/o")), "the first one is required: %t", requiredFirst)
+		optional := map[bool]string{true: "second", false: "first"}[requiredFirst]
+		w.set("l0/o", map[string]any{optional: named("s")})
+		w.Evaluate()
+		require.Nil(t, w.Hold(key("l0/o")), "the first one was required: %t", requiredFirst)
+	}
+}
+
 func TestHoldOfAConfigObject(t *testing.T) {
 	t.Parallel()
 	tls := reference.Ref{Kind: reference.Secret, Name: "s"}
