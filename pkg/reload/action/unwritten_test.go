@@ -26,6 +26,8 @@ import (
 // full is an API server with a Deployment whose annotations are full: the webhook stamps it and leaves last-reload out.
 type full struct {
 	stored
+	// generation is that of the Deployment after the stamp; 0 for a kind without generations.
+	generation int64
 	unreadable error
 	reads      int
 }
@@ -40,7 +42,7 @@ func (c *full) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 
 func (c *full) Patch(_ context.Context, answer client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	answer.SetUID(c.uid)
-	answer.SetGeneration(4)
+	answer.SetGeneration(c.generation)
 	answer.(*metav1.PartialObjectMetadata).Annotations = c.annotations
 	return nil
 }
@@ -78,7 +80,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 			web.View.WorkloadBudget = tc.bytes
 			web.View.Managed[stamp.Hash] = "present"
 			web.View.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
-			c := &full{unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.Object.UID()), annotations: map[string]string{
+			c := &full{generation: 4, unreadable: tc.unreadable, stored: stored{hash: tc.hash, uid: types.UID(web.Object.UID()), annotations: map[string]string{
 				annotation.DefaultPrefix + "configmaps": "app",
 			}}}
 			if tc.uid != "" {
@@ -157,7 +159,7 @@ func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	web.View.WorkloadBudget = 0
 	web.View.Managed[stamp.Hash] = "present"
 	web.View.Managed[stamp.Record] = recordOf(ring, "present")
-	c := &full{stored: stored{hash: due, uid: types.UID(web.Object.UID()), annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}}}
+	c := &full{generation: 4, stored: stored{hash: due, uid: types.UID(web.Object.UID()), annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}}}
 	gathered := absentApp(t, c, ring, now)
 	gathered.Now = func() time.Time { return now }
 	actions := newActions(Options{Gather: gathered, Client: c, Webhook: true}, out)
