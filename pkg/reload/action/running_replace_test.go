@@ -72,7 +72,7 @@ func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
 				uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{},
 				tried: tc.tried, refused: tc.refused,
 			}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), Live: b}, Client: b}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 			s, verdict := dueCronJob(true)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.made, ended == nil)
