@@ -35,6 +35,8 @@ type events struct {
 	// wrote one that says that a reload failed.
 	warnings       []warning
 	warned, failed map[string]time.Time
+	// recovered is when it last wrote that all watches work again.
+	recovered time.Time
 	// held are the reports of custom resources that are held.
 	held []heldReport
 }
@@ -96,6 +98,9 @@ func (l *eventLog) commitEvent(c world.Commit) {
 		l.recordHeld(c)
 	}
 	name := c.Key.Namespace + "/" + c.Key.Name
+	if world.Text(c.New, "reason") == "WatchRecovered" {
+		l.events.recovered = c.At
+	}
 	l.events.bodies[name] = c.New
 	if world.Text(c.New, "reason") == "Reloaded" {
 		l.events.writes = append(l.events.writes, eventWrite{c.Call.Client, c.At})

@@ -173,8 +173,10 @@ func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[st
 	if allowed, written := l.eventsAllowedSince(); !written || allowed.Add(report).After(at) {
 		return
 	}
+	// What an earlier fault has broken may still fail, and was reported just before the first request that surely fails.
+	since := later(watch.since.Add(-report), l.events.recovered)
 	for _, event := range l.events.warnings {
-		if event.at.After(watch.since) && (l.saysOf(event.note, watch.resource) || l.disturbedBesides(at)) {
+		if event.at.After(since) && l.saysOf(event.note, watch.resource) || event.at.After(watch.since) && l.disturbedBesides(at) {
 			return
 		}
 	}
