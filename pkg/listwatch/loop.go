@@ -103,31 +103,41 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 	// What the reflector logs on its way is of no interest but for debugging.
 	quiet := klog.NewContext(ctx, l.Log.V(1))
 	_ = Pause().Until(ctx, true, true, func(context.Context) (bool, error) {
-		switch err := reflector.ListAndWatchWithContext(quiet); {
-		case ctx.Err() != nil:
-		case err != nil:
-			l.failed(err)
-		default:
-			l.ended()
-		}
+		l.over(ctx, reflector.ListAndWatchWithContext(quiet))
 		return false, nil
 	})
 }
 
-// atOnce is how soon a watch has to end to count as one that was only accepted.
-const atOnce = time.Second
+// over records how an attempt to list and watch has ended, unless the context has.
+func (l *Loop[Object]) over(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		l.failed(err)
+	default:
+		l.ended()
+	}
+}
+
+const (
+	// atOnce is how soon a watch has to end to count as one that was only accepted.
+	atOnce = time.Second
+	// shortInARow is how many of these, one after another, are a failure. An update of a definition ends the watches of its resource, and
+	// there may be two updates.
+	shortInARow = 3
+)
 
 // errShort says that watches are accepted and do not last, whatever ends them. The reflector reports none of that: it lists again. One such
 // watch is nothing special: the API server stops, or the version has expired.
 var errShort = errors.New("its watches are accepted, but end at once without an event: what is between here and the API server may not support watches")
 
-// ended counts watches that end at once, and reports those that do so again.
+// ended counts watches that end at once, and reports those that do so again and again.
 func (l *Loop[Object]) ended() {
 	if l.delivered || time.Since(l.began) >= atOnce {
 		l.short = 0
 		return
 	}
-	if l.short++; l.short > 1 {
+	if l.short++; l.short >= shortInARow {
 		l.failed(errShort)
 	}
 }
@@ -253,7 +263,7 @@ func Cause(err error) string {
 
 // recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
-	if l.failure != "" && l.listed && l.opened && l.short < 2 {
+	if l.failure != "" && l.listed && l.opened && l.short < shortInARow {
 		l.failure = ""
 		l.Log.Info("watching " + l.What + " again")
 	}

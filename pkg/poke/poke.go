@@ -147,8 +147,8 @@ func Judge(answer metav1.Object, r Request) Result {
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}
 	}
-	if r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0 {
-		return Result{Outcome: Stale} // a request for the live state that names no generation is made for generation 0
+	if r.isOfAnother(answer) {
+		return Result{Outcome: Stale}
 	}
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && r.provenBy(last)
@@ -162,6 +162,12 @@ func Judge(answer metav1.Object, r Request) Result {
 	default:
 		return Result{Outcome: Purged}
 	}
+}
+
+// isOfAnother reports whether the request was made for another workload of the name, or, as one for the live state always is that names no
+// generation, for a kind without generations.
+func (r Request) isOfAnother(answer metav1.Object) bool {
+	return r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0
 }
 
 // provenBy reports whether a reload was made with the digest, or is the only one that can have been made of the generation.

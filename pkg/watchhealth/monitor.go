@@ -200,14 +200,27 @@ func (m *Monitor) opened(q request) {
 	})
 }
 
-// delivered records the first bytes of a watch, or the end of a streaming list.
+// delivered records the first bytes of a watch.
 func (m *Monitor) delivered(q request) { m.with(q.about, (*state).delivers) }
 
-// accepted records a watch that has ended at once, and sent nothing. The API server may have stopped; a second one in a row, whatever has
-// come between, fails until a watch delivers.
+// listedBy records the end of a streaming list. It proves nothing about the watch behind it, where those before have ended at once.
+func (m *Monitor) listedBy(q request) {
+	m.with(q.about, func(s *state) {
+		if s.short < shortInARow {
+			s.works()
+		}
+	})
+}
+
+// shortInARow is how many watches that end at once, one after another, are a failure. An update of a definition ends the watches of its
+// resource, and there may be two updates.
+const shortInARow = 3
+
+// accepted records a watch that has ended at once, and sent nothing. The API server may have stopped; after the third one in a row, whatever
+// has come between, the watch fails until it delivers.
 func (m *Monitor) accepted(q request, since time.Time) {
 	m.with(q.about, func(s *state) {
-		if s.short++; s.short > 1 {
+		if s.short++; s.short >= shortInARow {
 			m.fail(s, Silent, "its watches are accepted, but end at once", since)
 		}
 	})

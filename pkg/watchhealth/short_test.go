@@ -32,9 +32,9 @@ func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
 		between       server
 		healthy       bool
 	}{
-		"two in a row":           {first: empty(), second: empty(), between: status(200)},
+		"three in a row":         {first: empty(), second: empty(), between: status(200)},
 		"and a list fails":       {first: empty(), second: empty(), between: status(503)},
-		"the API server stops":   {first: status(200), second: empty(), between: status(200), healthy: true},
+		"an update ends two":     {first: status(200), second: empty(), between: status(200), healthy: true},
 		"each is quiet for long": {first: content(200, late(time.Second)), second: content(200, late(time.Second)), between: status(200), healthy: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,9 @@ func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := newClient(t)
 				require.NoError(t, client.do(watch, tc.first))
-				assert.True(t, client.status().Healthy(), "one that ends is nothing special")
+				_ = client.do(list, tc.between)
+				require.NoError(t, client.do(watch, empty()))
+				assert.True(t, client.status().Healthy(), "one or two that end are nothing special")
 				_ = client.do(list, tc.between)
 				began := time.Now()
 				require.NoError(t, client.do(watch, tc.second))
@@ -70,6 +72,36 @@ func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
 	}
 }
 
+// What is in between sends a streaming list, and nothing of the watch behind it.
+func TestStreamingListsWithoutAWatchFail(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		only := func() server { return content(200, strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end":"true"}`)) }
+		for range 2 {
+			require.NoError(t, client.do(streaming, only()))
+			assert.True(t, client.status().Healthy())
+		}
+		began := time.Now()
+		require.NoError(t, client.do(streaming, only()))
+		assert.Equal(t, watchhealth.Silent, client.status().Reason)
+		<-time.After(time.Minute)
+		require.NoError(t, client.do(streaming, only()))
+		assert.Equal(t, began, client.status().Since, "a list that is complete is no watch")
+		chunks := make(chan string)
+		response, err := client.send(t.Context(), streaming, stream(chunks))
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, response.Body.Close()) }()
+		go func() { _, _ = io.Copy(io.Discard, response.Body) }()
+		chunks <- "k8s.io/initial-events-end"
+		synctest.Wait()
+		assert.False(t, client.status().Healthy())
+		chunks <- "an event"
+		synctest.Wait()
+		assert.True(t, client.status().Healthy())
+	})
+}
+
 // client-go would wait as long as the header says, within the request of a list or watch.
 func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
 	t.Parallel()
@@ -78,7 +110,7 @@ func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
 		"Wed, 21 Oct 2026 07:28:00 GMT": "Wed, 21 Oct 2026 07:28:00 GMT",
 	} {
 		answer := func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {value}}, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {value}}, Body: http.NoBody}, nil
 		}
 		response, err := newClient(t).send(t.Context(), list, answer)
 		require.NoError(t, err)

@@ -167,7 +167,9 @@ type body struct {
 	// last is when bytes came last; delivered is set once there were some that prove that the watch works. Only Read has what follows.
 	last      time.Time
 	delivered bool
-	end       listEnd
+	// listed is when a streaming list was complete.
+	listed time.Time
+	end    listEnd
 	// ended is set once the end was seen.
 	ended atomic.Bool
 }
@@ -197,9 +199,8 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= time.Since(asked)
 	if n > 0 {
 		b.last = time.Now()
-		if !b.delivered && b.watches() && (!b.exchange.request.streaming || b.end.in(p[:n])) {
-			b.delivered = true
-			b.exchange.monitor.delivered(b.exchange.request)
+		if !b.delivered && b.watches() {
+			b.received(p[:n])
 		}
 	}
 	if err != nil {
@@ -227,15 +228,37 @@ func (b *body) over(err error) error {
 	case b.exchange.request.watch && cut:
 		b.exchange.monitor.failed(b.exchange.request, Silent, late.Error()+", not even a bookmark", b.last)
 		return io.EOF // the reflector goes on with a new watch from here
-	case b.exchange.request.watch && !b.delivered && !b.exchange.request.streaming && time.Since(b.exchange.began) < atOnce:
-		b.exchange.monitor.accepted(b.exchange.request, b.exchange.began)
 	case b.exchange.request.watch:
+		b.lasted()
 	case errors.Is(err, io.EOF):
 		b.exchange.monitor.listed(b.exchange.request)
 	default:
 		b.exchange.monitor.failed(b.exchange.request, Incomplete, detail, b.exchange.began)
 	}
 	return err
+}
+
+// received records what a watch sends, a streaming list first.
+func (b *body) received(bytes []byte) {
+	switch e := b.exchange; {
+	case !e.request.streaming || !b.listed.IsZero():
+		b.delivered = true
+		e.monitor.delivered(e.request)
+	case b.end.in(bytes):
+		b.listed = time.Now()
+		e.monitor.listedBy(e.request)
+	}
+}
+
+// lasted records a watch that has ended at once: a streaming one has begun when its list was complete.
+func (b *body) lasted() {
+	e, began := b.exchange, b.exchange.began
+	if e.request.streaming {
+		began = b.listed
+	}
+	if !b.delivered && time.Since(began) < atOnce {
+		e.monitor.accepted(e.request, began)
+	}
 }
 
 // Close ends the exchange. A list of which the client does not want the rest is one that it could not use, if it lists again.
