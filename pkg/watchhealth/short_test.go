@@ -77,7 +77,9 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t)
-		only := func() server { return content(200, strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end":"true"}`)) }
+		only := func() server {
+			return content(200, strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end":"true"}`))
+		}
 		for range 2 {
 			require.NoError(t, client.do(streaming, only()))
 			assert.True(t, client.status().Healthy())
