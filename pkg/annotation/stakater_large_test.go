@@ -67,7 +67,10 @@ func TestLongListOfReloaderTracksItsFirstNames(t *testing.T) {
 // Each annotation is as large as the API server accepts all of them to be together.
 func TestHugeListsOfReloaderAreReadInLittleMemory(t *testing.T) { //nolint:paralleltest // it measures what it allocates
 	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
-	for name, list := range hugeLists() {
+	lists := hugeLists()
+	lists["expressions that are compiled to be refused"] = series(256<<10, "(.?){480}x%d,")
+	lists["expressions that are refused by their text"] = series(256<<10, "(abcdefghijklmnopqrstuvwxyz){80}x%d,")
+	for name, list := range lists {
 		for _, key := range []string{cmReloadKey, cmExcludeKey} {
 			source := annotation.Source{Workload: map[string]string{key: list, autoKey: "true"}, References: used()}
 			var before, after runtime.MemStats

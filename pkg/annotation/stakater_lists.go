@@ -102,7 +102,7 @@ func (l *namedList) expression(position int, text string, name bool) {
 	l.seen[text] = true
 	p, err := l.Patterns.Compile(text)
 	if err != nil {
-		l.budget -= minExpression
+		l.budget -= max(minExpression, pattern.CostOf(err))
 		l.wrong.add(position, text, func(string) error { return err })
 		return
 	}

@@ -70,13 +70,32 @@ func Compile(text string) (*Pattern, error) {
 	}
 	steps, ok := stepsWithin(tree, maxSteps)
 	if !ok {
-		return nil, fmt.Errorf("the expression %s repeats too much: write it shorter", reference.Quote(text))
+		return nil, &tooManySteps{reference.Quote(text), size}
 	}
 	p.steps = (steps + longestName - 1) / longestName
 	if p.whole, err = regexp.Compile("^(?:" + text + ")$"); err != nil {
 		return nil, fmt.Errorf("the expression %s is invalid: %w", reference.Quote(text), explained(err))
 	}
 	return p, nil
+}
+
+// tooManySteps is the error of an expression that had to be compiled to be refused.
+type tooManySteps struct {
+	quoted string
+	cost   int
+}
+
+func (e *tooManySteps) Error() string {
+	return "the expression " + e.quoted + " repeats too much: write it shorter"
+}
+
+// CostOf returns what it has cost to compile the expression that Compile has refused with an error, in the unit of Pattern.Cost; 0 where its
+// text has sufficed.
+func CostOf(refused error) int {
+	if e, ok := errors.AsType[*tooManySteps](refused); ok {
+		return e.cost
+	}
+	return 0
 }
 
 // simple returns the pattern of a name and ".*", which most expressions are; nil for all others. They need no parser.

@@ -114,6 +114,17 @@ func TestCompileErrs(t *testing.T) {
 	}
 }
 
+// A list of expressions that are refused must not take longer to read than one of those that are not.
+func TestRefusedExpressionCostsWhatItCompilesTo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"(.?){480}z": 1945, "(?:ab|cd){330}": 0, "App": 0, "(": 0} {
+		_, err := pattern.Compile(text)
+		require.Error(t, err, text)
+		assert.InDelta(t, want, pattern.CostOf(err), 50, text)
+	}
+	assert.Zero(t, pattern.CostOf(nil))
+}
+
 func TestCostGrowsWithRepetition(t *testing.T) {
 	t.Parallel()
 	one, err := pattern.Compile("[a-z]{1}a")
