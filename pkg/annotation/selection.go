@@ -114,6 +114,7 @@ func Resolve(intent Intent, objects Objects, recorded Recorded, references []ref
 		r.marked()
 		r.patterns()
 		r.custom()
+		r.absent = r.matchingAbsent()
 		all = append(all, r)
 	}
 	intent.Dropped += intent.limit(references)
@@ -131,6 +132,8 @@ type resolution struct {
 	intent   *Intent
 	objects  Objects
 	recorded Recorded
+	// absent are the recorded Refs that patterns match and of which there is no object, sorted.
+	absent []reference.Ref
 }
 
 func (r resolution) ref(name string) reference.Ref { return reference.Ref{Kind: r.Kind, Name: name} }
@@ -191,7 +194,7 @@ func (r resolution) gone(content bool) (dropped int) {
 	if !content && !r.Trigger.OnCreate {
 		return 0
 	}
-	for _, ref := range r.absent() {
+	for _, ref := range r.absent {
 		if r.recorded.HasContent(ref) != content {
 			continue
 		}
@@ -204,17 +207,18 @@ func (r resolution) gone(content bool) (dropped int) {
 	return dropped
 }
 
-// absent returns the recorded Refs that patterns match and of which there is no object, sorted.
-func (r resolution) absent() []reference.Ref {
+// matchingAbsent finds the recorded Refs that patterns match and of which there is no object. Nearly all have one, and to look for it costs
+// less than to match a name.
+func (r resolution) matchingAbsent() []reference.Ref {
 	if len(r.Patterns) == 0 {
 		return nil
 	}
 	refs := slices.DeleteFunc(r.recorded.Refs(), func(ref reference.Ref) bool {
-		if ref.Kind != r.Kind || r.excludes(ref.Name) || !r.matches(ref.Name) {
+		if ref.Kind != r.Kind || r.excludes(ref.Name) {
 			return true
 		}
 		_, exists := r.objects.Traits(ref)
-		return exists
+		return exists || !r.matches(ref.Name)
 	})
 	slices.SortFunc(refs, reference.Ref.Compare)
 	return slices.Compact(refs)
