@@ -68,7 +68,7 @@ func (b *batch[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 		patterns := b.uses[key]
 		b.keys = b.keys[1:]
 		delete(b.uses, key)
-		return func() { n.set(key, patterns) }, n.effort(patterns) > quick
+		return func() { n.set(key, patterns) }, n.effort(key, patterns) > quick
 	}
 	if len(b.refs) == 0 {
 		return nil, false

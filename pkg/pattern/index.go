@@ -109,7 +109,7 @@ func (x *Index[K]) Set(key K, namespace string, patterns []Use) {
 	defer x.leave(namespace, n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.busy || n.effort(patterns) > quick {
+	if n.busy || n.effort(key, patterns) > quick {
 		n.backlog.next.set(key, patterns)
 		x.begin(namespace, n)
 		return
@@ -144,12 +144,12 @@ func (x *Index[K]) change(namespace string, ref reference.Ref, what news[K]) []K
 	defer x.leave(namespace, n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.busy || what.exists && n.effortOf(ref) > quick {
-		n.backlog.next.change(ref, what)
-		x.begin(namespace, n)
+	if t := n.tables[ref.Kind]; !n.busy && (t == nil || !what.exists && !t.has(ref.Name)) {
 		return nil
 	}
-	if t := n.tables[ref.Kind]; t == nil || !what.exists && !t.has(ref.Name) {
+	if n.busy || n.effortOf(ref) > quick {
+		n.backlog.next.change(ref, what)
+		x.begin(namespace, n)
 		return nil
 	}
 	return n.changed(ref, what.exists)
@@ -211,26 +211,55 @@ func (n *inNamespace[K]) set(key K, patterns []Use) {
 		}
 		after = append(after, u)
 	}
+	var dropped []use
 	for _, u := range before {
 		if !u.in(after) {
-			n.drop(key, u)
+			dropped = append(dropped, u)
 		}
 	}
+	n.drop(key, dropped)
 	n.byKey[key] = after
 	if len(after) == 0 {
 		delete(n.byKey, key)
 	}
 }
 
-// effort returns how many steps it can take to match the new ones of some patterns. It need not count further than what is quick.
-func (n *inNamespace[K]) effort(patterns []Use) int {
-	sum := 0
+// effort returns how many steps it can take to match the new ones of some patterns, and to take the others from a workload. It need not
+// count further than what is quick.
+func (n *inNamespace[K]) effort(key K, patterns []Use) int {
+	sum := n.effortOfDrops(key, patterns)
 	for _, p := range patterns {
 		if t := n.table(p.Kind); t.byText[p.Pattern.text] == nil {
 			sum += t.effortOf(p.Pattern)
 		}
 		if sum > quick {
 			break
+		}
+	}
+	return sum
+}
+
+// effortOfDrops returns how many steps it can take to take those from a workload that are not among some patterns.
+func (n *inNamespace[K]) effortOfDrops(key K, patterns []Use) int {
+	before, kept := n.byKey[key], map[use]bool{}
+	for _, p := range patterns {
+		if u := p.use(); u.in(before) {
+			kept[u] = true
+		}
+	}
+	if len(kept) == len(before) {
+		return 0
+	}
+	sum, swept := 0, map[reference.Kind]bool{}
+	for _, u := range before {
+		if kept[u] {
+			continue
+		}
+		t := n.tables[u.kind]
+		sum += t.effortOfDrop(u.text)
+		if !swept[u.kind] {
+			swept[u.kind] = true
+			sum += bit * len(t.rows)
 		}
 	}
 	return sum
@@ -269,10 +298,17 @@ func (n *inNamespace[K]) table(kind reference.Kind) *table[K] {
 	return t
 }
 
-func (n *inNamespace[K]) drop(key K, u use) {
-	t := n.tables[u.kind]
-	t.drop(key, u.text)
-	if len(t.rows) == 0 {
-		delete(n.tables, u.kind)
+// drop takes patterns from a workload.
+func (n *inNamespace[K]) drop(key K, uses []use) {
+	swept := map[reference.Kind]bool{}
+	for _, u := range uses {
+		n.tables[u.kind].drop(key, u.text)
+		swept[u.kind] = true
+	}
+	for kind := range swept {
+		t := n.tables[kind]
+		if t.sweep(); len(t.rows) == 0 {
+			delete(n.tables, kind)
+		}
 	}
 }

@@ -34,12 +34,23 @@ func (t *table[K]) has(name string) bool {
 	return known
 }
 
-// effort returns how many steps it takes to put a name, at most.
+// bit is how many steps it counts to look at the bit of a name in a row.
+const bit = 2
+
+// effort returns how many steps it takes to put or remove a name and to find its users, at most.
 func (t *table[K]) effort(name string) int {
 	if t.has(name) {
-		return 0
+		return bit * len(t.rows)
 	}
-	return len(name)*t.steps + look*len(t.rows)
+	return len(name)*t.steps + (look+bit)*len(t.rows)
+}
+
+// effortOfDrop returns how many steps it takes to take a pattern from a workload.
+func (t *table[K]) effortOfDrop(text string) int {
+	if r := t.byText[text]; r != nil {
+		return len(r.keys)
+	}
+	return 0
 }
 
 // effortOf returns how many steps it takes to match a pattern with every name, at most. It counts no further than what is quick.
@@ -132,15 +143,20 @@ func (t *table[K]) add(key K, p *Pattern) {
 	r.keys = append(r.keys, key)
 }
 
-// drop takes a pattern from a workload.
+// drop takes a pattern from a workload. A row that no workload has any more remains until the next sweep.
 func (t *table[K]) drop(key K, text string) {
 	r := t.byText[text]
 	r.keys = slices.DeleteFunc(r.keys, func(k K) bool { return k == key })
 	if len(r.keys) == 0 {
 		delete(t.byText, text)
 		t.steps -= r.pattern.steps
-		t.rows = slices.DeleteFunc(t.rows, func(other *row[K]) bool { return other == r })
 	}
+}
+
+// sweep removes the rows that no workload has: all at once, since a workload has hundreds of patterns and a namespace can have a hundred
+// thousand.
+func (t *table[K]) sweep() {
+	t.rows = slices.DeleteFunc(t.rows, func(r *row[K]) bool { return len(r.keys) == 0 })
 }
 
 // users returns the workloads with a pattern that matches a name, each once.
