@@ -144,13 +144,26 @@ func TestFailingSinkIsTriedAgain(t *testing.T) {
 func TestRefusedAlertIsDropped(t *testing.T) {
 	t.Parallel()
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
-	for name, status := range map[string]int{"gone": http.StatusGone, "unknown": http.StatusNotFound, "redirect": http.StatusTemporaryRedirect} {
+	for name, answer := range map[string]struct {
+		status   int
+		location string
+	}{
+		"gone":                                {http.StatusGone, elsewhere.URL},
+		"unknown":                             {http.StatusNotFound, elsewhere.URL},
+		"redirect":                            {http.StatusTemporaryRedirect, elsewhere.URL},
+		"redirect of another method":          {http.StatusMovedPermanently, elsewhere.URL},
+		"redirect to what is no URL":          {http.StatusMovedPermanently, "http://chat.example:443:8443/" + token},
+		"redirect of the message to no URL":   {http.StatusPermanentRedirect, "http://chat.example:443:8443/" + token},
+		"redirect that names no destination":  {http.StatusFound, ""},
+		"redirect to the same path elsewhere": {http.StatusFound, "/" + token},
+	} {
+		status := answer.status
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requests := make(chan struct{}, attempts)
 			server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				requests <- struct{}{}
-				w.Header().Set("Location", elsewhere.URL)
+				w.Header().Set("Location", answer.location)
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, token)
 			})

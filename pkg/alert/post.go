@@ -34,18 +34,29 @@ func newPoster(c Config) poster {
 		proxy = http.ProxyURL(c.Proxy)
 	}
 	p := poster{client: &http.Client{
-		Transport: &http.Transport{
+		Transport: withoutRedirects{&http.Transport{
 			Proxy: proxy, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: senders, IdleConnTimeout: 90 * time.Second,
 			TLSHandshakeTimeout: attemptLimit,
-		},
-		// A redirect would take the message, and a token in the URL's path, to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       attemptLimit,
+		}},
+		Timeout: attemptLimit,
 	}}
 	if c.URL != nil {
 		p.url = c.URL.String()
 	}
 	return p
+}
+
+// withoutRedirects takes the destination out of each answer. A redirect would take the message, and a token in the URL's path, to another host.
+// To refuse it is not enough: where the destination repeats that path and cannot be parsed, the error quotes it.
+type withoutRedirects struct{ http.RoundTripper }
+
+// RoundTrip replaces the embedded one.
+func (t withoutRedirects) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Header.Del("Location")
+	}
+	return response, err
 }
 
 // post delivers a payload, with retries. The error never has the URL.
