@@ -229,7 +229,7 @@ func (b *body) over(err error) error {
 		b.exchange.monitor.failed(b.exchange.request, Silent, late.Error()+", not even a bookmark", b.last)
 		return io.EOF // the reflector goes on with a new watch from here
 	case b.exchange.request.watch:
-		b.lasted()
+		b.recordIfShort()
 	case errors.Is(err, io.EOF):
 		b.exchange.monitor.listed(b.exchange.request)
 	default:
@@ -250,8 +250,8 @@ func (b *body) received(bytes []byte) {
 	}
 }
 
-// lasted records a watch that has ended at once: a streaming one has begun when its list was complete.
-func (b *body) lasted() {
+// recordIfShort records a watch that has ended at once: a streaming one has begun when its list was complete.
+func (b *body) recordIfShort() {
 	e, began := b.exchange, b.exchange.began
 	if e.request.streaming {
 		began = b.listed
