@@ -216,6 +216,15 @@ func (m *Monitor) listedBy(q request) {
 // resource, and there may be two updates.
 const shortInARow = 3
 
+// lasted records a watch that was open for a while, though it sent nothing: those that follow are counted anew.
+func (m *Monitor) lasted(q request) {
+	m.with(q.about, func(s *state) {
+		if s.short < shortInARow {
+			s.short = 0
+		}
+	})
+}
+
 // accepted records a watch that has ended at once, and sent nothing. The API server may have stopped; after the third one in a row, whatever
 // has come between, the watch fails until it delivers.
 func (m *Monitor) accepted(q request, since time.Time) {

@@ -72,6 +72,22 @@ func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
 	}
 }
 
+// The API server may stop now and then, and a quiet resource may have no bookmark in between.
+func TestShortWatchesThatAreNotInARowAreNoFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		for _, answer := range []server{empty(), empty(), content(200, late(time.Second)), empty(), empty()} {
+			require.NoError(t, client.do(watch, answer))
+			assert.True(t, client.status().Healthy())
+		}
+		require.NoError(t, client.do(watch, empty()))
+		assert.False(t, client.status().Healthy(), "the third in a row")
+		require.NoError(t, client.do(watch, content(200, late(time.Second))))
+		assert.False(t, client.status().Healthy(), "it has delivered nothing")
+	})
+}
+
 // What is in between sends a streaming list, and nothing of the watch behind it.
 func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 	t.Parallel()

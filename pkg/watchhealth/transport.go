@@ -229,7 +229,7 @@ func (b *body) over(err error) error {
 		b.exchange.monitor.failed(b.exchange.request, Silent, late.Error()+", not even a bookmark", b.last)
 		return io.EOF // the reflector goes on with a new watch from here
 	case b.exchange.request.watch:
-		b.recordIfShort()
+		b.recordEnd()
 	case errors.Is(err, io.EOF):
 		b.exchange.monitor.listed(b.exchange.request)
 	default:
@@ -250,14 +250,18 @@ func (b *body) received(bytes []byte) {
 	}
 }
 
-// recordIfShort records a watch that has ended at once: a streaming one has begun when its list was complete.
-func (b *body) recordIfShort() {
+// recordEnd records whether a watch that has sent nothing has ended at once: a streaming one has begun when its list was complete.
+func (b *body) recordEnd() {
 	e, began := b.exchange, b.exchange.began
 	if e.request.streaming {
 		began = b.listed
 	}
-	if !b.delivered && time.Since(began) < atOnce {
+	switch {
+	case b.delivered || began.IsZero():
+	case time.Since(began) < atOnce:
 		e.monitor.accepted(e.request, began)
+	default:
+		e.monitor.lasted(e.request)
 	}
 }
 
