@@ -67,14 +67,24 @@ func (o *objects) Matching(kind reference.Kind, patterns []*pattern.Pattern) []s
 	for _, p := range unknown {
 		more, ok := o.budget.Matching(p, names)
 		if !ok {
-			o.err = fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
-				reference.Count(len(names), string(kind)), o.namespace)
+			o.err = o.tooLong(kind, len(names))
 			break
 		}
 		matching = append(matching, more...)
 	}
 	slices.Sort(matching)
 	return slices.Compact(matching)
+}
+
+// tooLong says that the expressions cannot be matched with the names of a kind within the budget.
+func (o *objects) tooLong(kind reference.Kind, names int) error {
+	objects := reference.Count(names, string(kind))
+	if o.patterns.Full(o.namespace, kind) {
+		return fmt.Errorf("the workloads of the namespace %s have more expressions than pod-reloader keeps, and to match those of this one anew with %s "+
+			"takes too long: use fewer expressions, or names", o.namespace, objects)
+	}
+	return fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
+		objects, o.namespace)
 }
 
 // Err says that it would have taken too long to match all expressions.

@@ -10,15 +10,19 @@ const quick = 500_000
 // waits for more than two batches, whatever comes.
 type backlog[K comparable] struct {
 	now, next batch[K]
+	// memory is how many bytes the patterns of a batch may take.
+	memory int
 }
 
 // batch has what came for workloads and config objects. Of what comes for one of them the last counts, so that it does not grow with the
 // number of events.
 type batch[K comparable] struct {
-	keys []K
-	uses map[K][]Use
-	refs []reference.Ref
-	news map[reference.Ref]news[K]
+	keys   []K
+	uses   map[K][]Use
+	// memory is how many bytes are left for patterns.
+	memory int
+	refs   []reference.Ref
+	news   map[reference.Ref]news[K]
 }
 
 // news is what became of a config object; later is called with the workloads that it concerns.
@@ -32,8 +36,16 @@ func (b *batch[K]) set(key K, patterns []Use) {
 	if b.uses == nil {
 		b.uses = map[K][]Use{}
 	}
-	if _, waits := b.uses[key]; !waits {
+	earlier, waits := b.uses[key]
+	if !waits {
 		b.keys = append(b.keys, key)
+	}
+	for _, u := range earlier {
+		b.memory += u.cost()
+	}
+	patterns = within(patterns, b.memory, Use.cost)
+	for _, u := range patterns {
+		b.memory -= u.cost()
 	}
 	b.uses[key] = patterns
 }
@@ -56,7 +68,7 @@ func (b *batch[K]) change(ref reference.Ref, n news[K]) {
 // take takes out what is to be done next, or returns nil. slow says that it can take long.
 func (b *backlog[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 	if len(b.now.keys)+len(b.now.refs) == 0 {
-		b.now, b.next = b.next, batch[K]{}
+		b.now, b.next = b.next, batch[K]{memory: b.memory}
 	}
 	return b.now.take(n)
 }

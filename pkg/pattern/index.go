@@ -14,9 +14,12 @@ import (
 // costs one look at a bit per pattern of its namespace. Where a namespace has no patterns for a kind, nothing is kept.
 //
 // It is safe for concurrent use, and no call waits for long: a namespace whose patterns take long to match has a goroutine for that, and
-// knows nothing of them until it is done. A nil Index takes in nothing and has nothing.
+// knows nothing of them until it is done. Patterns that do not fit into the memory for a namespace are not kept: each change of an object of
+// their kind may concern their workloads. A nil Index takes in nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
+	// memory is how many bytes the patterns of one namespace may take, as estimated by size and pairSize.
+	memory int
 	// turn is held while a goroutine does what takes long: however many namespaces have slow patterns, they take one processor.
 	turn chan struct{}
 
@@ -36,7 +39,9 @@ type inNamespace[K comparable] struct {
 	busy    bool
 	backlog backlog[K]
 	tables  map[reference.Kind]*table[K]
-	// byKey has the uses of a workload, sorted.
+	// memory is how many bytes are left for patterns.
+	memory int
+	// byKey has the uses of a workload that are kept, sorted.
 	byKey map[K][]use
 }
 
@@ -67,7 +72,7 @@ func (u Use) use() use { return use{u.Kind, u.Pattern.text} }
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, turn: make(chan struct{}, 1), namespaces: map[string]*inNamespace[K]{}}
+	return &Index[K]{names: names, memory: mostMemory, turn: make(chan struct{}, 1), namespaces: map[string]*inNamespace[K]{}}
 }
 
 // enter returns what is known of a namespace, for one caller of leave. Where nothing is known, it is new if create says so, else nil.
@@ -78,7 +83,7 @@ func (x *Index[K]) enter(namespace string, create bool) *inNamespace[K] {
 	if n == nil && create {
 		n = &inNamespace[K]{
 			names:  func(kind reference.Kind) []string { return x.names(namespace, kind) },
-			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{},
+			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{}, memory: x.memory, backlog: backlog[K]{memory: x.memory, next: batch[K]{memory: x.memory}},
 		}
 		x.namespaces[namespace] = n
 	}
@@ -196,29 +201,39 @@ func (x *Index[K]) Names(namespace string, kind reference.Kind, patterns []*Patt
 	return t.namesOf(matches), unknown
 }
 
+// Full reports whether a namespace has patterns for a kind that are not kept.
+func (x *Index[K]) Full(namespace string, kind reference.Kind) bool {
+	n := x.enter(namespace, false)
+	if n == nil {
+		return false
+	}
+	defer x.leave(namespace, n)
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return !n.busy && n.tables[kind] != nil && n.tables[kind].byText[everything.text] != nil
+}
+
 // set replaces the patterns of a workload.
 func (n *inNamespace[K]) set(key K, patterns []Use) {
 	patterns = slices.Clone(patterns)
 	slices.SortFunc(patterns, func(a, b Use) int { return a.use().compare(b.use()) })
+	patterns = slices.CompactFunc(patterns, func(a, b Use) bool { return a.use() == b.use() })
 	before, after := n.byKey[key], make([]use, 0, len(patterns))
 	for _, p := range patterns {
-		u := p.use()
-		if len(after) > 0 && after[len(after)-1] == u {
-			continue
-		}
-		if !u.in(before) {
-			n.table(u.kind).add(key, p.Pattern)
-		}
-		after = append(after, u)
+		after = append(after, p.use())
 	}
-	var dropped []use
-	for _, u := range before {
-		if !u.in(after) {
-			dropped = append(dropped, u)
+	// Those that go give their memory to those that come.
+	kept, swept := n.drop(key, before, after), n.kindsOf(before)
+	fitting := within(patterns, n.memory, func(u Use) int { return n.cost(u, kept) })
+	after = after[:0]
+	for _, p := range fitting {
+		if after = append(after, p.use()); !p.use().in(kept) {
+			n.memory -= n.table(p.Kind).add(key, p.Pattern)
 		}
 	}
-	n.drop(key, dropped)
-	n.byKey[key] = after
+	n.sweep(swept)
+	slices.SortFunc(after, use.compare)
+	n.byKey[key] = slices.Clip(after)
 	if len(after) == 0 {
 		delete(n.byKey, key)
 	}
@@ -298,16 +313,30 @@ func (n *inNamespace[K]) table(kind reference.Kind) *table[K] {
 	return t
 }
 
-// drop takes patterns from a workload.
-func (n *inNamespace[K]) drop(key K, uses []use) {
-	swept := map[reference.Kind]bool{}
-	for _, u := range uses {
-		n.tables[u.kind].drop(key, u.text)
-		swept[u.kind] = true
+// drop takes the patterns from a workload that it has no more, and returns those that remain, sorted.
+func (n *inNamespace[K]) drop(key K, before, after []use) (kept []use) {
+	for _, u := range before {
+		if u.in(after) {
+			kept = append(kept, u)
+		} else {
+			n.memory += n.tables[u.kind].drop(key, u.text)
+		}
 	}
-	for kind := range swept {
-		t := n.tables[kind]
-		if t.sweep(); len(t.rows) == 0 {
+	return kept
+}
+
+// kindsOf returns the kinds of some sorted uses.
+func (n *inNamespace[K]) kindsOf(uses []use) (kinds []reference.Kind) {
+	for _, u := range uses {
+		kinds = append(kinds, u.kind)
+	}
+	return slices.Compact(kinds)
+}
+
+// sweep removes the rows that no workload has from the tables of some kinds, and the tables without rows.
+func (n *inNamespace[K]) sweep(kinds []reference.Kind) {
+	for _, kind := range kinds {
+		if t := n.tables[kind]; t.sweep() {
 			delete(n.tables, kind)
 		}
 	}

@@ -27,6 +27,8 @@ type row[K comparable] struct {
 	pattern *Pattern
 	keys    []K
 	matches bitset
+	// memory is how many bytes were counted for it.
+	memory int
 }
 
 func (t *table[K]) has(name string) bool {
@@ -123,11 +125,24 @@ func (t *table[K]) remove(slot int) {
 	t.free = append(t.free, slot)
 }
 
-// add gives a pattern to a workload, and matches it with every name if it is new.
-func (t *table[K]) add(key K, p *Pattern) {
+// cost returns how many bytes it counts to add a pattern to a workload.
+func (t *table[K]) cost(p *Pattern) int {
+	switch {
+	case p == everything:
+		return 0
+	case t.byText[p.text] != nil:
+		return pairMemory
+	default:
+		return pairMemory + p.memory() + len(t.names)/8
+	}
+}
+
+// add gives a pattern to a workload, matches it with every name if it is new, and returns its cost.
+func (t *table[K]) add(key K, p *Pattern) (cost int) {
+	cost = t.cost(p)
 	r := t.byText[p.text]
 	if r == nil {
-		r = &row[K]{pattern: p}
+		r = &row[K]{pattern: p, memory: max(0, cost-pairMemory)}
 		for _, slot := range t.after(p.prefix) {
 			if !strings.HasPrefix(t.names[slot], p.prefix) {
 				break
@@ -141,22 +156,29 @@ func (t *table[K]) add(key K, p *Pattern) {
 		t.steps += p.steps
 	}
 	r.keys = append(r.keys, key)
+	return cost
 }
 
-// drop takes a pattern from a workload. A row that no workload has any more remains until the next sweep.
-func (t *table[K]) drop(key K, text string) {
+// drop takes a pattern from a workload, and returns what no longer counts. A row that no workload has any more remains until the next sweep.
+func (t *table[K]) drop(key K, text string) (memory int) {
 	r := t.byText[text]
 	r.keys = slices.DeleteFunc(r.keys, func(k K) bool { return k == key })
+	if r.pattern != everything {
+		memory = pairMemory
+	}
 	if len(r.keys) == 0 {
 		delete(t.byText, text)
 		t.steps -= r.pattern.steps
+		memory += r.memory
 	}
+	return memory
 }
 
-// sweep removes the rows that no workload has: all at once, since a workload has hundreds of patterns and a namespace can have a hundred
-// thousand.
-func (t *table[K]) sweep() {
+// sweep removes the rows that no workload has, and reports whether none is left. They go all at once, since a workload has hundreds of
+// patterns and a namespace can have ten thousands.
+func (t *table[K]) sweep() (empty bool) {
 	t.rows = slices.DeleteFunc(t.rows, func(r *row[K]) bool { return len(r.keys) == 0 })
+	return len(t.rows) == 0
 }
 
 // users returns the workloads with a pattern that matches a name, each once.

@@ -47,3 +47,25 @@ func TestSlowExpressionsInOneNamespaceDelayNoOther(t *testing.T) {
 	crowd.SetConfigMap("aab", "key", "2")
 	crowd.AwaitChanges(slow, 1, "the namespace itself is served, too")
 }
+
+// The expressions of a namespace may take more memory than it has. Those that come later are served as well.
+func TestExpressionsBeyondMemoryOfTheirNamespaceAreServed(t *testing.T) {
+	t.Parallel()
+	f := fixture.New(t, shared)
+	f.ConfigMap("late-a", fixture.Data{"key": "1"})
+	f.ConfigMap("other", fixture.Data{"key": "1"})
+	for i := range 20 {
+		var list []string
+		for j := range 60 { // some 15 kB each
+			list = append(list, fmt.Sprintf("a%d-%d-[a-z]{60}", i, j))
+		}
+		f.Deployment(fmt.Sprint("crowd-", i), fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: strings.Join(list, ",")}})
+	}
+	late := f.Deployment("late", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "late-[a-z]"}})
+	f.AwaitKnown(late)
+	f.SetConfigMap("late-a", "key", "2")
+	f.AwaitChanges(late, 1, "a change of what its expression matches")
+	f.SetConfigMap("other", "key", "2")
+	f.SetConfigMap("late-a", "key", "3")
+	f.AwaitChanges(late, 2, "a change of another object, which only checks it, restarts nothing")
+}
