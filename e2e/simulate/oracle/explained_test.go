@@ -62,10 +62,7 @@ func TestExplainedByAnnotations(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 		}},
 		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.set(configMap("extra"), "2")
-			s.wait(time.Second)
+			s.beginWithChangesOfBoth()
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 			s.rollout(cart)
 		}},
@@ -74,17 +71,25 @@ func TestExplainedByAnnotations(t *testing.T) {
 			s.reload(cart, "b")
 		}},
 		"one of two causes": {options: hooked, want: "explained/cause-missing", because: "extra has changed, too", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.set(configMap("extra"), "2")
-			s.wait(time.Second)
+			s.beginWithChangesOfBoth()
 			s.reload(cart, "b", "configmap/app modified")
 		}},
+		"one of two causes, while some replicas do not look at the other one": {
+			options: hooked, because: "the replica that reloads cannot name it", happens: func(s *harness) {
+				s.beginWithChangesOfBoth()
+				s.oracle.Rescope(s.now, Scope{InScope: everything, Hidden: Hidden{Kinds: []string{configMapList}}})
+				s.reload(cart, "b", "configmap/app modified")
+			},
+		},
+		"one of two causes, while some replicas look at fewer kinds": {
+			options: hooked, want: "explained/cause-missing", because: "ConfigMaps are not of them", happens: func(s *harness) {
+				s.beginWithChangesOfBoth()
+				s.oracle.Rescope(s.now, Scope{InScope: everything, Hidden: Hidden{Kinds: []string{secretList}}})
+				s.reload(cart, "b", "configmap/app modified")
+			},
+		},
 		"one of two causes, the other one is counted": {options: hooked, because: "there was no space for its name", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.set(configMap("extra"), "2")
-			s.wait(time.Second)
+			s.beginWithChangesOfBoth()
 			s.stamp(cart, "b", strings.Replace(s.lastReloadOfApp(), "]", `],"more":1`, 1))
 		}},
 		"any object": {options: hooked, because: "only the hash was known", happens: func(s *harness) {

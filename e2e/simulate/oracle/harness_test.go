@@ -73,6 +73,14 @@ func (s *harness) beginWithChange() {
 	s.wait(time.Second)
 }
 
+// beginWithChangesOfBoth begins with workloads whose two ConfigMaps have changed.
+func (s *harness) beginWithChangesOfBoth() {
+	s.begin()
+	s.set(configMap("app"), "2")
+	s.set(configMap("extra"), "2")
+	s.wait(time.Second)
+}
+
 func (s *harness) call(client, verb string, key world.Key, body []byte) *world.Call {
 	s.number++
 	return &world.Call{

@@ -61,6 +61,12 @@ func (s *scope) unclear(plural string) bool {
 	return plural == rollouts && (s.foreign || s.invalid && s.known && s.named != s.flags.CustomKind)
 }
 
+// mayHide reports whether a replica that was started with other flags may not look at an object, while others still do.
+func (s *scope) mayHide(r ref) bool {
+	hidden := s.flags.Hidden
+	return !s.flags.Clear && (hidden.fromOther(r.plural) || hidden.Labels != nil)
+}
+
 // rescope records other flags.
 func (l *ledger) rescope(at time.Time, s Scope) {
 	l.scope.flags, l.scope.changed = s, at
