@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -27,70 +26,6 @@ const interval = 50 * time.Millisecond
 
 // serviceName is what the webhook's certificate is for.
 const serviceName = "pod-reloader.pod-reloader.svc"
-
-// podless are the components that tests without pods do without.
-func podless() controlplane.Options {
-	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
-}
-
-// installed is an installation that makes room for the next one on its control plane.
-func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
-	t.Helper()
-	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
-	options.Patient = true
-	return installation.NewInTurn(t, cp, options)
-}
-
-// TestSettings needs an installation with other flags for each test.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "MissingRequiredReload", Run: missingRequiredReload},
-		{Name: "ObjectSelector", Run: scopeOfObjectSelector},
-		{Name: "ReloadIsPostedOnce", Run: reloadIsPostedOnce},
-		{Name: "ChangeIsPostedInsteadOfAReload", Run: changeIsPostedInsteadOfAReload},
-		{Name: "ReloadDespiteSinkThatHangs", Run: reloadDespiteSinkThatHangs},
-		{Name: "ReloadDespiteSinkThatFails", Run: reloadDespiteSinkThatFails},
-		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
-		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
-		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
-		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
-		{Name: "DeletedOfAPattern", Run: deletedOfAPattern},
-	})
-}
-
-// TestWithoutWebhook is about direct mode, and about a clock in both modes.
-func TestWithoutWebhook(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "DirectMode", Run: directMode},
-		{Name: "Strategy", Run: strategyInDirectMode},
-		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
-		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
-		{Name: "LateWriteOfFrozenLeader", Run: lateWriteOfFrozenLeader},
-		{Name: "ClockAhead", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
-	})
-}
-
-// TestScopes needs an installation with another scope for each test.
-func TestScopes(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no right anywhere else: what follows is given some
-		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
-		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
-		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
-	})
-}
-
-// TestStrategies is about those of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
-func TestStrategies(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "env-vars", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "env-vars") }},
-		{Name: "annotations", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "annotations") }},
-	})
-}
 
 // asked makes attempts at writes that can be made again, until one took so short that the webhook was asked about it for certain. The
 // last one counts however long it took.

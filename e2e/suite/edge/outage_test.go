@@ -26,20 +26,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// TestLosses takes rights, then the certificate, the webhook, and then the API server, away from one installation.
-func TestLosses(t *testing.T) {
-	t.Parallel()
-	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
-	})
-	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) && // else it may be missing still
-		t.Run("RightsToWatch", func(t *testing.T) { rightsToWatchAreWithdrawn(t, in) }) {
-		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
-		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
-		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
-	}
-}
-
 // The mounted certificate is replaced by one for another name, which the API server does not accept: writes pass, the loop
 // stamps directly, and each replica says what is wrong. With the right certificate all is as before.
 func certificateForAnotherName(t *testing.T, in *installation.Installation) {

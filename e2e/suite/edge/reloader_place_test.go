@@ -17,17 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
-
-// TestBareProgram runs the program as Reloader is run. Where it looks everywhere comes first: it would treat what others left.
-func TestBareProgram(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
-		{Name: "WhereReloaderLooks", Run: bareProgramWhereReloaderLooks},
-		{Name: "InPlaceOfReloader", Run: bareProgramInPlaceOfReloader},
-	})
-}
 
 // With Reloader's flags and nothing else, its scenarios go on as its users know them. Everything is changed right after it was created.
 func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {

@@ -1,0 +1,105 @@
+package edge_test
+
+import (
+	"testing"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+)
+
+// The tests of this file have control planes of their own. They take the longest, mostly by waiting, and begin first: so the others run
+// beside them.
+
+// TestBareProgram runs the program as Reloader is run. Where it looks everywhere comes first: it would treat what others left.
+func TestBareProgram(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "WhereReloaderLooks", Run: bareProgramWhereReloaderLooks},
+		{Name: "InPlaceOfReloader", Run: bareProgramInPlaceOfReloader},
+	})
+}
+
+// TestProxies is about proxies between the program and the API server that hold back answers, or cut them short.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
+		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
+	})
+}
+
+// TestStrategies is about those of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
+func TestStrategies(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "env-vars", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "env-vars") }},
+		{Name: "annotations", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "annotations") }},
+	})
+}
+
+// TestLosses takes rights, then the certificate, the webhook, and then the API server, away from one installation.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
+	})
+	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) && // else it may be missing still
+		t.Run("RightsToWatch", func(t *testing.T) { rightsToWatchAreWithdrawn(t, in) }) {
+		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
+		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
+		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
+	}
+}
+
+// TestSettings needs an installation with other flags for each test.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "MissingRequiredReload", Run: missingRequiredReload},
+		{Name: "ObjectSelector", Run: scopeOfObjectSelector},
+		{Name: "ReloadIsPostedOnce", Run: reloadIsPostedOnce},
+		{Name: "ChangeIsPostedInsteadOfAReload", Run: changeIsPostedInsteadOfAReload},
+		{Name: "ReloadDespiteSinkThatHangs", Run: reloadDespiteSinkThatHangs},
+		{Name: "ReloadDespiteSinkThatFails", Run: reloadDespiteSinkThatFails},
+		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
+		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
+		{Name: "DeletedOfAPattern", Run: deletedOfAPattern},
+	})
+}
+
+// TestWithoutWebhook is about direct mode, and about a clock in both modes.
+func TestWithoutWebhook(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "DirectMode", Run: directMode},
+		{Name: "Strategy", Run: strategyInDirectMode},
+		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
+		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
+		{Name: "LateWriteOfFrozenLeader", Run: lateWriteOfFrozenLeader},
+		{Name: "ClockAhead", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
+	})
+}
+
+// TestScopes needs an installation with another scope for each test.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	installation.InTurn(t, podless(), []installation.Turn{
+		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no right anywhere else: what follows is given some
+		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
+		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
+		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
+	})
+}
+
+// podless are the components that tests without pods do without.
+func podless() controlplane.Options {
+	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
+}
+
+// installed is an installation that makes room for the next one on its control plane.
+func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
+	t.Helper()
+	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
+	options.Patient = true
+	return installation.NewInTurn(t, cp, options)
+}
