@@ -156,7 +156,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
 	due.Job = cron.JobName(due.Follows, due.Content)
-	made, again := r.state.Runs.Made(s.Key, due.After)
+	made, again := r.state.Runs.Made(s.Key, due)
 	if again && made.Job == due.Job {
 		s.Ran = due // by an earlier attempt, perhaps under other digest keys
 		r.state.Runs.Again(s.Key, due)

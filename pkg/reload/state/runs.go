@@ -58,10 +58,11 @@ func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.D
 	return wait
 }
 
-// Made returns the last Job, if it was made for the reload that follows a last one.
-func (r *runs) Made(key workload.Key, after string) (made Run, ok bool) {
+// Made returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was owed to
+// that one was made after it, too, but follows the reload before it.
+func (r *runs) Made(key workload.Key, due Run) (made Run, ok bool) {
 	r.find(key, func(e *run) {
-		if ok = e.Job != "" && e.After == after; ok {
+		if ok = e.Job != "" && e.After == due.After && e.Follows == due.Follows; ok {
 			made = e.Run
 		}
 	})

@@ -48,19 +48,19 @@ func TestReloadIsJudgedOnce(t *testing.T) {
 
 func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 	t.Parallel()
-	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, Run{Job: "backup-1", After: "1", Content: "new"}
+	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, Run{Job: "backup-1", After: "1", Follows: "1", Content: "new"}
 	for name, tc := range map[string]struct {
-		last  Run
-		after string
-		want  bool
+		last, due Run
+		want      bool
 	}{
-		"the reload follows the same one": {made, "1", true},
-		"it was made since":               {made, "2", false},
-		"no Job was made":                 {Run{}, "", false},
+		"the reload follows the same one": {made, Run{After: "1", Follows: "1", Content: "other"}, true},
+		"it was made since":               {made, Run{After: "2", Follows: "2"}, false},
+		"it was owed to the last reload":  {Run{Job: "backup-1", After: "1", Follows: "0"}, Run{After: "1", Follows: "1"}, false},
+		"no Job was made":                 {Run{}, Run{}, false},
 	} {
 		var r runs
 		r.Ran(key, tc.last, time.Time{})
-		got, ok := r.Made(key, tc.after)
+		got, ok := r.Made(key, tc.due)
 		assert.Equal(t, tc.want, ok, name)
 		if tc.want {
 			assert.Equal(t, made, got)
