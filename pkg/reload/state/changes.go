@@ -33,7 +33,9 @@ type arrivalsEntry struct {
 // Changed records the arrival of a config event. An event that was known before its workload may come late.
 func (c *changes) Changed(key workload.Key, at time.Time) {
 	c.with(key, func(e *arrivalsEntry) {
-		e.inherited = e.inherited && !e.First.IsZero()
+		if e.inherited && at.After(e.Last) {
+			e.First, e.Unacted, e.inherited = time.Time{}, time.Time{}, false // of events that another has dealt with, only the last counts
+		}
 		e.First, e.Unacted, e.next = earlier(e.First, at), earlier(e.Unacted, at), earlier(e.next, at)
 		if at.After(e.Last) {
 			e.Last = at

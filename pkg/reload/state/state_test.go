@@ -153,6 +153,24 @@ func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 	m.Changed(key, t1)
 	m.Lead()
 	assert.Equal(t, Arrivals{t1, t1, t1}, m.Attempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
+	assert.False(t, m.Pending(key))
+}
+
+// What a leader inherits may be days old.
+func TestChangeUnderANewLeaderIsGivenTheTimeToSettle(t *testing.T) {
+	t.Parallel()
+	key := workload.Key{Name: "cart"}
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	late, t1, t2 := t0.Add(-time.Second), t0.Add(48*time.Hour), t0.Add(49*time.Hour)
+	m := &changes{}
+	m.Changed(key, t0)
+	m.Lead()
+	m.Changed(key, late)
+	assert.False(t, m.Pending(key), "an event of before that comes late is inherited as well")
+	m.Changed(key, t1)
+	m.Changed(key, t2)
+	assert.True(t, m.Pending(key))
+	assert.Equal(t, Arrivals{First: t1, Unacted: t1, Last: t2}, m.Attempt(key))
 }
 
 func TestOwnStampIsKnown(t *testing.T) {
