@@ -75,6 +75,14 @@ func (x *Index) Delete(key workload.Key) {
 	x.drop(key)
 }
 
+// Has reports whether a workload is in the index.
+func (x *Index) Has(key workload.Key) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, ok := x.byKey[key]
+	return ok
+}
+
 // DeleteKind forgets the workloads of a kind and returns them.
 func (x *Index) DeleteKind(id string) []workload.Key {
 	x.mu.RLock()

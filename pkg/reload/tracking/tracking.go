@@ -230,6 +230,9 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		last = before
 	}
 	before, after = t.ifHandled(before), t.ifHandled(after)
+	if first.Kept != nil && (current.Kept == nil || current.UID() != first.UID()) && t.index.Has(first.Key()) {
+		before = first // it is gone, and was handled when it was entered
+	}
 	matters := (before.Kept != nil || after.Kept != nil) && (before.Kept == nil || after.Kept == nil || after.Matters(before))
 	of.unlessGone(func() {
 		if readLive := of.takeReadLive(last); !matters && !readLive {

@@ -149,6 +149,46 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 	}
 }
 
+// A Job that finishes while a change is pending is in the index. It has its own name, which is used once.
+func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) {
+	t.Parallel()
+	all := workload.Builtin()
+	kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	job := func(uid string, status map[string]any) workload.Summary {
+		return summaryOf(kind, map[string]any{
+			"metadata": map[string]any{
+				"namespace": "shop", "name": "import", "uid": uid, "annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
+			},
+			"status": status,
+		})
+	}
+	completed := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	running, finished := job("u", nil), job("u", completed)
+	for name, next := range map[string]workload.Summary{
+		"deleted": {Kind: kind}, "another one of its name has finished, by a listing": job("v", completed),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+				return s.Finished() && !pending
+			}})
+			h := changesOf(l, kind)
+			h(workload.Summary{Kind: kind}, running)
+			l.state.Changes.Changed(running.Key(), time.Now())
+			l.state.Creations.Created(running.Key(), "7")
+			h(running, finished)
+			require.True(t, l.tracking.index.Has(running.Key()))
+			l.state.Changes.Attempt(running.Key())
+			l.state.Changes.Settled(running.Key()) // the content is as before
+			require.False(t, l.state.Changes.Pending(running.Key()))
+
+			h(finished, next)
+			assert.False(t, l.tracking.index.Has(running.Key()))
+			assert.Empty(t, l.state.Creations.Version(running.Key()), "nor is anything else kept of it")
+		})
+	}
+}
+
 // The pods of a Job start with what its configuration is when it is created. Only Reloader's annotations have a Job created again.
 func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 	t.Parallel()
