@@ -82,6 +82,8 @@ func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Obje
 		return o, view, outOfScope{InOrder{s}, o.Annotations()}
 	case a.released(ctx, s.Key, o, view):
 		return o, view, InOrder{s}
+	case view.Unresolved != nil: // it tracks more than can be found now: the stamp would leave that out
+		return o, view, Unreadable(s, view.Unresolved)
 	}
 	if wait := a.postponeLive(s, view); wait > 0 {
 		return o, view, Waiting(queue.After(wait, queue.Config))

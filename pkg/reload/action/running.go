@@ -148,6 +148,8 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	}
 	live := r.withObject(*s, o)
 	switch {
+	case live.View.Unresolved != nil: // whether the run is due is not known
+		return Unreadable(*s, live.View.Unresolved)
 	case !r.isStillDue(ctx, live, o, verdict):
 		return nil // what else becomes of the reload, the webhook or the direct stamp decides
 	case live.View.Managed[stamp.LastReload] != s.View.Managed[stamp.LastReload]:
