@@ -89,21 +89,20 @@ func (r Reader) values(o workload.Object, want Managed) []annotationValue {
 	return all
 }
 
-// Guard returns the test operations that pin the managed annotations of a raw workload, those included that are not
-// there, and its identity and generation, so that a patch computed from them fails if another writer was there first.
-// The API server answers a failed test with 422 Invalid.
+// Guard returns the test operations that pin the managed annotations of a raw workload and the labels that exclude one, those included
+// that are not there, and its identity and generation, so that a patch computed from them fails if another writer was there first.
+// Of most kinds, neither annotations nor labels raise the generation. The API server answers a failed test with 422 Invalid.
 func (r Reader) Guard(o workload.Object) []jsonpatch.Operation {
 	have := managedBy(o, r.Keys)
 	var ops []jsonpatch.Operation
 	for _, s := range managedKeys {
-		path := append(annotationsPath(o.Kind, s.template), s.annotation(r.Keys))
-		if value, ok := have[s.key]; ok {
-			ops = append(ops, jsonpatch.NewOperation("test", pointer(path...), value))
-			continue
-		}
-		if missing, possible := firstMissing(o.Raw, path); possible && missing <= len(path) {
-			ops = append(ops, jsonpatch.NewOperation("test", pointer(path[:missing]...), json.RawMessage("null")))
-		}
+		value, ok := have[s.key]
+		ops = append(ops, pinned(o, append(annotationsPath(o.Kind, s.template), s.annotation(r.Keys)), value, ok)...)
+	}
+	labels := o.Labels()
+	for _, label := range []string{r.Keys.IgnoredLabel, r.Keys.DisabledLabel} {
+		value, ok := labels[label]
+		ops = append(ops, pinned(o, []string{"metadata", "labels", label}, value, ok)...)
 	}
 	if uid := o.UID(); uid != "" {
 		ops = append(ops, jsonpatch.NewOperation("test", "/metadata/uid", uid))
@@ -112,6 +111,17 @@ func (r Reader) Guard(o workload.Object) []jsonpatch.Operation {
 		ops = append(ops, jsonpatch.NewOperation("test", "/metadata/generation", generation))
 	}
 	return ops
+}
+
+// pinned returns the operation that pins the text at a path of a workload, or that there is none; none where nothing can be there.
+func pinned(o workload.Object, path []string, value string, ok bool) []jsonpatch.Operation {
+	if ok {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("test", pointer(path...), value)}
+	}
+	if missing, possible := firstMissing(o.Raw, path); possible && missing <= len(path) {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("test", pointer(path[:missing]...), json.RawMessage("null"))}
+	}
+	return nil
 }
 
 func annotationsPath(kind workload.Kind, template bool) []string {

@@ -140,13 +140,14 @@ func TestPointer(t *testing.T) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	keys := testKeys(t)
-	base := `{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`
+	base := `{"metadata":{"uid":"u","generation":3,"labels":{"tier":"web"},"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`
 	for name, c := range map[string]struct {
 		now    string
 		passes bool
 	}{
 		"the same":            {base, true},
-		"something else":      {`{"metadata":{"uid":"u","generation":3,"labels":{"x":"y"},"annotations":{"x":"y","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{"x":1}}}}`, true},
+		"something else":      {`{"metadata":{"uid":"u","generation":3,"labels":{"tier":"web","x":"y"},"annotations":{"x":"y","pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{"x":1}}}}`, true},
+		"excluded since":      {strings.Replace(base, `"tier":"web"`, `"pod-reloader.cs.sap.com/ignored":"true"`, 1), false},
 		"another generation":  {`{"metadata":{"uid":"u","generation":4,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
 		"another object":      {`{"metadata":{"uid":"v","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`, false},
 		"another annotation":  {`{"metadata":{"uid":"u","generation":3,"annotations":{"pod-reloader.cs.sap.com/config-record":"c"}},"spec":{"template":{"spec":{}}}}`, false},
