@@ -12,8 +12,9 @@ import (
 // where the variables are the same.
 func (f Fields) Operations(template map[string]any, pointer string) []jsonpatch.Operation {
 	var ops []jsonpatch.Operation
+	variables := f.byContainer()
 	for _, e := range environments(template) {
-		ops = append(ops, e.operations(pointer+"/spec/containers/"+strconv.Itoa(e.at)+"/env", f.of(e.container))...)
+		ops = append(ops, e.operations(pointer+"/spec/containers/"+strconv.Itoa(e.at)+"/env", variables[e.container])...)
 	}
 	return ops
 }

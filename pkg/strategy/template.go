@@ -3,6 +3,8 @@ package strategy
 import (
 	"maps"
 	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // environment is what a container has in env.
@@ -16,11 +18,16 @@ type environment struct {
 	fields []Variable
 }
 
+// mostVariables is how many variables of Reloader's strategies are read of a pod template: one for each object that a workload can track.
+// Each is compared with the others, and there is space for a hundred thousand in a request.
+const mostVariables = reference.MaxTracked
+
 // environments returns those of the containers of a pod template, in their order. One that can hold no variable is left
-// out: it has no name or that of another, or its env is no list. Reloader writes to no init container.
+// out: it has no name or that of another, or its env is no list. Reloader writes to no init container. All are left out where there are
+// more than mostVariables.
 func environments(template map[string]any) []environment {
 	var all []environment
-	names := map[string]bool{}
+	names, variables := map[string]bool{}, 0
 	for i, container := range containers(template, "containers") {
 		name, _ := container["name"].(string)
 		entries, isList := container["env"].([]any)
@@ -34,6 +41,9 @@ func environments(template map[string]any) []environment {
 				v.Container, v.Index = name, index
 				e.fields = append(e.fields, v)
 			}
+		}
+		if variables += len(e.fields); variables > mostVariables {
+			return nil
 		}
 		all = append(all, e)
 	}
@@ -112,10 +122,10 @@ func (e environment) rest() []any {
 // that it lacks, and at the nearest positions that its environments have, each at one of its own. What is no variable of a
 // strategy, as a hand edit of what is stored can have it, is left out.
 func (f Fields) On(template map[string]any) Fields {
-	put := Fields{From: f.From}
+	put, variables := Fields{From: f.From}, f.byContainer()
 	for _, e := range environments(template) {
 		free, length := 0, len(e.entries)-len(e.fields)
-		for _, v := range f.of(e.container) {
+		for _, v := range variables[e.container] {
 			if v.Value == "" || !isVariable(v.Name) {
 				continue
 			}
@@ -128,14 +138,14 @@ func (f Fields) On(template map[string]any) Fields {
 	return put
 }
 
-// of returns the variables of a container, sorted by their positions.
-func (f Fields) of(container string) []Variable {
-	var part []Variable
+// byContainer returns the variables by their containers, each sorted by the positions.
+func (f Fields) byContainer() map[string][]Variable {
+	parts := map[string][]Variable{}
 	for _, v := range f.Variables {
-		if v.Container == container {
-			part = append(part, v)
-		}
+		parts[v.Container] = append(parts[v.Container], v)
 	}
-	slices.SortStableFunc(part, func(a, b Variable) int { return a.Index - b.Index })
-	return part
+	for _, part := range parts {
+		slices.SortStableFunc(part, func(a, b Variable) int { return a.Index - b.Index })
+	}
+	return parts
 }
