@@ -45,7 +45,20 @@ func (f *Flags) logging() Logging {
 	if f.all.Changed("log-level") {
 		l.level, _ = parseLevel(f.logLevel) // loggingWarnings has the error
 	}
+	l.level = withoutBodies{l.level}
 	return l
+}
+
+// lowestLevel is the lowest level that is logged. At the next one, client-go logs the bodies of answers to whatever logger a context has:
+// also those with digest keys and private keys.
+const lowestLevel = zapcore.Level(-7)
+
+// withoutBodies enables no level below the lowest one.
+type withoutBodies struct{ zapcore.LevelEnabler }
+
+// Enabled reports whether a level is logged.
+func (w withoutBodies) Enabled(level zapcore.Level) bool {
+	return level >= lowestLevel && w.LevelEnabler.Enabled(level)
 }
 
 // loggingWarnings adds what is wrong with --log-format and --log-level. They are no errors of Complete: Reloader starts with each value.

@@ -273,6 +273,22 @@ func TestLogging(t *testing.T) {
 	}
 }
 
+// At level 8, client-go logs the bodies of answers: also those of the Secrets with digest keys and certificates.
+func TestBodiesOfAnswersAreNotLogged(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"--log-level=127", "--log-level=8", "--zap-log-level=20"} {
+		var out bytes.Buffer
+		logging := complete(t, arg).Logging
+		log := logging.Logger(&out)
+		log.V(8).Info("Response Body")
+		log.V(1).V(7).Info("Response Body")
+		assert.Empty(t, out.String(), arg)
+		assert.False(t, logging.Enabled(-8), arg)
+		log.V(7).Info("detail")
+		assert.NotEmpty(t, out.String(), arg)
+	}
+}
+
 func TestInstallationHasAName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ pod, flag, want string }{
