@@ -128,6 +128,16 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// The documents of a text are read one after the other: a copy of each with the lines before it would take gigabytes.
+func TestManyEmptyDocumentsAreReadWithLittleMemory(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("---\n", configuration.MaxSize/4-1000)
+	_, err := configuration.Parse([]byte(text))
+	require.ErrorContains(t, err, "it is empty")
+	_, err = configuration.Parse([]byte(text + "a: [\n"))
+	require.ErrorContains(t, err, "line 2611", "the line of the whole text")
+}
+
 func TestParseLocation(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]configuration.Location{

@@ -1,8 +1,10 @@
 package configuration
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -21,10 +23,10 @@ var separator = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]+|$)`)
 func decode(text []byte) (map[string]any, error) {
 	var found map[string]any
 	documents := 0
-	for _, document := range split(text) {
+	for document, begin := range split(text) {
 		value, err := decodeOne(document)
 		if err != nil {
-			return nil, err
+			return nil, inText(text[:begin], document, err)
 		}
 		if value == nil {
 			continue
@@ -44,17 +46,26 @@ func decode(text []byte) (map[string]any, error) {
 	}
 }
 
-// split returns the documents of a text, each after as many empty lines as there are lines before it, so that messages
-// name the right line.
-func split(text []byte) [][]byte {
-	var documents [][]byte
-	begin := 0
-	for _, at := range append(separator.FindAllIndex(text, -1), []int{len(text), len(text)}) {
-		lines := strings.Repeat("\n", strings.Count(string(text[:begin]), "\n"))
-		documents = append(documents, append([]byte(lines), text[begin:at[0]]...))
-		begin = at[1]
+// split yields the documents of a text, each with its begin.
+func split(text []byte) iter.Seq2[[]byte, int] {
+	return func(yield func([]byte, int) bool) {
+		begin := 0
+		for _, at := range append(separator.FindAllIndex(text, -1), []int{len(text), len(text)}) {
+			if !yield(text[begin:at[0]], begin) {
+				return
+			}
+			begin = at[1]
+		}
 	}
-	return documents
+}
+
+// inText returns the error of a document that names the line of the whole text: as if empty lines were before the document.
+func inText(before, document []byte, err error) error {
+	lines := bytes.Repeat([]byte("\n"), bytes.Count(before, []byte("\n")))
+	if _, located := decodeOne(append(lines, document...)); located != nil {
+		return located
+	}
+	return err
 }
 
 // decodeOne returns what one document says; nil if it says nothing. A key that stands twice in a mapping is an error.
