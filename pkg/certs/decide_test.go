@@ -124,6 +124,19 @@ func TestFirstReplicaMakesCAAndLeaf(t *testing.T) {
 	assert.Equal(t, time.Hour, wait, "it looks again even if no watch delivers anything")
 }
 
+func TestCertificateIsForAddressesToo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.policy.Names = []string{"10.0.0.1", "2001:db8::1", name}
+	c.take()
+	for _, name := range c.policy.Names {
+		require.NoError(t, c.data.Leaf().Leaf.VerifyHostname(name))
+	}
+	require.True(t, c.policy.Trusted(c.data.Leaf(), [][]byte{c.bundle}, c.now))
+	steps, _ := c.take()
+	assert.Empty(t, steps, "it is not made again and again")
+}
+
 // What a decision is about the Secret alone, for every state that it may be in.
 func TestDecideByTheStateOfTheSecret(t *testing.T) {
 	t.Parallel()

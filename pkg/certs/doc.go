@@ -51,7 +51,7 @@ const (
 
 // Policy says what the certificates must be like.
 type Policy struct {
-	// Names are the DNS names that the API server may ask for.
+	// Names are the DNS names and IP addresses that the API server may ask for.
 	Names []string
 	// Lifetime is that of a leaf, CALifetime that of a CA, which must be at least three times as long: a CA is renewed when a
 	// third of its lifetime is left, and every leaf that it signs must end before it.

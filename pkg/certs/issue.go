@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"time"
 )
 
@@ -40,9 +41,16 @@ func (p Policy) issue(d Data, by authority, now time.Time, random io.Reader) err
 		return fmt.Errorf("make the key of a certificate: %w", err)
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "pod-reloader-webhook"}, DNSNames: p.Names,
+		Subject:   pkix.Name{CommonName: "pod-reloader-webhook"},
 		NotBefore: now.Add(-backdate), NotAfter: now.Add(p.Lifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, name := range p.Names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
 	}
 	if end := by.certificate.NotAfter; template.NotAfter.After(end) {
 		template.NotAfter = end

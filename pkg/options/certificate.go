@@ -3,6 +3,7 @@ package options
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,6 +18,8 @@ const (
 	// caLifetimes is how many lifetimes of a certificate the lifetime of a CA has at least: a CA is renewed when a third of its
 	// lifetime is left, and the certificates that it has signed end before it.
 	caLifetimes = 3
+	// longestLifetime is some hundred years: three times that is more than a duration can be.
+	longestLifetime = 876_000 * time.Hour
 )
 
 // certificateFlags are those about the certificate of the webhook.
@@ -64,14 +67,17 @@ func (f *certificateFlags) complete(p *problems, installation, namespace string)
 		}
 	}
 	for _, name := range f.names {
-		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			p.add("certificate-dns-names", fmt.Errorf("%s is not a DNS name", reference.Quote(name)))
+		if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			p.add("certificate-dns-names", fmt.Errorf("%s is neither a DNS name nor an IP address", reference.Quote(name)))
 		}
 	}
 	if c.Lifetime < shortestLifetime {
 		p.add("certificate-lifetime", fmt.Errorf("%s: at least %s", c.Lifetime, shortestLifetime))
 	}
-	if c.CALifetime < caLifetimes*c.Lifetime {
+	if c.CALifetime > longestLifetime {
+		p.add("certificate-ca-lifetime", fmt.Errorf("%s: at most %s", c.CALifetime, longestLifetime))
+	}
+	if c.CALifetime/caLifetimes < c.Lifetime {
 		p.add("certificate-ca-lifetime", fmt.Errorf("%s: at least %d times --certificate-lifetime, which is %s", c.CALifetime, caLifetimes, c.Lifetime))
 	}
 	return c

@@ -39,6 +39,10 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
+	if certificate := o.Webhook.Certificate; certificate.Mode == CertificateSelfManaged && certificate.Secret == f.digestKeySecret {
+		p.add("certificate-secret", fmt.Errorf("%s is also the Secret of --digest-key-secret, whose keys would be lost: name two Secrets",
+			reference.Quote(certificate.Secret)))
+	}
 	o.Election = f.election.complete(&p, o.Namespace, o.Installation)
 	o.Logging = f.logging()
 	return o, errors.Join(p...)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
+	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 )
 
 // Writes have a limit: another writer may revert each. A rotation of the CA is five.
@@ -148,8 +149,8 @@ func (r *Rotator) report(ctx context.Context, err error) {
 	now := *r.state.Load()
 	now.failure = err
 	r.state.Store(&now)
-	if err.Error() != r.logged {
-		r.logged = err.Error()
+	if cause := listwatch.Cause(err); cause != r.logged {
+		r.logged = cause
 		r.options.Log.Error(err, "cannot keep the webhook's certificates; retrying")
 	}
 }

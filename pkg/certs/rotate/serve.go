@@ -35,8 +35,9 @@ func (r *Rotator) valid(s *state, now time.Time) error {
 		return fmt.Errorf("%w: waiting for the Secret %s/%s", errNoCertificate, r.options.Namespace, r.options.Secret)
 	}
 	if leaf := s.serving.Leaf; now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		return fmt.Errorf("the certificate is valid from %s to %s only, and the API server's clock says %s",
-			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		// Without the time: the readiness is logged where its text changes.
+		return fmt.Errorf("by the API server's clock, the certificate is not valid now: it is from %s to %s",
+			leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
 	}
 	if !r.options.Policy.Trusted(s.serving, s.bundles, now) {
 		return fmt.Errorf("the caBundle of the webhook configuration %s does not trust the certificate", r.options.WebhookConfiguration)
