@@ -70,7 +70,7 @@ func noSecretStaysInMemoryOrLeavesTheProcess(t *testing.T, cp *controlplane.Cont
 	program, err := installation.Build(t.Context(), "e2e/suite/promise/heapdump")
 	require.NoError(t, err)
 	in := installation.NewInTurn(t, cp, installation.Options{
-		Program: program, Replicas: -1, LongLease: true, Args: []string{"--settle=0s", "--refractory=0s", "--log-level=5"},
+		Program: program, Replicas: -1, LongLease: true, Args: []string{"--settle=0s", "--refractory=0s", "--log-level=127"}, // the most that is logged
 	})
 	dumps := map[string]*installation.Replica{}
 	for _, name := range []string{"one", "two"} {
