@@ -57,7 +57,7 @@ func (l *ledger) remembers(w *workload, r ref, c world.Commit) bool {
 	switch {
 	case !before || was.recorded == 0 || isReferent(r.plural), s == nil || !s.eligible || s.version > was.version:
 		return false
-	case w.unasked > was.version, w.relisted == c.Version, w.cramped >= s.version, c.New == nil && c.Old != nil:
+	case w.unasked >= was.version, w.relisted == c.Version, w.cramped >= s.version, c.New == nil && c.Old != nil:
 		return false
 	case slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.covers(r) && a.version > was.recorded }):
 		return false

@@ -93,6 +93,19 @@ func TestWhatIsHiddenForATimeIsRemembered(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
+		"excluded by an edit after which nothing is asked for": {options: hooked, because: "opting in starts from what is there", happens: func(s *harness) {
+			beginAsking(auto())(s)
+			withRecord(named)(s)
+			edit := func(auto, names string) {
+				s.edit(cart, func(o world.Object) { setAnnotation(o, otherAuto, auto); setAnnotation(o, exclude, names) })
+				s.wait(time.Minute)
+			}
+			edit("", "extra,app")
+			changes(s)
+			edit("true", "")
+			s.wait(time.Minute)
+			s.tick()
+		}},
 		"flag for all": {options: hooked, want: "prompt/modified", because: "an upgrade hides it for a time", happens: func(s *harness) {
 			s.begin()
 			withRecord(named)(s)
