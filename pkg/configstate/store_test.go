@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
@@ -253,6 +254,14 @@ func TestOwnAnnotationsAndLabels(t *testing.T) {
 	assert.Nil(t, f.Labels("a", cm("none")))
 	assert.Equal(t, map[string]string{"ours/match": "true"}, f.Annotations("a", cm("one")))
 	assert.Nil(t, f.Annotations("a", cm("none")))
+
+	// The mark that ends a streamed list is an annotation of a bookmark. A user can give it to an object, too.
+	object.Annotations[metav1.InitialEventsAnnotationKey] = "true"
+	object.Annotations["ours/match"] = "false"
+	s.put(object)
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		assert.Equal(t, map[string]string{"ours/match": "false"}, f.Annotations("a", cm("one")))
+	}, wait, time.Millisecond)
 }
 
 func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {

@@ -97,7 +97,7 @@ func (w *watcher) watch(ctx context.Context, options metav1.ListOptions) (watch.
 		}
 		object := &metav1.PartialObjectMetadata{}
 		fill(object, event.Meta)
-		if event.Meta.InitialEnd {
+		if event.Type == watch.Bookmark && event.Meta.InitialEnd { // a user can have given an object that annotation, too
 			object.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		}
 		return event.Type, object, nil
