@@ -198,6 +198,9 @@ func (u *publisher) contest(removed []referent.Key) {
 			continue // it was not replaced: it could not be written
 		}
 		u.due(key)
+		if u.pace.holds(key, u.now()) {
+			continue // it was not replaced: it waits to be written
+		}
 		if u.contested[key]++; u.contested[key] == reportContest {
 			u.log.Info("a published digest does not remain: another writer replaces it",
 				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")

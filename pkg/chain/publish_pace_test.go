@@ -1,0 +1,78 @@
+package chain_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Two installations take each other's digests: what one writes changes the digest of the other, without end.
+func TestADigestThatChangesWithEachWriteIsWrittenMoreAndMoreSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		before := w.writes.Load()
+		change, seen := 0, before
+		circle := func(d, look time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); w.pass(look) {
+				if now := w.writes.Load(); now != seen || change == 0 {
+					seen = now
+					change++
+					w.set(tls, fmt.Sprint("circle ", change))
+				}
+			}
+		}
+		circle(5*time.Second, 100*time.Millisecond)
+		assert.LessOrEqual(t, w.writes.Load()-before, int32(11))
+		assert.GreaterOrEqual(t, w.writes.Load()-before, int32(9), "some changes in a row are usual")
+		circle(time.Hour, time.Second)
+		assert.Less(t, w.writes.Load()-before, int32(75), "one a minute")
+		assert.Greater(t, w.writes.Load()-before, int32(55), "it does not give up")
+
+		w.pass(10 * time.Minute)
+		last := w.writes.Load()
+		w.set(tls, "calm")
+		w.pass(time.Second)
+		assert.Equal(t, last+1, w.writes.Load(), "the circle is broken")
+	})
+}
+
+// The operator of a resource writes its status meanwhile.
+func TestADigestThatWaitsToBeWrittenIsNotContested(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		for n := range 100 {
+			w.set(tls, fmt.Sprint(n))
+			w.put(proxies, "p", map[string]any{"service": "s"})
+			w.pass(300 * time.Millisecond)
+			require.Zero(t, w.Contested(), "after %d changes", n)
+		}
+	})
+}
+
+// A digest that changes while its write waits is written once, with the last value.
+func TestAChangeDuringAPauseIsPublishedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		for n := range 100 {
+			w.set(tls, fmt.Sprint(n))
+			w.pass(300 * time.Millisecond)
+		}
+		before := w.writes.Load()
+		w.pass(2 * time.Minute)
+		assert.LessOrEqual(t, w.writes.Load(), before+1)
+		assert.Zero(t, w.unpublished())
+	})
+}
