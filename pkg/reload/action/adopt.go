@@ -145,6 +145,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	a.notifyStored(ctx, s)
 	if ended := a.runs.runOwed(ctx, s); ended != nil {
+		a.state.Changes.Settled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
 		return ended
 	}
 	return a.Purge(ctx, s)

@@ -10,10 +10,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // The webhook stamps what it reads. A change that runs the CronJob may be among it that the loop, whose watch was behind, has not seen.
@@ -92,5 +94,33 @@ func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 			assert.IsType(t, failed{}, actions.stamp(t.Context(), s, shown), "the API server is away for the patch")
 			assert.Len(t, b.jobs, tc.jobs)
 		})
+	}
+}
+
+func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	actions := newActions(Options{
+		Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
+	}, &reloadtest.Outbox{})
+	s, verdict := dueCronJob(true)
+	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
+	require.Nil(t, ended)
+	s.OwesRun = true
+	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
+
+	s, _ = dueCronJob(true)
+	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
+	b.reload = "2"
+	actions.state.Changes.Changed(s.Key, now)
+	actions.state.Changes.Attempt(s.Key)
+	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter, "the runs keep their distance")
+	assert.Len(t, b.jobs, 1)
+	assert.False(t, actions.state.Changes.Pending(s.Key), "the configuration is in order: the time to settle of a later change begins with that")
+	now = now.Add(5 * time.Second)
+	for range 2 {
+		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
+		assert.Len(t, b.jobs, 2, "once")
 	}
 }

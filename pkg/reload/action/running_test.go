@@ -363,31 +363,6 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 }
 
 // The content that was stamped last is the one that the CronJob is run with in the end.
-func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{
-		Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b, Now: func() time.Time { return now }}, Client: b, Gates: state.Gates{Refractory: 5 * time.Second},
-	}, &reloadtest.Outbox{})
-	s, verdict := dueCronJob(true)
-	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
-	require.Nil(t, ended)
-	s.OwesRun = true
-	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
-
-	s, _ = dueCronJob(true)
-	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
-	b.reload = "2"
-	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter, "the runs keep their distance")
-	assert.Len(t, b.jobs, 1)
-	now = now.Add(5 * time.Second)
-	for range 2 {
-		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
-		assert.Len(t, b.jobs, 2, "once")
-	}
-}
-
 func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, atOnce := range []bool{true, false} {
