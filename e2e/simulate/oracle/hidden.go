@@ -55,7 +55,7 @@ func (l *ledger) remembers(w *workload, r ref, c world.Commit) bool {
 	was, before := w.dropped[r]
 	s := w.last()
 	switch {
-	case !before || was.recorded == 0 || isReferent(r.plural), s == nil || !s.eligible || s.version > was.version:
+	case !before || was.recorded == 0 || isReferent(r.plural), s == nil || !s.eligible || s.version >= was.version:
 		return false
 	case w.unasked >= was.version, w.relisted == c.Version, w.cramped >= s.version, c.New == nil && c.Old != nil:
 		return false

@@ -85,7 +85,7 @@ const modified = "modified"
 // stamp, or did not for a while, may not have been compared.
 func (l *explainedLaw) changeOf(w *workload, before, s *stamp, r ref) (how string, certain bool) {
 	lapsed, dropped := w.dropped[r]
-	if l.scope.mayHide(r) {
+	if l.scope.mayHide(r.plural) {
 		return "", false
 	}
 	if isReferent(r.plural) || w.tracked[r] > before.version || dropped && lapsed.version > before.version {

@@ -61,10 +61,9 @@ func (s *scope) unclear(plural string) bool {
 	return plural == rollouts && (s.foreign || s.invalid && s.known && s.named != s.flags.CustomKind)
 }
 
-// mayHide reports whether a replica that was started with other flags may not look at an object, while others still do.
-func (s *scope) mayHide(r ref) bool {
-	hidden := s.flags.Hidden
-	return !s.flags.Clear && (hidden.fromOther(r.plural) || hidden.Labels != nil)
+// mayHide reports whether a replica that was started with other flags may not look at an object of a resource, while others still do.
+func (s *scope) mayHide(plural string) bool {
+	return !s.flags.Clear && s.flags.Hidden.fromOther(plural)
 }
 
 // rescope records other flags.
