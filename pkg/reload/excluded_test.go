@@ -35,7 +35,7 @@ func TestReloadBeforeTheExclusionIsReported(t *testing.T) {
 			for range 2 {
 				l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 			}
-			assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes(), "once")
+			assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes(), "once")
 			assert.Zero(t, writer.writes)
 		})
 	}

@@ -19,25 +19,25 @@ func TestExplainedByNotes(t *testing.T) {
 	}
 	runLaw(t, "explained", map[string]lawCase{
 		"names the cause": {options: hooked, because: "app has changed", happens: func(s *harness) {
-			noted("stamped: configmap/app modified")(s)
+			noted("pod template updated: configmap/app modified")(s)
 			s.quiet()
 		}},
 		"names no cause": {options: hooked, want: "explained/note", because: "app has changed", happens: func(s *harness) {
-			noted("stamped")(s)
+			noted("pod template updated")(s)
 			s.quiet()
 		}},
 		"names another object": {options: hooked, want: "explained/note", because: "extra has not changed", happens: func(s *harness) {
-			noted("stamped: configmap/extra modified")(s)
+			noted("pod template updated: configmap/extra modified")(s)
 			s.quiet()
 		}},
 		"names the cause of an earlier reload": {
 			options: hooked, because: "which reload an Event reports is not known",
 			happens: func(s *harness) {
-				noted("stamped: configmap/app modified")(s)
+				noted("pod template updated: configmap/app modified")(s)
 				s.set(configMap("extra"), "2")
 				s.wait(10 * time.Second)
 				s.reloadSilently(cart, "c", "configmap/extra modified")
-				s.reportReloadWith(cart, "stamped: configmap/app modified")
+				s.reportReloadWith(cart, "pod template updated: configmap/app modified")
 				s.rollout(cart)
 				s.quiet()
 			},
@@ -49,7 +49,7 @@ func TestExplainedByNotes(t *testing.T) {
 				s.beginWithChange()
 				s.reloadSilently(cart, "b", "configmap/app modified")
 				s.oracle.Leader("replica-1.1", s.now)
-				s.reportReloadWith(cart, "stamped: its configuration has changed")
+				s.reportReloadWith(cart, "pod template updated: its configuration has changed")
 				s.rollout(cart)
 				s.quiet()
 			},
@@ -61,7 +61,7 @@ func TestExplainedByNotes(t *testing.T) {
 				s.beginWithChange()
 				s.reloadSilently(cart, "b", "configmap/app modified")
 				s.oracle.Leader("replica-1.1", s.now)
-				s.reportReloadWith(cart, "stamped: configmap/extra modified")
+				s.reportReloadWith(cart, "pod template updated: configmap/extra modified")
 				s.rollout(cart)
 				s.quiet()
 			},
@@ -78,7 +78,7 @@ func TestExplainedByNotes(t *testing.T) {
 				s.reloadSilently(cart, "c", "configmap/app modified")
 				s.rollout(cart)
 				s.oracle.Fault(Fault{At: s.now, Kind: "watch-held"})
-				s.reportReloadWith(cart, "stamped, together with a change of the pod template")
+				s.reportReloadWith(cart, "pod template updated, together with a release")
 				s.reportReload(cart)
 				s.wait(time.Minute)
 				s.quiet()

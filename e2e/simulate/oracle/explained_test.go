@@ -177,7 +177,7 @@ func TestExplainedByEvents(t *testing.T) {
 		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
-			s.eventWith(cart, "reload-1", "Normal", "Reloaded", "stamped: configmap/app modified")
+			s.eventWith(cart, "reload-1", "Normal", "Reloaded", "pod template updated: configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
@@ -198,7 +198,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.event(cart, "now", "Warning", "ConfigMissing")
-			body := `{"metadata":{"name":"now"},"reason":"Reloaded","note":"stamped: configmap/app modified",` +
+			body := `{"metadata":{"name":"now"},"reason":"Reloaded","note":"pod template updated: configmap/app modified",` +
 				`"regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart"}}`
 			call := s.call(replica, "create", world.Key{Resource: world.Events, Namespace: "shop"}, []byte(body))
 			s.oracle.Request(call)

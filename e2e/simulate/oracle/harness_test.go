@@ -263,7 +263,7 @@ func (s *harness) stamp(key world.Key, hash, lastReload string) {
 func (s *harness) reportReload(key world.Key) {
 	var last lastReload
 	_ = json.Unmarshal([]byte(world.Text(world.Annotations(s.objects[key]), prefix+reloadAnnotation)), &last)
-	note := "stamped"
+	note := "pod template updated"
 	for _, change := range last.Changes {
 		note += ", " + change.String()
 	}

@@ -59,9 +59,9 @@ func (s *harness) reportStore(happened time.Time, note string) {
 }
 
 const (
-	stampedOnly     = "stamped"
-	pendingOnDelete = "stamped, rollout pending (OnDelete)"
-	pendingTwo      = "stamped, rollout pending (partition 2)"
+	stampedOnly     = "pod template updated"
+	pendingOnDelete = "pod template updated, rollout pending (OnDelete)"
+	pendingTwo      = "pod template updated, rollout pending (partition 2)"
 )
 
 func TestExplainedByReasonsOfWaitingPods(t *testing.T) {
@@ -135,7 +135,7 @@ func TestPodsThatWaitForAUser(t *testing.T) {
 		s.strategy(partitioned(1))
 		s.set(configMap("app"), "2")
 		s.wait(time.Second)
-		s.reloadStore("b", "stamped, rollout pending (partition 1)")
+		s.reloadStore("b", "pod template updated, rollout pending (partition 1)")
 		s.member(1)
 		s.memberFrom(0, first)
 	}
@@ -168,7 +168,7 @@ func TestPodsThatWaitForAUser(t *testing.T) {
 			s.wait(time.Minute)
 			s.set(configMap("app"), "1")
 			s.wait(time.Second)
-			s.reloadStore("a", "stamped, rollout pending (partition 1)")
+			s.reloadStore("a", "pod template updated, rollout pending (partition 1)")
 			s.member(1)
 			s.strategy(partitioned(0))
 		})},
@@ -178,8 +178,8 @@ func TestPodsThatWaitForAUser(t *testing.T) {
 func TestReasonInTheTextOfAnEvent(t *testing.T) {
 	t.Parallel()
 	for note, want := range map[string]string{
-		"": "", "stamped: configmap/app modified": "", "stamped, rollout pending (paused): configmap/app modified": "paused",
-		"stamped, rollout pending (partition 2): configmap/app modified (x)": "partition 2",
+		"": "", "pod template updated: configmap/app modified": "", "pod template updated, rollout pending (paused): configmap/app modified": "paused",
+		"pod template updated, rollout pending (partition 2): configmap/app modified (x)": "partition 2",
 	} {
 		assert.Equal(t, want, pendingIn(note), note)
 	}

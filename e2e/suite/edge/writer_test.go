@@ -199,7 +199,7 @@ func TestPendingRolloutsAreExplained(t *testing.T) {
 	s.SetConfigMap("app", "key", "2")
 	for name, test := range tests {
 		s.AwaitChanges(workloads[name], 1, "stamped all the same")
-		s.AwaitEvent(workloads[name], "Reloaded", "stamped, "+test.pending, "configmap/app modified")
+		s.AwaitEvent(workloads[name], "Reloaded", "pod template updated, "+test.pending, "configmap/app modified")
 	}
 	event := s.AwaitEvent(plain, "Reloaded", "configmap/app modified")
 	assert.NotContains(t, event.Note, "pending", "a Deployment that rolls out waits for nothing")

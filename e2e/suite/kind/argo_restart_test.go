@@ -34,7 +34,7 @@ func TestRestartThatAWriteEndsIsCompleted(t *testing.T) {
 	s.AwaitChanges(w, changes+1, "the pods that are left have the earlier configuration")
 	awaitNewPods(s, w, before)
 	awaitHealthy(s, w)
-	s.AwaitEvent(w, "Reloaded", "stamped: configmap/app modified")
+	s.AwaitEvent(w, "Reloaded", "pod template updated: configmap/app modified")
 	after := pods(s, w)
 	s.Settled()
 	s.RequireChanges(w, changes+1, "and no more")

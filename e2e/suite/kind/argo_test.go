@@ -165,7 +165,7 @@ func TestRolloutIsStamped(t *testing.T) {
 		awaitHealthy(s, w)
 		assert.Len(t, sets(s, w), n+1, "each reload is one rollout")
 	}
-	s.AwaitEvent(w, "Reloaded", "stamped: configmap/app modified")
+	s.AwaitEvent(w, "Reloaded", "pod template updated: configmap/app modified")
 	s.Settled()
 	s.RequireChanges(w, changes+3, "and no more")
 }

@@ -128,9 +128,9 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 		again   bool
 		note    string
 	}{
-		"no webhook":                 {"", func(written string) string { return written }, false, "stamped: configmap/app deleted"},
+		"no webhook":                 {"", func(written string) string { return written }, false, "pod template updated: configmap/app deleted"},
 		"a webhook undoes it":        {"", func(string) string { return before }, true, ""},
-		"a webhook stamps by itself": {"", func(string) string { return other.String() }, false, "stamped: configmap/app modified"},
+		"a webhook stamps by itself": {"", func(string) string { return other.String() }, false, "pod template updated: configmap/app modified"},
 		"another workload by now":    {"new", nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const period = "deployment.reloader.stakater.com/pause-period"
-	const paused = "stamped, rollout pending (paused for 1m0s): configmap/app deleted"
+	const paused = "pod template updated, rollout pending (paused for 1m0s): configmap/app deleted"
 	for name, tc := range map[string]struct {
 		// seen is the period that the watch shows, requested the pause that the request has made which no webhook handled.
 		seen, requested time.Duration
@@ -227,12 +227,12 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 		notes           []string
 	}{
 		"it asks for a pause by now":  {annotations: map[string]string{period: "1m"}, notes: []string{paused}},
-		"it asks for no pause by now": {seen: time.Minute, notes: []string{"stamped: configmap/app deleted"}},
+		"it asks for no pause by now": {seen: time.Minute, notes: []string{"pod template updated: configmap/app deleted"}},
 		"the request has paused it": {
 			seen: time.Minute, requested: time.Minute, annotations: map[string]string{period: "1m", pausedAt: "2026-01-02T03:04:05Z"}, paused: true,
 			notes: []string{paused},
 		},
-		"it is paused by now":        {paused: true, notes: []string{"stamped, rollout pending (paused): configmap/app deleted"}},
+		"it is paused by now":        {paused: true, notes: []string{"pod template updated, rollout pending (paused): configmap/app deleted"}},
 		"it asks for nothing by now": {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": ""}},
 		"it is excluded by now":      {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
 		"it is out of scope by now":  {labels: map[string]string{"tier": "other"}},

@@ -206,7 +206,7 @@ func TestExistingUnreadObjectIsReadForDigest(t *testing.T) {
 // A kind without generations shows the earlier last-reload after a request for the live state that has reloaded nothing.
 func TestAnswerToARequestForTheLiveState(t *testing.T) {
 	t.Parallel()
-	const pending = "stamped, rollout pending (next scheduled run): "
+	const pending = "pod template updated, rollout pending (next scheduled run): "
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	app, other := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "other"}
 	in := policy.Input{

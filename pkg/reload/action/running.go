@@ -188,7 +188,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		return nil
 	case unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a right would delay that, too.
-		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run is stamped: "+textOf(err))
+		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true, asked: true}}

@@ -79,7 +79,7 @@ func TestRunIsNotMade(t *testing.T) {
 		},
 		"the right is missing": {
 			batch: batch{uid: "u1", refused: forbidden},
-			note:  `the CronJob is not run at once, only its next run is stamped: create job backup-a5c3d1394d: jobs.batch is forbidden: User "x" cannot create resource "jobs"`,
+			note:  `the CronJob is not run at once, only its next run gets the new configuration: create job backup-a5c3d1394d: jobs.batch is forbidden: User "x" cannot create resource "jobs"`,
 		},
 		"the credentials are not accepted": {
 			batch:   batch{uid: "u1", refused: apierrors.NewUnauthorized("expired")},

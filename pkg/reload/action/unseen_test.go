@@ -55,5 +55,5 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	result := actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), actions)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)
-	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.Notes())
+	assert.Equal(t, []string{"pod template updated: configmap/app deleted"}, out.Notes())
 }

@@ -65,10 +65,10 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		reads int
 		note  string
 	}{
-		"the template shows the reload":   {hash: due, reads: 1, note: "stamped: configmap/app deleted"},
+		"the template shows the reload":   {hash: due, reads: 1, note: "pod template updated: configmap/app deleted"},
 		"nothing was reloaded":            {hash: "present", reads: 1},
 		"nothing was, by the live state":  {hash: "present", live: true, reads: 1},
-		"the webhook reads another state": {hash: "other", live: true, reads: 1, note: "stamped: configmap/app deleted"},
+		"the webhook reads another state": {hash: "other", live: true, reads: 1, note: "pod template updated: configmap/app deleted"},
 		"a release came first":            {hash: "other", reads: 1},
 		"another workload by now":         {hash: due, uid: "new", reads: 1},
 		"the template cannot be read":     {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
@@ -120,7 +120,7 @@ func TestDirectStampIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) 
 	actions.stamped(web, policy.Verdict{}, directStamp{
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
 	}).close(t.Context(), actions)
-	assert.Equal(t, []string{"stamped: configmap/app modified"}, out.Notes())
+	assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes())
 }
 
 // A webhook that is back may write last-reload all the same, or the user may have removed other annotations.
@@ -170,7 +170,7 @@ func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 		now = now.Add(time.Minute)
 	}
-	assert.Equal(t, []string{"stamped: configmap/app deleted"}, out.Notes())
+	assert.Equal(t, []string{"pod template updated: configmap/app deleted"}, out.Notes())
 
 	web.View.Generation++
 	actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)

@@ -33,7 +33,7 @@ func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded str
 func (r *Reporter) EmitResumed(s Subject, since string) {
 	m := r.message(s, nil)
 	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonResumed, action
-	m.Note = "resumed: the pause period is over, and what was stamped since " + since + " rolls out"
+	m.Note = "resumed: the pause period is over, and the updates of the pod template since " + since + " roll out"
 	r.with.Out.Put(outbox.Message{
 		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), reasonResumed, since)),
 		Subject: s.Key.String(),

@@ -203,7 +203,7 @@ func sentence(last record.LastReload, effect string) string {
 		b.WriteString(": its configuration has changed")
 	}
 	if last.Cause == record.CauseRelease {
-		b.WriteString(", together with a change of the pod template")
+		b.WriteString(", together with a release")
 	}
 	return b.String()
 }

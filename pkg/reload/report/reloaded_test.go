@@ -49,7 +49,7 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 	l.EmitReloads(s)
 	require.Len(t, out.messages, 1, "once, though the Events of earlier leaders are not listed yet")
 	m := out.messages[0]
-	assert.Equal(t, "stamped: configmap/app modified", m.Event.Note)
+	assert.Equal(t, "pod template updated: configmap/app modified", m.Event.Note)
 	assert.Equal(t, "Reloaded", m.Event.Reason)
 	assert.Equal(t, "Reload", m.Event.Action)
 	assert.Equal(t, corev1.EventTypeNormal, m.Event.Type)
@@ -98,7 +98,7 @@ func TestNewLeaderReportsWhatHasNoEvent(t *testing.T) {
 	assert.Equal(t, []workload.Key{s.Key}, again, "it is looked at again")
 	l.EmitReloads(s)
 	l.EmitReloads(s)
-	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped: configmap/app modified"}, out.notes(),
+	assert.Equal(t, []string{"pod template updated: its configuration has changed", "pod template updated: configmap/app modified"}, out.notes(),
 		"those without an Event, the oldest first, but for one that is too old")
 	assert.Equal(t, eventName(s, second), out.messages[0].Event.Name)
 	assert.Equal(t, time.Minute, out.messages[0].Life)
@@ -222,8 +222,8 @@ func TestFirstStampIsReportedAtOnceWhereTheWatchShowsLess(t *testing.T) {
 		subject func(s *Subject)
 		note    string
 	}{
-		"a Job was run":     {func(s *Subject) { s.Ran = "nightly-1" }, "stamped, and run at once as Job nightly-1"},
-		"it did not fit":    {func(s *Subject) { s.Unwritten = true }, "stamped"},
+		"a Job was run":     {func(s *Subject) { s.Ran = "nightly-1" }, "pod template updated, and the CronJob run at once as Job nightly-1"},
+		"it did not fit":    {func(s *Subject) { s.Unwritten = true }, "pod template updated"},
 		"all will be shown": {func(*Subject) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 		"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": map[string]any{"paused": true},
 	})
 	l.EmitReloads(s.with(reloadAt(*now, "2").After(reloadAt(now.Add(-time.Second), "1"))))
-	assert.Equal(t, []string{"stamped: its configuration has changed", "stamped, rollout pending (paused): configmap/app modified"}, out.notes())
+	assert.Equal(t, []string{"pod template updated: its configuration has changed", "pod template updated, rollout pending (paused): configmap/app modified"}, out.notes())
 }
 
 func TestSentence(t *testing.T) {
@@ -336,32 +336,32 @@ func TestSentence(t *testing.T) {
 	}{
 		"one cause": {
 			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app}},
-			want: "stamped: configmap/app modified", kinds: "configmap",
+			want: "pod template updated: configmap/app modified", kinds: "configmap",
 		},
 		"all causes are named": {
 			last: record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{app, db}, More: 3},
-			want: "stamped: configmap/app modified, secret/db created, 3 more", kinds: "several",
+			want: "pod template updated: configmap/app modified, secret/db created, 3 more", kinds: "several",
 		},
 		"the pods have to wait": {
 			last:   record.LastReload{Cause: record.CauseConfigChange, Changes: []record.Change{db}},
-			effect: "stamped, rollout pending (paused)",
-			want:   "stamped, rollout pending (paused): secret/db created", kinds: "secret",
+			effect: "pod template updated, rollout pending (paused)",
+			want:   "pod template updated, rollout pending (paused): secret/db created", kinds: "secret",
 		},
 		"with a release": {
 			last: record.LastReload{Cause: record.CauseRelease, Changes: []record.Change{app}},
-			want: "stamped: configmap/app modified, together with a change of the pod template", kinds: "configmap",
+			want: "pod template updated: configmap/app modified, together with a release", kinds: "configmap",
 		},
 		"a client": {
 			last: record.LastReload{Cause: record.CauseVerifiedReload},
-			want: "stamped: requested by a client with a verified digest", kinds: record.CauseVerifiedReload,
+			want: "pod template updated: requested by a client with a verified digest", kinds: record.CauseVerifiedReload,
 		},
 		"a list": {
 			last: record.LastReload{Cause: record.CauseListEdit},
-			want: "stamped: the list of config objects was edited", kinds: record.CauseListEdit,
+			want: "pod template updated: the list of config objects was edited", kinds: record.CauseListEdit,
 		},
 		"written by hand": {
 			last: record.LastReload{Cause: "my-own", Changes: []record.Change{{Ref: "pod/x", Type: "seen"}}},
-			want: "stamped: pod/x seen", kinds: "other",
+			want: "pod template updated: pod/x seen", kinds: "other",
 		},
 	}
 	for name, tc := range tests {

@@ -31,7 +31,7 @@ func (s Subject) effect() string {
 	case s.Object.Kind.CreateOnly:
 		return "created again"
 	case s.Ran != "":
-		return stamped + ", and run at once as Job " + s.Ran
+		return stamped + ", and the CronJob run at once as Job " + s.Ran
 	case s.pending() != "":
 		return stamped + ", rollout pending (" + s.pending() + ")"
 	default:
@@ -40,7 +40,7 @@ func (s Subject) effect() string {
 }
 
 // stamped is what most reloads do.
-const stamped = "stamped"
+const stamped = "pod template updated"
 
 // pending says why the pods do not restart yet; empty if they do.
 func (s Subject) pending() string {
