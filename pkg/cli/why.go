@@ -174,7 +174,7 @@ func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question,
 	in.NoKey = f.noKey(unread[0])
 	in.Outside, unread[1] = outside(ctx, c, q.selection.Scope, u)
 	in.Warnings, unread[2] = warnings(ctx, c, u)
-	in.Blind, unread[3] = watchFailure(ctx, c, f.keyNamespace)
+	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.keyNamespace)
 	in.Lease, unread[4] = leaseOf(ctx, c, q.lease)
 	return unread[:]
 }

@@ -38,8 +38,8 @@ type Input struct {
 	// NoKey says why there is no digest key at all, so that nothing can be compared; empty where there is one, or where the
 	// reader merely has no right to it.
 	NoKey string
-	// Blind is what the installation has reported of watches that fail; nil if they work.
-	Blind *Warning
+	// FailingWatch is what the installation has reported of watches that fail; nil if they work.
+	FailingWatch *Warning
 	// Lease is that of the installation; nil where it elects no leader, or where nothing is known of it.
 	Lease *Lease
 	// Outside says why the installation does not handle the workload, by its flags; empty if it does.
@@ -80,8 +80,8 @@ type Report struct {
 	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
 	// not done.
 	Warnings []Warning `json:"warnings,omitempty"`
-	// Blind is what the installation has reported of watches that fail, so that changes are found late; nil if they work.
-	Blind *Warning `json:"blind,omitempty"`
+	// FailingWatch is what the installation has reported of watches that fail, so that changes are found late; nil if they work.
+	FailingWatch *Warning `json:"failingWatch,omitempty"`
 	// Problems are what is wrong, each with what to do.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -136,10 +136,10 @@ func Explain(in Input) Report {
 		r.Paths = append(r.Paths, append(slices.Clone(path), strings.ToLower(r.Kind)+"/"+r.Name))
 	}
 	r.Warnings = warnings(in, r.LastReload)
-	if in.Blind != nil {
-		blind := *in.Blind
-		blind.Age = age(in.Now, blind.Time)
-		r.Blind = &blind
+	if in.FailingWatch != nil {
+		failing := *in.FailingWatch
+		failing.Age = age(in.Now, failing.Time)
+		r.FailingWatch = &failing
 	}
 	decision := policy.Input{
 		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Known(), Current: in.States, Ring: in.Ring,

@@ -12,14 +12,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 )
 
-func TestReportSaysThatPodReloaderIsBlind(t *testing.T) {
+func TestReportSaysThatAWatchFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.in.Blind = &explain.Warning{Time: now.Add(-3 * time.Minute), Reason: "WatchFailing", Message: "watches fail: secrets"}
+	f.in.FailingWatch = &explain.Warning{Time: now.Add(-3 * time.Minute), Reason: "WatchFailing", Message: "watches fail: secrets"}
 	report := f.explain()
-	require.NotNil(t, report.Blind)
-	assert.Equal(t, "3m0s", report.Blind.Age)
-	assert.Empty(t, f.in.Blind.Age, "what was passed in stays as it is")
+	require.NotNil(t, report.FailingWatch)
+	assert.Equal(t, "3m0s", report.FailingWatch.Age)
+	assert.Empty(t, f.in.FailingWatch.Age, "what was passed in stays as it is")
 	var out bytes.Buffer
 	require.NoError(t, report.Write(&out))
 	assert.Contains(t, out.String(), "\nA watch of pod-reloader fails, as reported 3m0s ago: watches fail: secrets\n")

@@ -26,8 +26,8 @@ func (r Report) Write(w io.Writer) error {
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
 	}
-	if r.Blind != nil {
-		fmt.Fprintf(&b, "\nA watch of pod-reloader fails, as reported %s ago: %s\n", r.Blind.Age, r.Blind.Message)
+	if r.FailingWatch != nil {
+		fmt.Fprintf(&b, "\nA watch of pod-reloader fails, as reported %s ago: %s\n", r.FailingWatch.Age, r.FailingWatch.Message)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
