@@ -58,7 +58,7 @@ func TestNewKeys(t *testing.T) {
 		"two slashes": {reason: "The API server would refuse every annotation.", prefix: "example.org//", err: "'/' at position 12"},
 		"a path":      {reason: "The API server would refuse every annotation.", prefix: "example.org/a", err: "'/' at position 12"},
 		"upper case":  {reason: "The API server would refuse every annotation.", prefix: "Example.org/", err: "'E' at position 1"},
-		"too long":    {reason: "The error is bounded.", prefix: strings.Repeat("a", 254), err: "at most 253"},
+		"too long":    {reason: "The error is bounded.", prefix: strings.Repeat("a", 254), err: "the limit is 253"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -66,8 +66,8 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{configMapsKey: "My_Config, app ,configmap/..", secretsKey: "db"},
 			tracked:  []reference.Ref{configMap("app"), secret("db")}, configMaps: []string{"My_Config", "app", "configmap/.."}, secrets: []string{"db"},
 			problems: []annotation.Problem{
-				{Message: `annotation "pod-reloader.cs.sap.com/configmaps": item 1 is not tracked: the name "My_Config" has 'M' at position 1: only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`},
-				{Message: `annotation "pod-reloader.cs.sap.com/configmaps": item 3 is not tracked: the name "configmap/.." has '/' at position 10: only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`},
+				{Message: `annotation "pod-reloader.cs.sap.com/configmaps": item 1 is not tracked: the name "My_Config" has 'M' at position 1: only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`},
+				{Message: `annotation "pod-reloader.cs.sap.com/configmaps": item 3 is not tracked: the name "configmap/.." has '/' at position 10: only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`},
 			},
 		},
 		"only impossible names": {
@@ -75,7 +75,7 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{secretsKey: "a b"},
 			secrets:  []string{"a b"},
 			problems: []annotation.Problem{{
-				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "a b" has ' ' at position 2: only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`,
+				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "a b" has ' ' at position 2: only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`,
 			}},
 		},
 		"an impossible name twice": {
@@ -83,7 +83,7 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{secretsKey: "A,A"},
 			secrets:  []string{"A", "A"},
 			problems: []annotation.Problem{{
-				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "A" has 'A' at position 1: only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`,
+				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "A" has 'A' at position 1: only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`,
 			}},
 		},
 		"many impossible names": {
@@ -107,7 +107,7 @@ func TestSAP(t *testing.T) {
 			workload: map[string]string{secretsKey: "a;b"},
 			secrets:  []string{"a;b"},
 			problems: []annotation.Problem{{
-				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "a;b" has ';' at position 2: only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`,
+				Message: `annotation "pod-reloader.cs.sap.com/secrets": item 1 is not tracked: the name "a;b" has ';' at position 2: only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`,
 			}},
 		},
 		"on the template": {
@@ -214,7 +214,7 @@ func invalid(names ...string) []annotation.Problem {
 	for i, name := range names {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
 			`annotation "pod-reloader.cs.sap.com/secrets": item %d is not tracked: the name %q has '%s' at position 1: `+
-				`only a-z, 0-9, '-' and '.' are possible: correct the name or remove it`, i+1, name, name)})
+				`only a-z, 0-9, '-' and '.' are allowed: correct the name or remove it`, i+1, name, name)})
 	}
 	return problems
 }

@@ -108,7 +108,7 @@ func TestSlowExpressionsOfAListAreBoundedTogether(t *testing.T) {
 			}
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0].Message, "item 4 is not tracked")
-			assert.Contains(t, problems[0].Message, "as many, or as large, as possible")
+			assert.Contains(t, problems[0].Message, "the list has reached its limit of expressions before")
 		})
 	}
 }

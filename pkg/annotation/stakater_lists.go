@@ -111,7 +111,7 @@ func (l *namedList) expression(position int, text string, name bool) {
 }
 
 func overBudget(text string) error {
-	return fmt.Errorf("the expressions before %s in this list are as many, or as large, as possible", reference.Quote(text))
+	return fmt.Errorf("the list has reached its limit of expressions before %s", reference.Quote(text))
 }
 
 // reportItems reports the wrong items of a list: the first ones one by one, and how many others there are.

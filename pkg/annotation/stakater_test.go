@@ -93,12 +93,12 @@ func TestStakater(t *testing.T) {
 			reason: "The valid rest works, each is reported.", workload: map[string]string{autoKey: "yes", cmAutoKey: "", searchKey: "True", sReloadKey: "a(,My_App,x", cmExcludeKey: "a.*,b"},
 			tracked: []reference.Ref{secret("x")},
 			problems: []string{
-				`annotation "` + cmExcludeKey + `": item 1 is not tracked: the name "a.*" has '*' at position 3: only a-z, 0-9, '-' and '.' are possible: this list has names, not expressions; correct or remove it`,
+				`annotation "` + cmExcludeKey + `": item 1 is not tracked: the name "a.*" has '*' at position 3: only a-z, 0-9, '-' and '.' are allowed: this list has names, not expressions; correct or remove it`,
 				`annotation "` + autoKey + `": "yes" is neither true nor false and enables nothing: write "true" or "false"`,
 				`annotation "` + cmAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`,
 				`annotation "` + searchKey + `": "True" has no effect: write "true" or "false"`,
 				`annotation "` + sReloadKey + `": item 1 is not tracked: the expression "a(" is invalid: missing closing ): correct or remove it`,
-				`annotation "` + sReloadKey + `": item 2 is not tracked: the name "My_App" has 'M' at position 1: only a-z, 0-9, '-' and '.' are possible: correct or remove it`,
+				`annotation "` + sReloadKey + `": item 2 is not tracked: the name "My_App" has 'M' at position 1: only a-z, 0-9, '-' and '.' are allowed: correct or remove it`,
 			},
 		},
 		"only a wrong value": {

@@ -80,10 +80,10 @@ func (o *objects) Matching(kind reference.Kind, patterns []*pattern.Pattern) []s
 func (o *objects) tooLong(kind reference.Kind, names int) error {
 	objects := reference.Count(names, string(kind))
 	if o.patterns.Full(o.namespace, kind) {
-		return fmt.Errorf("the workloads of the namespace %s have more expressions than pod-reloader keeps, and to match those of this one anew with %s "+
+		return fmt.Errorf("the namespace %s has reached its memory limit for expressions, and matching those of this workload with %s "+
 			"takes too long: use fewer expressions, or names", o.namespace, objects)
 	}
-	return fmt.Errorf("to match the expressions with %s of the namespace %s takes long: this is being done, and then the workload is looked at again",
+	return fmt.Errorf("matching the expressions with %s of the namespace %s takes long; pod-reloader checks the workload again when it has finished",
 		objects, o.namespace)
 }
 

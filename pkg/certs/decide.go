@@ -263,7 +263,7 @@ func (v view) drop() (*change, error) {
 	}
 	data := maps.Clone(v.Data)
 	delete(data, keyEarlierCAs)
-	return &change{Drop, fmt.Sprintf("no replica serves a certificate of theirs after %s", v.overlap()), data}, nil
+	return &change{Drop, fmt.Sprintf("no replica serves a certificate signed by an earlier CA after %s", v.overlap()), data}, nil
 }
 
 // dropping is when the earlier CAs go, counted from the present leaf.

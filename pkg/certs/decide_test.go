@@ -175,7 +175,7 @@ func TestDecideByTheStateOfTheSecret(t *testing.T) {
 		"lifetime shortened":       {func(c *cluster) { c.policy.Lifetime = day }, certs.Sign, "the certificate is due for renewal", "the new lifetime counts at once"},
 		"CA lifetime shortened":    {func(c *cluster) { c.policy.CALifetime = 365 * day }, certs.Prepare, "the CA is due for renewal", "the same"},
 		"next CA without its key":  {func(c *cluster) { delete(c.data, "ca.key"); c.data["next-ca.crt"] = other["ca.crt"] }, certs.Prepare, "the CA has no key", "half of a next CA is of no use"},
-		"earlier CAs are no PEM":   {func(c *cluster) { c.data["old-ca.crt"] = []byte("x"); c.now = start.Add(2 * day) }, certs.Drop, "no replica serves a certificate of theirs after 24h0m0s", "they go like others"},
+		"earlier CAs are no PEM":   {func(c *cluster) { c.data["old-ca.crt"] = []byte("x"); c.now = start.Add(2 * day) }, certs.Drop, "no replica serves a certificate signed by an earlier CA after 24h0m0s", "they go like others"},
 		"unknown key in the data":  {func(c *cluster) { c.data["note"] = []byte("x") }, certs.None, "", "it is left alone"},
 		"CA expired, next is good": {func(c *cluster) { c.now = start.Add(6 * 365 * day); withNext(c) }, certs.Establish, "the CA is not valid now", "the next CA is used"},
 	}

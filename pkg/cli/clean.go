@@ -65,9 +65,9 @@ on the ConfigMap of --config.`,
 	flags.BoolVar(&f.all, "all", false, "all workloads of the namespace")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "with --all: those of all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "with --all: only workloads with these `labels`")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and stop")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and change nothing")
 	flags.BoolVar(&f.withoutRestarts, "without-restarts", false, "leave the pod templates as they are")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	f.manager.Share(flags, "workload-kinds", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix")
 	return cmd
 }

@@ -120,7 +120,7 @@ func TestWebhookAndLoopDoNotWaitForEachOther(t *testing.T) {
 				require.Eventually(t, func() bool { return f.Waiting() == waiting+1 }, wait, time.Millisecond, by)
 				cancel()
 				err := <-failed
-				require.ErrorContains(t, err, "still waiting for other reads", by)
+				require.ErrorContains(t, err, "still queued behind other reads", by)
 				require.ErrorIs(t, err, context.Canceled)
 				require.Eventually(t, func() bool { return f.Waiting() == waiting }, wait, time.Millisecond, by)
 			}

@@ -86,7 +86,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		"NoHeader":      {"workloadKinds: []", []string{"apiVersion: Required value: write pod-reloader.io/v1alpha1", "kind: Required value: write Configuration"}},
 		"OtherVersion":  {"apiVersion: pod-reloader.io/v2\nkind: Configuration", []string{`apiVersion: Unsupported value: "pod-reloader.io/v2": supported values: "pod-reloader.io/v1alpha1"`}},
 		"OtherKind":     {"apiVersion: pod-reloader.io/v1alpha1\nkind: ConfigMap\ndata: {}", []string{`kind: Unsupported value: "ConfigMap"`, "data: Forbidden: this field is unknown; known are apiVersion, kind, workloadKinds, referents"}},
-		"HeaderNoText":  {"apiVersion: 1\nkind: {}", []string{`apiVersion: Invalid value: "1": want a text`, `kind: Invalid value: "a mapping": want a text`}},
+		"HeaderNoText":  {"apiVersion: 1\nkind: {}", []string{`apiVersion: Invalid value: "1": want a string`, `kind: Invalid value: "a mapping": want a string`}},
 		"UnknownFields": {header + "workloadKind: []\n\"a\\nb\": 1", []string{"workloadKind: Forbidden: this field is unknown", `"a\nb": Forbidden`}},
 		"OtherCase":     {header + "WorkloadKinds: []", []string{"WorkloadKinds: Forbidden: this field is unknown"}},
 		"KindsNoList":   {header + "workloadKinds: {}", []string{`workloadKinds: Invalid value: "a mapping": want a list`}},

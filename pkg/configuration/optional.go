@@ -12,7 +12,7 @@ import (
 func (r *reader) optional(path *field.Path, value any) string {
 	s, ok := value.(string)
 	if !ok && value != nil {
-		r.add(field.TypeInvalid(path, describe(value), "want a text; a number, true or null is one in quotes"))
+		r.add(field.TypeInvalid(path, describe(value), "want a string; a number, true or null is one in quotes"))
 	}
 	return s
 }

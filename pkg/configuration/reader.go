@@ -109,7 +109,7 @@ func (r *reader) text(path *field.Path, value any, missing string) string {
 	case value == nil, ok && s == "":
 		r.add(field.Required(path, missing))
 	case !ok:
-		r.add(field.TypeInvalid(path, describe(value), "want a text: "+missing))
+		r.add(field.TypeInvalid(path, describe(value), "want a string: "+missing))
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrFull says that as much of a tenant's work waits as may.
-var ErrFull = errors.New("too much is waiting")
+var ErrFull = errors.New("the queue is full")
 
 // Limit admits work up to a total weight. Where more is waiting than fits, the tenants take turns: one piece of work of
 // each, so that a tenant with thousands of pieces delays another one by one piece only. Within a tenant the order is that

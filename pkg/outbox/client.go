@@ -83,7 +83,7 @@ func (c *Client) stored(ctx context.Context, event *eventsv1.Event) (*eventsv1.E
 		return nil, err
 	}
 	if len(list.Items) == 0 {
-		return nil, apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("it has just gone"))
+		return nil, apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("the Event was just deleted"))
 	}
 	return &list.Items[0], nil
 }

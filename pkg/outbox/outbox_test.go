@@ -66,7 +66,7 @@ func (a *api) Count(_ context.Context, event *eventsv1.Event) error {
 	defer a.mu.Unlock()
 	a.counted = append(a.counted, event.Name)
 	if len(a.counted) == 1 && event.Name == "gone" {
-		return apierrors.NewConflict(resource, event.Name, errors.New("it has just gone"))
+		return apierrors.NewConflict(resource, event.Name, errors.New("the Event was just deleted"))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func IsName(text string) bool { return regexp.QuoteMeta(text) == text }
 // size, or that no object can have a name that it matches.
 func Compile(text string) (*Pattern, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the expression %s is %d bytes long: at most %d are possible", reference.Quote(text), len(text), maxText)
+		return nil, fmt.Errorf("the expression %s is %d bytes long: the limit is %d", reference.Quote(text), len(text), maxText)
 	}
 	if p := simple(text); p != nil {
 		return p, nil

@@ -86,7 +86,7 @@ func TestCompileErrs(t *testing.T) {
 		"syntax":       {reason: "The reason is given without the text, which may be long.", text: "a(", err: `the expression "a(" is invalid: missing closing )`},
 		"repetition":   {reason: "It is a pattern of a shell.", text: "*", err: `the expression "*" is invalid: missing argument to repetition operator; .* stands for any text`},
 		"enclosed":     {reason: "It must be valid by itself, not with our anchors.", text: "a)|(b", err: `the expression "a)|(b" is invalid: unexpected )`},
-		"too long":     {reason: "What is compiled is bounded.", text: strings.Repeat("a", 1023) + ".*", err: "is 1025 bytes long: at most 1024 are possible"},
+		"too long":     {reason: "What is compiled is bounded.", text: strings.Repeat("a", 1023) + ".*", err: "is 1025 bytes long: the limit is 1024"},
 		"too large":    {reason: "A short text can compile to something large.", text: "[a-z]{500}[a-z]{1,800}[a-z]{800,}", err: "repeats too much"},
 		"larger":       {reason: "One repetition less is possible.", text: "(?:ab|cd){330}", err: "repeats too much"},
 		"too often":    {reason: "A text compiles again for each time.", text: "(abcdefghijklmnopqrstuvwxyz){80}", err: "repeats too much"},

@@ -247,7 +247,7 @@ func (l LastReload) bounded() LastReload {
 // them. The error says what is wrong; what was found is then best taken as "never reloaded".
 func ParseLastReload(s string) (LastReload, error) {
 	if len(s) > MaxSize {
-		return LastReload{}, fmt.Errorf("read last reload: it has %d bytes: at most %d are possible", len(s), MaxSize)
+		return LastReload{}, fmt.Errorf("read last reload: it has %d bytes: the limit is %d", len(s), MaxSize)
 	}
 	var w wire
 	if err := json.Unmarshal([]byte(s), &w); err != nil {
@@ -312,7 +312,7 @@ func (w wire) check() error {
 		}
 	}
 	if w.More < 0 || w.More > maxMore {
-		return fmt.Errorf("%d more changes are impossible", w.More)
+		return fmt.Errorf("the number of further changes, %d, is invalid", w.More)
 	}
 	return nil
 }

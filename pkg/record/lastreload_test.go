@@ -183,9 +183,9 @@ func TestParseLastReload(t *testing.T) {
 		"long cause":        {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","cause":"` + strings.Repeat("a", 513) + `"}`, err: "is not a word"},
 		"empty ref":         {reason: "A Change has a Ref.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"type":"modified"}]}`, err: "change 1"},
 		"ref as markup":     {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","changes":[{"ref":"a b","type":"modified"}]}`, err: "change 1"},
-		"negative more":     {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "-1 more changes"},
-		"huge more":         {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "impossible"},
-		"too long":          {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 24<<10) + `"}`, err: "at most 24576"},
+		"negative more":     {reason: "A count is not negative.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":-1}`, err: "further changes, -1, is invalid"},
+		"huge more":         {reason: "Counts are added to.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","more":9223372036854775807}`, err: "further changes, 9223372036854775807, is invalid"},
+		"too long":          {reason: "We never write one of this length.", text: `{"time":"` + strings.Repeat(" ", 24<<10) + `"}`, err: "the limit is 24576"},
 		"wrong time before": {reason: "A history is of reloads.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"x","hash":"a"}]}`, err: `the time "x"`},
 		"long hash before":  {reason: "It is shown to users.", text: `{"time":"2026-01-01T00:00:00Z","hash":"abc","before":[{"time":"2026-01-01T00:00:00Z","hash":"` + strings.Repeat("a", 513) + `"}]}`, err: "is not a word"},
 		"deep": {

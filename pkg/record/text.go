@@ -76,7 +76,7 @@ func cutVersion(s string) (string, error) {
 	tag, rest, _ := strings.Cut(s, ":")
 	if tag == version {
 		if len(s) > MaxSize {
-			return "", fmt.Errorf("it has %d bytes: at most %d are possible", len(s), MaxSize)
+			return "", fmt.Errorf("it has %d bytes: the limit is %d", len(s), MaxSize)
 		}
 		return rest, nil
 	}

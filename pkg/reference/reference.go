@@ -78,11 +78,11 @@ func ValidName(name string) error {
 		return errors.New("the name is empty")
 	}
 	if len(name) > maxName {
-		return fmt.Errorf("the name %s is %d characters long: at most %d are possible", Quote(name), len(name), maxName)
+		return fmt.Errorf("the name %s is %d characters long: the limit is %d", Quote(name), len(name), maxName)
 	}
 	for i, r := range name {
 		if !nameCharacter(r) {
-			return fmt.Errorf("the name %s has %s at position %d: only a-z, 0-9, '-' and '.' are possible",
+			return fmt.Errorf("the name %s has %s at position %d: only a-z, 0-9, '-' and '.' are allowed",
 				Quote(name), character(r), i+1)
 		}
 		if alphanumeric(r) {

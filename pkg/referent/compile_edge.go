@@ -22,7 +22,7 @@ func (c *compiler) edges(path *field.Path, r *Resource, d Definition) {
 	for i, definition := range d.Referrers {
 		at := path.Child("referrers").Index(i)
 		if definition.Optional {
-			c.add(field.Forbidden(at.Child("optional"), "an object that is not there does not refer to anything; leave it out"))
+			c.add(field.Forbidden(at.Child("optional"), "an object that does not exist has no references; leave it out"))
 		}
 		from := c.end(at.Child("from"), definition.Resource)
 		if from == nil {

@@ -122,8 +122,8 @@ func TestCompileReportsFaultsWithTheirPath(t *testing.T) {
 			`referents[0].referrers[0].from: Invalid value: "x"`, `referents[0].referrers[1].from: Invalid value: "secrets"`,
 			`referents[0].referrers[2].from: Invalid value: "y"`,
 		}},
-		"too deep":      {levels(referent.MaxDepth, false), []string{`referents[0]: Invalid value: "l0": 17 references follow each other: at most 16 are possible`}},
-		"a depth of 60": {levels(60, true), []string{`at most 16 are possible`}},
+		"too deep":      {levels(referent.MaxDepth, false), []string{`referents[0]: Invalid value: "l0": 17 references follow each other: the limit is 16`}},
+		"a depth of 60": {levels(60, true), []string{`the limit is 16`}},
 		"too many":      {make([]referent.Definition, 100_000), []string{"referents: Too many: 100000: must have at most 64 items"}},
 	} {
 		t.Run(name, func(t *testing.T) {

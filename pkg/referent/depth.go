@@ -17,7 +17,7 @@ func (c *compiler) checkDepth(path *field.Path, resources []*Resource) {
 	for i, r := range resources {
 		// The ones above it are as wrong, and are so because of it.
 		if depth := d.of(r); depth == MaxDepth+1 {
-			c.add(field.Invalid(path.Index(i), r.ID, fmt.Sprintf("%d references follow each other: at most %d are possible", depth, MaxDepth)))
+			c.add(field.Invalid(path.Index(i), r.ID, fmt.Sprintf("%d references follow each other: the limit is %d", depth, MaxDepth)))
 		}
 	}
 }

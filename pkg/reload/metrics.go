@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 	}))
 	return &metrics{report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pod_reloader_verdicts_total",
-		Help: "Verdicts other than nothing (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for adopt.",
+		Help: "Decisions to reload, hold or adopt, by reason: created, modified, deleted, several; unknown or foreign-key for adopt.",
 	}, []string{"verdict", "reason"}))}
 }
 

@@ -37,7 +37,7 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 		m.verdict(v)
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP pod_reloader_verdicts_total Verdicts other than nothing (reload, hold, adopt), by reason: created, modified, deleted, several; unknown or foreign-key for adopt.
+# HELP pod_reloader_verdicts_total Decisions to reload, hold or adopt, by reason: created, modified, deleted, several; unknown or foreign-key for adopt.
 # TYPE pod_reloader_verdicts_total counter
 pod_reloader_verdicts_total{reason="deleted",verdict="hold"} 1
 pod_reloader_verdicts_total{reason="foreign-key",verdict="adopt"} 1

@@ -27,7 +27,7 @@ func TestWhatIsWrongInAConfigurationIsNamed(t *testing.T) {
 		"a namespace in vain":      {`[{id: a, gvr: {group: a.io, version: v1, resource: as}, refs: [{to: secrets, name: x.y, namespaces: [b]}]}]`, []string{`referents[0].refs[0].namespaces: Forbidden`}},
 		"crc32 over an HMAC":       {`[{id: a, gvr: {group: a.io, version: v1, resource: as}, algorithm: crc32, refs: [{to: b, name: x.y}]}, {id: b, gvr: {group: a.io, version: v1, resource: bs}}]`, []string{`referents[0].algorithm: Invalid value: "crc32": referents[1] is below it`}},
 		"too many":                 {`[` + strings.Repeat(`{id: a, gvr: {group: a.io, version: v1, resource: as}}, `, 65) + `]`, []string{`referents: Too many: 65: must have at most 64 items`}},
-		"too deep":                 {deepConfiguration(18), []string{`17 references follow each other: at most 16 are possible`}},
+		"too deep":                 {deepConfiguration(18), []string{`17 references follow each other: the limit is 16`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func TestSlowExpressionsInOneNamespaceDelayNoOther(t *testing.T) {
 		other.AwaitKnown(other.Deployment(fmt.Sprint("new-", round), fixture.Uses{ConfigMaps: []string{"app"}}))
 		assert.NoError(t, fixture.Steadily(t, shared, func() error { return below(reload(), limit) }), "round %d", round)
 	}
-	crowd.AwaitEvent(slow, "InvalidAnnotation", "as many, or as large, as possible")
+	crowd.AwaitEvent(slow, "InvalidAnnotation", "the list has reached its limit of expressions before")
 	asks("aab", strings.Repeat("a*", 16)+"c")
 	crowd.AwaitKnown(slow)
 	crowd.SetConfigMap("aab", "key", "2")

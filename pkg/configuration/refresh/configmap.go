@@ -174,7 +174,7 @@ func contentOf(location configuration.Location, object *unstructured.Unstructure
 	}
 	text, found, err := unstructured.NestedString(object.Object, "data", configuration.DataKey)
 	if err != nil || !found {
-		content.Faulty = field.Required(field.NewPath("data").Key(configuration.DataKey), "the configuration is looked for in this key, as text")
+		content.Faulty = field.Required(field.NewPath("data").Key(configuration.DataKey), "the ConfigMap must have this key with the configuration as a string")
 		return content
 	}
 	content.Text = []byte(text)

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrWaiting is in the error of a caller whose context ended before its read was admitted.
-var ErrWaiting = errors.New("it was still waiting for other reads")
+var ErrWaiting = errors.New("the read was still queued behind other reads")
 
 // Group runs reads, of each key at most one at a time, and at most one more that waits for it to end. The zero value
 // with a Limit is ready for use.
