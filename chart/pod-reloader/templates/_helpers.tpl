@@ -140,13 +140,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   verbs: [get, create, patch, delete]
 {{- end }}
 {{- if .Values.reloader.isArgoRollouts }}
-# As for Deployments.
+# list, watch: to know which workload tracks which configuration. patch: to send reload requests.
 - apiGroups: [argoproj.io]
   resources: [rollouts]
   verbs: [get, list, watch, patch]
 {{- end }}
 {{- if .Values.reloader.isOpenshift }}
-# As for Deployments.
+# list, watch: to know which workload tracks which configuration. patch: to send reload requests.
 - apiGroups: [apps.openshift.io]
   resources: [deploymentconfigs]
   verbs: [get, list, watch, patch]
@@ -158,7 +158,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   verbs: [list, watch]
 {{- end }}
 {{- range .Values.workloadKinds }}
-# As for Deployments.
+# list, watch: to know which workload tracks which configuration. patch: to send reload requests.
 - apiGroups: [{{ include "pod-reloader.group" . | quote }}]
   resources: [{{ .resource | quote }}]
   verbs: [get, list, watch, patch]
