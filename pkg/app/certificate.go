@@ -100,7 +100,7 @@ func (c *certificate) report(reason string) {
 		c.log.Info("no certificate yet; retrying", "reason", reason)
 		return
 	}
-	c.log.Info("cannot watch the certificate; reading it instead", "reason", reason, "every", c.poll)
+	c.log.Info("cannot watch the certificate files; polling them", "reason", reason, "every", c.poll)
 }
 
 // follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
@@ -130,7 +130,7 @@ func (c *certificate) loaded(pair tls.Certificate) {
 	}
 	c.log.Info("loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	if err := c.misnamed(pair.Leaf); err != nil {
-		c.log.Info("the certificate may be for another name than the API server calls", "reason", err.Error())
+		c.log.Info("the certificate does not cover all names of the webhook", "reason", err.Error())
 	}
 }
 

@@ -201,7 +201,7 @@ func TestCertificateIsReadForGoodOnceItCouldNotBeWatched(t *testing.T) {
 		assert.EqualValues(t, 1, serial(c))
 		require.Len(t, lines, 2, "the certificate is logged once, and so is the failure")
 		assert.Contains(t, <-lines, "loaded the certificate")
-		assert.Contains(t, <-lines, "cannot watch the certificate; reading it instead")
+		assert.Contains(t, <-lines, "cannot watch the certificate files; polling them")
 
 		certPEM, keyPEM := pair(t, 2, time.Hour, time.Hour)
 		project(t, directory, "2", certPEM, keyPEM)

@@ -25,11 +25,11 @@ func (c *connections) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	switch {
 	case strings.Contains(text, "panic"):
-		c.to.Info("connection failed", "reason", text)
+		c.to.Info("the HTTP server reported an error", "reason", text)
 	case strings.Contains(text, "certificate"):
-		c.trusted.Do(func() { c.to.Info("connection failed", "reason", text) })
+		c.trusted.Do(func() { c.to.Info("the HTTP server reported an error", "reason", text) })
 	default:
-		c.to.V(1).Info("connection failed", "reason", text)
+		c.to.V(1).Info("the HTTP server reported an error", "reason", text)
 	}
 	return len(p), nil
 }

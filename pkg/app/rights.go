@@ -158,7 +158,7 @@ func (p *preflight) write() {
 		p.log.Info("all rights on custom resources are granted")
 		return
 	}
-	p.log.Info("rights on custom resources are missing: what needs them is held", "missing", p.missing)
+	p.log.Info("rights on custom resources are missing; custom resources that need them are held", "missing", p.missing)
 }
 
 func (p *preflight) emit(ctx context.Context) {

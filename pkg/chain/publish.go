@@ -202,7 +202,7 @@ func (u *publisher) contest(removed []referent.Key) {
 			continue // it was not replaced: it waits to be written
 		}
 		if u.contested[key]++; u.contested[key] == reportContest {
-			u.log.Info("a published digest does not remain: another writer replaces it",
+			u.log.Info("another writer replaces a published digest",
 				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")
 		}
 	}

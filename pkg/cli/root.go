@@ -84,7 +84,7 @@ func runManager(cmd *cobra.Command, args []string, p Process, flags *options.Fla
 	limitMemory(o.MemoryLimit, p.Getenv)
 	log := o.Logging.Logger(cmd.ErrOrStderr())
 	for _, warning := range flags.Warnings(environment) {
-		log.Error(warning, "a setting with an unknown value has its default")
+		log.Error(warning, "a setting has an unknown value; using its default")
 	}
 	return app.Run(cmd.Context(), app.Host{}, o, p.readBuild().Version, log)
 }

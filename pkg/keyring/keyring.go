@@ -153,7 +153,7 @@ func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
 		err := do(ctx)
 		// An unusable Secret is logged, and one that was overtaken is read again soon.
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) && !errors.Is(err, errOvertaken) {
-			k.logOnce(err, failure(err))
+			k.logFailure(err)
 		}
 		return err == nil, nil
 	})
@@ -168,16 +168,16 @@ var (
 	errOvertaken = errors.New("the Secret of the digest key was listed again or removed while it was read")
 )
 
-// failure says that there is no key, and what to do about it: without a key nothing is reloaded.
-func failure(err error) string {
+// logFailure logs once that there is no key, and what to do about it: without a key nothing is reloaded.
+func (k *Keyring) logFailure(err error) {
 	switch {
 	case !apierrors.IsForbidden(err):
-		return "cannot read or create the Secret of the digest key; retrying"
+		k.logOnce(err, "cannot read or create the Secret of the digest key; retrying")
 	case errors.Is(err, errCreate):
-		return "not allowed to create the Secret of the digest key, and nothing is reloaded without it: " +
-			"grant create on Secrets in this namespace, or create the Secret, with a key of 32 random bytes; retrying"
+		k.logOnce(err, "not allowed to create the Secret of the digest key, and nothing is reloaded without it: "+
+			"grant create on Secrets in this namespace, or create the Secret, with a key of 32 random bytes; retrying")
 	default:
-		return "not allowed to read the Secret of the digest key, and nothing is reloaded without it: grant get, list and watch on it; retrying"
+		k.logOnce(err, "not allowed to read the Secret of the digest key, and nothing is reloaded without it: grant get, list and watch on it; retrying")
 	}
 }
 

@@ -20,10 +20,10 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
 	assert.Equal(t, 1, r.logged("not allowed to read the Secret of the digest key"))
-	assert.Equal(t, 1, r.logged("not allowed to watch the Secret of the digest key"))
+	assert.Equal(t, 1, r.logged("not allowed to watch; grant get, list and watch; retrying"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
-	require.Eventually(t, func() bool { return r.logged("watching the Secret of the digest key again") == 1 }, wait, tick)
+	require.Eventually(t, func() bool { return r.logged("watching again") == 1 }, wait, tick)
 }
 
 // Where no other Secrets are watched, this is all that shows the refusal.

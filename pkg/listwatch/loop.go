@@ -58,7 +58,7 @@ type Loop[Object runtime.Object] struct {
 	// Failed is called for each failure to list or watch. Refused means that a right is missing; nil calls nothing.
 	Failed func(err error, refused bool)
 	Log    logr.Logger
-	// What the objects are in the lines about failures; empty logs none. The same failure is logged once.
+	// What the objects are, as the value "watch" of the lines about failures; empty logs none. The same failure is logged once.
 	What string
 
 	// failure is the last error that was logged. listed and opened say what has succeeded since the last failure: it has ended when both
@@ -240,10 +240,10 @@ func (l *Loop[Object]) report(err error) {
 	}
 	l.failure = cause
 	if refused {
-		l.Log.Error(err, "not allowed to watch "+l.What+": grant get, list and watch; retrying")
+		l.Log.Error(err, "not allowed to watch; grant get, list and watch; retrying", "watch", l.What)
 		return
 	}
-	l.Log.Error(err, "cannot watch "+l.What+"; retrying")
+	l.Log.Error(err, "cannot watch; retrying", "watch", l.What)
 }
 
 // Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each attempt
@@ -265,7 +265,7 @@ func Cause(err error) string {
 func (l *Loop[Object]) recovered() {
 	if l.failure != "" && l.listed && l.opened && l.short < shortInARow {
 		l.failure = ""
-		l.Log.Info("watching " + l.What + " again")
+		l.Log.Info("watching again", "watch", l.What)
 	}
 }
 

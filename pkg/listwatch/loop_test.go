@@ -131,9 +131,9 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 		<-s.watches
 		synctest.Wait()
 		require.Len(t, lines, 3)
-		assert.Contains(t, lines[0], "cannot watch config objects; retrying")
-		assert.Contains(t, lines[1], "not allowed to watch config objects: grant get, list and watch")
-		assert.Contains(t, lines[2], "watching config objects again")
+		assert.Contains(t, lines[0], `"cannot watch; retrying"`)
+		assert.Contains(t, lines[1], `"not allowed to watch; grant get, list and watch; retrying"`)
+		assert.Contains(t, lines[2], `"watching again","watch":"config objects"`)
 		assert.Equal(t, []bool{false, false, true}, refusals)
 		assert.Less(t, s.lists[1].Sub(s.lists[0]), s.lists[3].Sub(s.lists[2]), "the pauses grow")
 	})
@@ -159,7 +159,7 @@ func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
 		<-s.watches
 		synctest.Wait()
 		require.Len(t, lines, 4, "a failure and a recovery, twice")
-		for i, want := range []string{"cannot watch", "watching config objects again", "cannot watch", "watching config objects again"} {
+		for i, want := range []string{"cannot watch", `"watching again","watch":"config objects"`, "cannot watch", `"watching again","watch":"config objects"`} {
 			assert.Contains(t, lines[i], want)
 		}
 	})
@@ -180,8 +180,8 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 		synctest.Wait()
 		assert.Len(t, sink.calls, times+1, "what is listed is taken in")
 		require.Len(t, lines, 2)
-		assert.Contains(t, lines[0], "not allowed to watch config objects: grant get, list and watch")
-		assert.Contains(t, lines[1], "watching config objects again")
+		assert.Contains(t, lines[0], `"not allowed to watch; grant get, list and watch; retrying"`)
+		assert.Contains(t, lines[1], `"watching again","watch":"config objects"`)
 	})
 }
 
@@ -299,8 +299,8 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 					synctest.Wait()
 					assert.Equal(t, 2*(outage+1), failures)
 					require.Len(t, lines, 2*(outage+1))
-					assert.Contains(t, lines[2*outage], "cannot watch config objects; retrying")
-					assert.Contains(t, lines[2*outage+1], "watching config objects again")
+					assert.Contains(t, lines[2*outage], `"cannot watch; retrying"`)
+					assert.Contains(t, lines[2*outage+1], `"watching again","watch":"config objects"`)
 				}
 				assert.Equal(t, []string{"replace a"}, sink.calls, "it goes on where it was")
 			})

@@ -65,7 +65,7 @@ func TestWatchesThatEndAtOnceAreReported(t *testing.T) {
 				w.Add(configMap("b", "7"))
 				synctest.Wait()
 				require.Len(t, lines, 2)
-				assert.Contains(t, lines[1], "watching config objects again")
+				assert.Contains(t, lines[1], `"watching again","watch":"config objects"`)
 			})
 		})
 	}

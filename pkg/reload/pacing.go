@@ -48,7 +48,7 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	if wait == 0 {
 		return 0
 	}
-	log.FromContext(ctx).V(1).Info("waiting at a gate", "workload", s.Key, "gate", gate, "for", wait)
+	log.FromContext(ctx).V(1).Info("delayed the reload", "workload", s.Key, "gate", gate, "for", wait)
 	if gate == state.GateSettle {
 		p.state.Changes.Settles(s.Key, p.now().Add(wait))
 	} else {

@@ -25,7 +25,7 @@ type follower struct {
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
 func (f *follower) run(ctx context.Context) {
 	loop := listwatch.Loop[*item]{
-		Name: "workloadstate", Kind: f.of.kind.ID(), What: "this workload kind", Log: f.log,
+		Name: "workloadstate", Kind: f.of.kind.ID(), What: "workloads", Log: f.log,
 		List: f.list, Watch: f.watch, Sink: f,
 	}
 	loop.Run(ctx)

@@ -211,6 +211,6 @@ func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
 	await(t, reports, "a@1 > a@2")
 	assert.Equal(t, 1, log.count("not allowed to watch"))
-	assert.Equal(t, 1, log.count("watching this workload kind again"))
+	assert.Equal(t, 1, log.count("watching again"))
 	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
 }

@@ -75,7 +75,7 @@ func (w *where) rights(t *testing.T) {
 	}
 	says("digest key", `cannot create resource \"secrets\"`, "grant create on Secrets in this namespace, or create the Secret")
 	configMapTo("2")(home, "web")
-	says("not allowed to watch this workload kind", "apps/v1/Deployment", "grant get, list and watch")
+	says("not allowed to watch; grant get, list and watch; retrying", "apps/v1/Deployment", "workloads")
 
 	grant("missing",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},

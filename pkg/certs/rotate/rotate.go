@@ -151,7 +151,7 @@ func (r *Rotator) report(ctx context.Context, err error) {
 	r.state.Store(&now)
 	if cause := listwatch.Cause(err); cause != r.logged {
 		r.logged = cause
-		r.options.Log.Error(err, "cannot keep the webhook's certificates; retrying")
+		r.options.Log.Error(err, "cannot renew or publish the webhook's certificates; retrying")
 	}
 }
 
@@ -246,7 +246,7 @@ func (r *Rotator) serve(s certs.Situation, d certs.Decision) {
 		return
 	}
 	if before.serving == nil || !before.serving.Leaf.Equal(stored.Leaf) {
-		r.options.Log.Info("serving another certificate", "notAfter", stored.Leaf.NotAfter.Format(time.RFC3339),
+		r.options.Log.Info("serving a new certificate", "notAfter", stored.Leaf.NotAfter.Format(time.RFC3339),
 			"serial", stored.Leaf.SerialNumber.Text(16))
 	}
 	if d.Step != certs.Restore && d.Step != certs.Establish {

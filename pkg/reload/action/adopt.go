@@ -60,7 +60,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportReplaced(s, found)
-	log.FromContext(ctx).V(1).Info("adopted", "workload", s.Key, "refs", len(found.Verdict.Adopt))
+	log.FromContext(ctx).V(1).Info("recorded the current configuration without a reload", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
 }
 

@@ -73,7 +73,7 @@ func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 		a.metrics.latency(s.Object.Kind, a.now().Sub(s.Events.First))
 	}
 	a.events.EmitOwn(s.Reported(), o.last)
-	log.FromContext(ctx).Info("reloaded", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
+	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, a)
 	if s.OwesRun {
 		a.state.Runs.Owe(s.Key)
@@ -111,7 +111,7 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	if !news {
 		level = 1 // a conflict that the next attempt resolves
 	}
-	log.FromContext(ctx).V(level).Info("attempt failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
+	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
 		a.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}

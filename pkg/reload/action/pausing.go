@@ -125,7 +125,7 @@ func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Actio
 	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
 	p.state.Contests.Removed(s.Key, p.at, p.now())
 	if action == pause.Resume {
-		log.FromContext(ctx).Info("resumed", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
+		log.FromContext(ctx).Info("ended the pause", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])
 		p.events.EmitResumed(s.Reported(), s.Object.Annotations()[p.at])
 	}
 	return nil

@@ -130,7 +130,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	err := c.create(ctx, s, job)
 	switch {
 	case err == nil:
-		log.FromContext(ctx).Info("created a Job again", "workload", s.Key, "replaces", r.manifest.UID)
+		log.FromContext(ctx).Info("recreated the Job", "workload", s.Key, "replaces", r.manifest.UID)
 		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, s, r)

@@ -312,7 +312,7 @@ func namesOf(active []cronrun.ActiveJob) string {
 func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
 	s.Ran = due
 	r.state.Runs.Ran(s.Key, due, r.now())
-	log.FromContext(ctx).Info("made a Job", "workload", s.Key, "job", due.Job, "existed", existed)
+	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 
 // jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands.
