@@ -7,9 +7,11 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Any pod that reaches the port can send texts of megabytes, and what is no review of an API server, as often as it likes. Lines about
@@ -79,6 +81,6 @@ func (s shortErrors) Error(err error, message string, values ...any) {
 // identified adds what a request is about.
 func identified(log logr.Logger, req *admissionv1.AdmissionRequest) logr.Logger {
 	short := func(text string) string { return reference.Cut(text, maxLogged) }
-	return log.WithValues("operation", short(string(req.Operation)), "kind", short(req.Kind.Kind),
-		"namespace", short(req.Namespace), "name", short(req.Name))
+	key := workload.Key{Kind: short(workload.ID(schema.GroupVersionKind(req.Kind))), Namespace: short(req.Namespace), Name: short(req.Name)}
+	return log.WithValues("operation", short(string(req.Operation)), "workload", key.String())
 }

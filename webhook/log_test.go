@@ -24,7 +24,7 @@ func TestLog(t *testing.T) {
 	assert.Empty(t, lines, "nothing was done, so nothing is logged")
 	responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
 	require.Len(t, lines, 1, "one line a decision")
-	for _, want := range []string{`"rule"="create"`, `"outcome"="stamped"`, `"name"="cart"`, `"namespace"="shop"`} {
+	for _, want := range []string{`"rule"="create"`, `"outcome"="stamped"`, `"workload"="apps/v1/Deployment shop/cart"`} {
 		assert.Contains(t, lines[0], want)
 	}
 	assert.NotContains(t, lines[0], "image", "never an object")

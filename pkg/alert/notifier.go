@@ -139,6 +139,6 @@ func (n *Notifier) count(o outcome) { n.counts.WithLabelValues(string(o)).Inc() 
 // report logs a dropped alert, at most one a minute.
 func (n *Notifier) report(reason string) {
 	n.logged.Do(func() {
-		n.log.Info("cannot deliver an alert; dropped", "sink", string(n.config.Sink), "reason", reason)
+		n.log.Info("cannot deliver an alert; dropped", "sink", string(n.config.Sink), "error", reason)
 	})
 }

@@ -97,10 +97,10 @@ func (c *certificate) Start(ctx context.Context) error {
 // report logs why the files are not watched.
 func (c *certificate) report(reason string) {
 	if _, err := c.Get(nil); err != nil {
-		c.log.Info("no certificate yet; retrying", "reason", reason)
+		c.log.Info("no certificate yet; retrying", "error", reason)
 		return
 	}
-	c.log.Info("cannot watch the certificate files; polling them", "reason", reason, "every", c.poll)
+	c.log.Info("cannot watch the certificate files; polling them", "error", reason, "every", c.poll)
 }
 
 // follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
@@ -130,7 +130,7 @@ func (c *certificate) loaded(pair tls.Certificate) {
 	}
 	c.log.Info("loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	if err := c.misnamed(pair.Leaf); err != nil {
-		c.log.Info("the certificate does not cover all names of the webhook", "reason", err.Error())
+		c.log.Info("the certificate does not cover all names of the webhook", "error", err.Error())
 	}
 }
 

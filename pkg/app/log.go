@@ -25,11 +25,11 @@ func (c *connections) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	switch {
 	case strings.Contains(text, "panic"):
-		c.to.Info("the HTTP server reported an error", "reason", text)
+		c.to.Info("the HTTP server reported an error", "error", text)
 	case strings.Contains(text, "certificate"):
-		c.trusted.Do(func() { c.to.Info("the HTTP server reported an error", "reason", text) })
+		c.trusted.Do(func() { c.to.Info("the HTTP server reported an error", "error", text) })
 	default:
-		c.to.V(1).Info("the HTTP server reported an error", "reason", text)
+		c.to.V(1).Info("the HTTP server reported an error", "error", text)
 	}
 	return len(p), nil
 }

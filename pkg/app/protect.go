@@ -96,7 +96,7 @@ func (g *guard) review(r *http.Request) (status int, err error) {
 
 // refuse says no, and the reason to the log only.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, reason error) {
-	g.log.V(1).Info("refused a request for metrics", "path", r.URL.Path, "status", status, "reason", reason.Error())
+	g.log.V(1).Info("refused a request for metrics", "path", r.URL.Path, "status", status, "error", reason.Error())
 	http.Error(w, http.StatusText(status), status)
 }
 

@@ -37,7 +37,7 @@ var _ events.EventRecorder = (*recorder)(nil)
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) { //nolint:revive // the interface has them
 	about, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
-		r.log.Error(err, "cannot reference the object of an Event", "reason", reason)
+		r.log.Error(err, "cannot reference the object of an Event", "event", reason)
 		return
 	}
 	m := event.Message{
@@ -45,7 +45,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	}
 	if related != nil {
 		if m.Related, err = reference.GetReference(r.scheme, related); err != nil {
-			r.log.Error(err, "cannot reference the related object of an Event", "reason", reason)
+			r.log.Error(err, "cannot reference the related object of an Event", "event", reason)
 		}
 	}
 	e := m.Event(event.Name(about.Name, about.Kind, string(about.UID), reason, action, m.Time.Format(time.RFC3339Nano)))

@@ -76,5 +76,5 @@ func TestEventAboutNothingIsLogged(t *testing.T) {
 	r.Eventf(nil, nil, "Warning", "WatchFailed", "Watch", "fails")
 	assert.Empty(t, r.messages)
 	require.Len(t, r.lines, 1)
-	assert.Contains(t, r.lines[0], `"reason"="WatchFailed"`)
+	assert.Contains(t, r.lines[0], `"event"="WatchFailed"`)
 }

@@ -45,7 +45,7 @@ func (c *Chain) readCustomLive(ctx context.Context, from lane, namespace string,
 		err = f.read(ctx)
 	}
 	if err != nil {
-		c.options.Log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "reason", err.Error())
+		c.options.Log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "error", err.Error())
 		return c.answers.unverified(namespace, refs, err)
 	}
 	for _, ref := range refs {

@@ -35,7 +35,7 @@ func (f *failures) add(err error, event *eventsv1.Event) {
 	f.attempts.WithLabelValues(code(err)).Inc()
 	f.logged.Do(func() {
 		about := event.Regarding
-		f.log.Info("cannot write an Event; retrying", "reason", event.Reason, "kind", about.Kind, "namespace", about.Namespace, "name", about.Name,
+		f.log.Info("cannot write an Event; retrying", "event", event.Reason, "kind", about.Kind, "namespace", about.Namespace, "name", about.Name,
 			"error", err.Error())
 	})
 }

@@ -50,7 +50,7 @@ func TestFailedAttemptsAreCountedAndLogged(t *testing.T) {
 				pass(20 * time.Second)
 				assert.Equal(t, 5, int(testutil.ToFloat64(o.failures.attempts.WithLabelValues(tc.code))), "after 0, 1, 3, 7 and 15 seconds")
 				require.Len(t, lines, 1)
-				for _, want := range []string{`"reason"="Reloaded"`, `"namespace"="shop"`, `"name"="cart"`, tc.err.Error()} {
+				for _, want := range []string{`"event"="Reloaded"`, `"namespace"="shop"`, `"name"="cart"`, tc.err.Error()} {
 					assert.Contains(t, lines[0], want)
 				}
 				waiting, err := testutil.GatherAndCount(registry, "pod_reloader_pending_events")

@@ -217,7 +217,7 @@ func (a *Applier) reject(p *problem) {
 		return
 	}
 	a.problem = p
-	a.options.Log.Info("configuration not applied", "reason", p.reason, "problem", p.text)
+	a.options.Log.Info("configuration not applied", "event", p.reason, "problem", p.text)
 	a.sendEvent(p.regarding, corev1.EventTypeWarning, p.reason, p.text)
 }
 

@@ -68,7 +68,7 @@ func (b *base) contested(ctx context.Context, s gather.Subject, wait time.Durati
 		return 0
 	}
 	if !b.state.Warnings.IsWarned(s.Key, c.reason, state.DigestOf(c.text)) {
-		log.FromContext(ctx).Info("another writer undoes each write of an annotation", "workload", s.Key, "reason", c.reason, "after", wait)
+		log.FromContext(ctx).Info("another writer undoes each write of an annotation", "workload", s.Key, "event", c.reason, "after", wait)
 	}
 	b.events.Warn(s.Reported(), c.reason, c.text)
 	return wait

@@ -61,7 +61,7 @@ func (c recreations) inNamespace(
 		return next(ctx, s, r)
 	}
 	log.FromContext(ctx).Info("a Job is not created again in a later namespace of the same name; the Secret is left",
-		"job", s.Key, "secret", r.secret.GetNamespace()+"/"+r.secret.GetName(), "remedy", "delete the Secret; if only the ConfigMap "+
+		"workload", s.Key, "secret", r.secret.GetNamespace()+"/"+r.secret.GetName(), "remedy", "delete the Secret; if only the ConfigMap "+
 			rootCAName+" of the namespace was created again, create the Job from job.json of the Secret first")
 	c.state.Recreations.Leave(s.Key, r.secret.GetName())
 	return nil

@@ -111,7 +111,7 @@ func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	if !news {
 		level = 1 // a conflict that the next attempt resolves
 	}
-	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "reason", f.reason, "error", textOf(f.err), "after", after)
+	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "event", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
 		a.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}

@@ -63,7 +63,7 @@ func (c recreations) completeOne(ctx context.Context, s gather.Subject, name str
 	}
 	m, err := c.jobs.Store.Decode(secret)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "cannot read the manifest of a Job; the Secret is left", "job", s.Key, "secret", name)
+		log.FromContext(ctx).Error(err, "cannot read the manifest of a Job; the Secret is left", "workload", s.Key, "secret", name)
 		c.state.Recreations.Done(s.Key, name)
 		return nil
 	}

@@ -43,7 +43,7 @@ func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, liv
 	}
 	past, err := g.Past(ctx, s.Key.Namespace, ref, version)
 	if err != nil || later(past.ResourceVersion, version) {
-		log.FromContext(ctx).V(1).Info("adopting the present version of an object", "workload", s.Key, "object", ref.String(), "reason", err)
+		log.FromContext(ctx).V(1).Info("adopting the present version of an object", "workload", s.Key, "object", ref.String(), "error", err)
 		return live, false
 	}
 	if past.Absent && ref.Kind == reference.SecretProviderClass {
