@@ -77,9 +77,9 @@ const (
 //
 // The goroutine of Start owns the graph, and all parts but two: what gathers for it, and what questions are answered from.
 type Chain struct {
-	options Options
-	inbox   *inbox
-	answers *answers
+	options    Options
+	inbox      *inbox
+	graphState *graphState
 	// loop and webhook read custom resources live, each for one part of the program.
 	loop, webhook objects
 	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
@@ -98,8 +98,8 @@ type Chain struct {
 func New(o Options) *Chain {
 	o = o.withDefaults()
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
-	c.answers = &answers{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
-	c.answers.schema, _ = referent.Compile(nil, nil, o.Annotation)
+	c.graphState = &graphState{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
+	c.graphState.schema, _ = referent.Compile(nil, nil, o.Annotation)
 	c.loop = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
 	c.webhook = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
 	c.sources = &sources{
@@ -111,7 +111,7 @@ func New(o Options) *Chain {
 	}
 	c.publisher = &publisher{
 		client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
-		inbox: c.inbox, answers: c.answers, sources: c.sources, lifetime: c.lifetime, writes: fairlimit.New(inFlight, 1),
+		inbox: c.inbox, graphState: c.graphState, sources: c.sources, lifetime: c.lifetime, writes: fairlimit.New(inFlight, 1),
 		in: map[string]*publications{}, contested: map[referent.Key]int{}, restoring: map[referent.Key]time.Time{},
 	}
 	return c
@@ -135,7 +135,7 @@ func (c *Chain) OnUnpublished(handler func(Unpublished)) {
 func (c *Chain) Configure(definitions []referent.Definition) (ignored []string) {
 	schema, ignored, faults := c.compile(definitions)
 	if len(faults) == 0 {
-		c.answers.rules.Store(schema)
+		c.graphState.rules.Store(schema)
 	}
 	c.inbox.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
 	return ignored
@@ -151,14 +151,14 @@ func (c *Chain) compile(definitions []referent.Definition) (schema *referent.Sch
 }
 
 // Reject says that there is no valid configuration. It may come later, but nothing waits for it.
-func (c *Chain) Reject() { c.answers.rejected.Store(true) }
+func (c *Chain) Reject() { c.graphState.rejected.Store(true) }
 
 // KeysChanged makes the graph again under the current digest keys.
 func (c *Chain) KeysChanged() { c.inbox.gather(func(p *pending) { p.rekeyed = true }) }
 
 // ConfigChanged takes an event of a config object, which may be part of the graph.
 func (c *Chain) ConfigChanged(e configstate.Event) {
-	if c.answers.concerns(e.Namespace, e.Ref) {
+	if c.graphState.concerns(e.Namespace, e.Ref) {
 		c.inbox.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
 	}
 }
@@ -202,7 +202,7 @@ func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 	asked = c.inbox.wait(ctx, nil)
 	if asked == nil && ctx.Err() == nil {
 		c.reads.want(c.inbox.takeConfig(), nil)
-		c.answers.setOutdated(c.reads.outstanding())
+		c.graphState.setOutdated(c.reads.outstanding())
 		asked = c.inbox.wait(ctx, c.reads.begin()) //nolint:contextcheck // a read ends with the configuration
 	}
 	return asked
@@ -212,29 +212,29 @@ func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 func (c *Chain) apply(ctx context.Context, p pending) {
 	c.publisher.take(p)
 	reconfigured := p.configured && c.reconfigure(ctx, p.definitions)
-	before := c.answers.graph
+	before := c.graphState.graph
 	if graph := c.latest(p); graph != nil {
 		c.evaluate(graph, p) //nolint:contextcheck // a watch and a read end with the configuration, a write with the leadership
 	} else {
 		for _, change := range p.changes {
-			change.apply(c.answers, nil)
+			change.apply(c.graphState, nil)
 		}
 		c.reads.end(nil, p.batches, p.retries)
 	}
 	c.sources.restart(p) //nolint:contextcheck // a watch ends with the configuration
-	if reconfigured || before == nil && c.answers.graph != nil {
+	if reconfigured || before == nil && c.graphState.graph != nil {
 		c.reread()
 	}
 }
 
 // evaluate takes what has gathered into a graph, and puts that in force.
 func (c *Chain) evaluate(graph *referent.Graph, p pending) {
-	changes, unread := c.answers.evaluate(graph, p.changes, c.sources.takeTurned)
-	c.answers.record(changes)
+	changes, unread := c.graphState.evaluate(graph, p.changes, c.sources.takeChangedSources)
+	c.graphState.record(changes)
 	c.reads.end(graph, p.batches, p.retries)
 	c.reads.want(p.config, unread)
 	c.retry(p.refused)
-	c.answers.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
+	c.graphState.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
 	if p.gathered {
 		c.reads.begin()
 	} else if c.reads.ready() {
@@ -252,7 +252,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		c.options.Log.Error(faults.ToAggregate(), "the resources of the configuration are not valid; the previous ones remain in force")
 		return false
 	}
-	first := c.answers.configure(schema, same)
+	first := c.graphState.configure(schema, same)
 	if same {
 		return first
 	}
@@ -274,12 +274,12 @@ func (c *Chain) reread() {
 // latest returns the graph to be in force: the present one, or another one, of what the watches have delivered. It is nil where the
 // configuration has no resource, and as long as there is no digest key: the change of the keys brings us back.
 func (c *Chain) latest(p pending) *referent.Graph {
-	if c.sources.none() || c.answers.graph != nil && !p.rekeyed {
-		return c.answers.graph
+	if c.sources.none() || c.graphState.graph != nil && !p.rekeyed {
+		return c.graphState.graph
 	}
-	graph, err := referent.NewGraph(c.answers.schema, c.options.Ring())
+	graph, err := referent.NewGraph(c.graphState.schema, c.options.Ring())
 	if err != nil {
-		return c.answers.graph
+		return c.graphState.graph
 	}
 	c.sources.fill(graph)
 	return graph
@@ -292,7 +292,7 @@ func (c *Chain) sync() {
 		return
 	default:
 	}
-	if !c.answers.configured || c.answers.graph == nil && !c.sources.none() {
+	if !c.graphState.configured || c.graphState.graph == nil && !c.sources.none() {
 		return
 	}
 	if c.sources.answered() && !c.reads.underWay() {

@@ -12,7 +12,7 @@
 // The parts of a Chain:
 //
 //	inbox      what has gathered for the goroutine that owns the graph
-//	answers    the graph, and all else that questions are answered from
+//	graphState the graph, and all else that questions are answered from
 //	sources    the watches of custom resources
 //	reads      the reads of the config objects that they refer to
 //	publisher  the writes of digests into custom resources, while this process leads

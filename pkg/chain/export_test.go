@@ -9,14 +9,14 @@ import (
 
 // ReadLive reads config objects of a namespace live as a Store does, but says of states that are not verified that they are not.
 func ReadLive(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return c.readLive(ctx, lane{from, c.loop}, namespace, refs)
+	return c.readLive(ctx, backend{from, c.loop}, namespace, refs)
 }
 
 // Remembered is how many objects something is remembered of, for tests.
 func (c *Chain) Remembered() int {
-	c.answers.mu.RLock()
-	defer c.answers.mu.RUnlock()
-	return len(c.answers.held) + len(c.answers.tracked)
+	c.graphState.mu.RLock()
+	defer c.graphState.mu.RUnlock()
+	return len(c.graphState.held) + len(c.graphState.tracked)
 }
 
 // Kept is the size in bytes of the JSON of the objects that the watches keep.
@@ -33,9 +33,9 @@ func (c *Chain) Kept() int {
 
 // Nodes is how many nodes the graph has.
 func (c *Chain) Nodes() int {
-	c.answers.mu.RLock()
-	defer c.answers.mu.RUnlock()
-	return c.answers.graph.Len()
+	c.graphState.mu.RLock()
+	defer c.graphState.mu.RUnlock()
+	return c.graphState.graph.Len()
 }
 
 // ApplyPending waits until all is applied that is pending.

@@ -9,7 +9,7 @@ import (
 
 // record keeps since when nodes are held, and what has led to the state of the others. A question records what it has found some time
 // before: a hold that has ended since is not recorded.
-func (a *answers) record(changes []referent.Change) {
+func (a *graphState) record(changes []referent.Change) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.held == nil {
@@ -26,7 +26,7 @@ func (a *answers) record(changes []referent.Change) {
 	}
 }
 
-func (a *answers) isHeld(key referent.Key) bool {
+func (a *graphState) isHeld(key referent.Key) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	_, held := a.held[key]
@@ -42,7 +42,7 @@ const (
 )
 
 // prune drops the entries of objects that are in no graph, when most entries are of such objects. They were deleted, or never existed.
-func (a *answers) prune() {
+func (a *graphState) prune() {
 	now := a.now()
 	if a.graph == nil || now.Sub(a.prunedAt) < keep {
 		return

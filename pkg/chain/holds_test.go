@@ -42,7 +42,7 @@ func TestHoldThatHasEndedIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	ring, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
-	a := &answers{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
+	a := &graphState{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
 	a.configure(compiled, false)
 	evaluate := func() {
 		changes, _ := a.evaluate(graph, nil, func(*referent.Graph, map[referent.Key]time.Time) []referent.Change { return nil })
@@ -69,7 +69,7 @@ func TestRefusalsOfObjectsThatAreInNoGraphAreDropped(t *testing.T) {
 	t.Parallel()
 	ring, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
-	a := &answers{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
+	a := &graphState{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
 	a.configure(compiled, false)
 	graph.Set(proxies, named("p"))
 	a.evaluate(graph, nil, func(*referent.Graph, map[referent.Key]time.Time) []referent.Change { return nil })

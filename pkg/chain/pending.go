@@ -70,7 +70,7 @@ func (p pending) and(gathered pending) pending {
 // change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph
 // is given.
 type change interface {
-	apply(a *answers, graph *referent.Graph)
+	apply(a *graphState, graph *referent.Graph)
 }
 
 // objectChange is an object that has come, changed or gone (nil).
@@ -80,7 +80,7 @@ type objectChange struct {
 	object *referent.Object
 }
 
-func (o objectChange) apply(_ *answers, graph *referent.Graph) {
+func (o objectChange) apply(_ *graphState, graph *referent.Graph) {
 	switch {
 	case graph == nil, o.source.stopped():
 	case o.object == nil:
@@ -100,7 +100,7 @@ type contentChange struct {
 	refused   time.Time
 }
 
-func (r contentChange) apply(a *answers, graph *referent.Graph) {
+func (r contentChange) apply(a *graphState, graph *referent.Graph) {
 	if graph == nil {
 		return
 	}

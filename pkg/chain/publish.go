@@ -36,13 +36,13 @@ type publisher struct {
 	client     dynamic.Interface
 	fieldOwner string
 	// publishes reports whether digests are written in a namespace.
-	publishes func(namespace string) bool
-	now       func() time.Time
-	log       logr.Logger
-	inbox     *inbox
-	answers   *answers
-	sources   *sources
-	lifetime  *lifetime
+	publishes  func(namespace string) bool
+	now        func() time.Time
+	log        logr.Logger
+	inbox      *inbox
+	graphState *graphState
+	sources    *sources
+	lifetime   *lifetime
 	// writes bounds those in flight.
 	writes *fairlimit.Limit
 	// handlers are called for digests that cannot be written.
@@ -101,7 +101,7 @@ func (u *publisher) publish(p pending, changes []referent.Change) {
 	}
 	for _, change := range changes {
 		u.due(change.Key)
-		if !u.answers.graph.Exists(change.Key) {
+		if !u.graphState.graph.Exists(change.Key) {
 			delete(u.contested, change.Key)
 			delete(u.restoring, change.Key)
 		}
@@ -145,7 +145,7 @@ func (u *publisher) restore(changes []change) {
 	wrong := map[int][]referent.Key{}
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
-			_, due := u.answers.graph.Publication(o.key)
+			_, due := u.graphState.graph.Publication(o.key)
 			until, waits := u.restoring[o.key]
 			switch {
 			case !due:
@@ -185,7 +185,7 @@ func (u *publisher) restored(all []again) (keys []referent.Key) {
 // contest marks the objects that are still without the right annotation: another writer has removed it.
 func (u *publisher) contest(removed []referent.Key) {
 	for _, key := range removed {
-		if _, due := u.answers.graph.Publication(key); !due {
+		if _, due := u.graphState.graph.Publication(key); !due {
 			delete(u.contested, key)
 			continue
 		}
@@ -219,7 +219,7 @@ func (u *publisher) of(namespace string) *publications {
 
 // due marks a node whose annotation is to be looked at.
 func (u *publisher) due(key referent.Key) {
-	if resource, ok := u.answers.schema.Resource(key.GroupResource()); ok && resource.Publish {
+	if resource, ok := u.graphState.schema.Resource(key.GroupResource()); ok && resource.Publish {
 		u.of(key.Namespace).due[key] = struct{}{}
 	}
 }
@@ -277,7 +277,7 @@ func (u *publisher) writeAll(ctx, leads context.Context, namespace string, write
 // due any more.
 func (u *publisher) postpone(namespace string, at *publications) {
 	u.unpublished.forgetAll(namespace)
-	maps.DeleteFunc(at.due, func(key referent.Key, _ struct{}) bool { return !u.answers.graph.Exists(key) })
+	maps.DeleteFunc(at.due, func(key referent.Key, _ struct{}) bool { return !u.graphState.graph.Exists(key) })
 	if len(at.due) == 0 {
 		return
 	}
@@ -296,13 +296,13 @@ type publication struct {
 // publication returns the write for a node, if its annotation differs. The uid keeps server-side apply from creating an
 // object that has been deleted meanwhile.
 func (u *publisher) publication(key referent.Key) (publication, bool) {
-	value, due := u.answers.graph.Publication(key)
-	resource, ok := u.answers.schema.Resource(key.GroupResource())
+	value, due := u.graphState.graph.Publication(key)
+	resource, ok := u.graphState.schema.Resource(key.GroupResource())
 	stored := u.sources.stored(key)
 	if stored == nil || value != "" && !due {
 		u.unpublished.forget(key) // it is gone, or has the right annotation
 	}
-	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.paces(key) {
+	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.mustWait(key) {
 		return publication{}, false
 	}
 	object := &unstructured.Unstructured{}
@@ -316,8 +316,8 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	return publication{key, value, resource, object}, true
 }
 
-// paces reports whether a write has to wait because there were many before it. Then it is repeated.
-func (u *publisher) paces(key referent.Key) bool {
+// mustWait reports whether a write has to wait because there were many before it. Then it is repeated.
+func (u *publisher) mustWait(key referent.Key) bool {
 	wait, back := u.pace.wait(key, u.now())
 	if back {
 		u.inbox.gatherAfter(wait, func(p *pending) { p.paced = append(p.paced, key) })

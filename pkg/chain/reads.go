@@ -53,8 +53,8 @@ func (r *namespaceReads) want(ref reference.Ref) {
 	}
 }
 
-// wantAnew asks for a read that begins now.
-func (r *namespaceReads) wantAnew(ref reference.Ref) { r.wanted[ref] = struct{}{} }
+// requestNew asks for a read that begins now.
+func (r *namespaceReads) requestNew(ref reference.Ref) { r.wanted[ref] = struct{}{} }
 
 // again asks for what has failed and is not under way.
 func (r *namespaceReads) again(ref reference.Ref) {
@@ -95,7 +95,7 @@ func (r *reads) want(changed map[configKey]struct{}, unread []referent.Key) {
 		}
 	}
 	for at := range changed {
-		r.of(at.namespace).wantAnew(at.ref)
+		r.of(at.namespace).requestNew(at.ref)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestUnreadObjectIsHeldAsUnread(t *testing.T) {
 		unread := func() bool {
 			hold := w.State("ns", proxy).Hold
 			require.NotNil(t, hold)
-			return hold.Unread
+			return hold.NotReadYet
 		}
 		assert.True(t, unread(), "the configuration")
 		w.Reject()

@@ -56,13 +56,13 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 // itself a list is repeated after up to 15 seconds, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
-	if refused := c.answers.refusedBelow(namespace, refs); len(refused) > 0 {
+	if refused := c.graphState.refusedBelow(namespace, refs); len(refused) > 0 {
 		c.inbox.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
 	}
 }
 
 // refusedBelow returns what was refused and holds custom resources.
-func (a *answers) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
+func (a *graphState) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.graph == nil || len(a.refused) == 0 {
@@ -87,7 +87,7 @@ type refusal struct {
 }
 
 // refusedBefore returns which of the keys are refused still, and were refused at a time or before.
-func (a *answers) refusedBefore(keys []referent.Key, before time.Time) (due []refusal) {
+func (a *graphState) refusedBefore(keys []referent.Key, before time.Time) (due []refusal) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	for _, key := range keys {
@@ -100,7 +100,7 @@ func (a *answers) refusedBefore(keys []referent.Key, before time.Time) (due []re
 
 // retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
 func (c *Chain) retry(keys []referent.Key) {
-	for _, refused := range c.answers.refusedBefore(keys, c.options.Now().Add(-retryInterval)) {
+	for _, refused := range c.graphState.refusedBefore(keys, c.options.Now().Add(-retryInterval)) {
 		if ref, config := refused.key.Ref(); config {
 			c.reads.of(refused.key.Namespace).again(ref)
 		} else {

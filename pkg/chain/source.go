@@ -141,7 +141,7 @@ type sourceChange struct {
 	refused time.Time
 }
 
-func (c sourceChange) apply(a *answers, graph *referent.Graph) {
+func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
 	s := c.source
 	if s.stopped() {
 		return
@@ -152,7 +152,7 @@ func (c sourceChange) apply(a *answers, graph *referent.Graph) {
 		s.state = referent.SourceOtherScope
 	}
 	if s.state != before {
-		s.with.turned = append(s.with.turned, s)
+		s.with.changedSources = append(s.with.changedSources, s)
 	}
 	if graph == nil {
 		return
@@ -167,7 +167,7 @@ func (c sourceChange) apply(a *answers, graph *referent.Graph) {
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made again.
 type scopeChange struct{ source *source }
 
-func (c scopeChange) apply(a *answers, graph *referent.Graph) {
+func (c scopeChange) apply(a *graphState, graph *referent.Graph) {
 	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
 		sourceChange{source: c.source, state: referent.SourceSynced}.apply(a, graph)
 	}

@@ -22,8 +22,8 @@ type sources struct {
 	log        logr.Logger
 
 	all []*source
-	// turned are those of another state than before the last evaluation.
-	turned []*source
+	// changedSources are those of another state than before the last evaluation.
+	changedSources []*source
 }
 
 // namespaces are those to watch; none means all of them.
@@ -100,18 +100,18 @@ func (s *sources) stored(key referent.Key) *unstructured.Unstructured {
 	return nil
 }
 
-// takeTurned returns what is held that the graph does not have, of the sources whose state is another one than before: with that,
+// takeChangedSources returns what is held that the graph does not have, of the sources whose state is another one than before: with that,
 // the reason is another one.
-func (s *sources) takeTurned(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change {
+func (s *sources) takeChangedSources(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change {
 	var changes []referent.Change
-	for _, one := range s.turned {
+	for _, one := range s.changedSources {
 		for key := range held {
 			if one.has(key) && !graph.Has(key) {
 				changes = append(changes, referent.Change{Key: key, Held: true})
 			}
 		}
 	}
-	s.turned = nil
+	s.changedSources = nil
 	slices.SortFunc(changes, func(a, b referent.Change) int { return a.Key.Compare(b.Key) })
 	return changes
 }

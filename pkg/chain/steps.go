@@ -27,7 +27,7 @@ func newest(entries []string) string {
 
 // step adds a change of a custom resource. Which ones workloads track is not known: a replica that is asked for the first time
 // must know what has led to the present state.
-func (a *answers) step(change referent.Change) {
+func (a *graphState) step(change referent.Change) {
 	state, hold := a.graph.State(change.Key)
 	if _, config := change.Key.Ref(); config || hold != nil {
 		return
@@ -48,7 +48,7 @@ func (a *answers) step(change referent.Change) {
 }
 
 // entriesOf returns the Entries under the keys of the ring, oldest first, as a Record keeps them.
-func (a *answers) entriesOf(state digest.State) []string {
+func (a *graphState) entriesOf(state digest.State) []string {
 	var entries []string
 	for _, key := range a.ring().Keys() {
 		if entry, ok := state.Entry(key.ID); ok {

@@ -27,13 +27,13 @@ func (s Store) OnEvent(handler func(configstate.Event)) {
 
 // Cached answers without I/O.
 func (s Store) Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
-	config, custom := divide(refs)
+	config, custom := splitCustom(refs)
 	return s.Chain.add(s.Store.Cached(namespace, config), namespace, custom)
 }
 
 // ReadIfChanged reads what Cached does not know of ConfigMaps and Secrets.
 func (s Store) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	config, custom := divide(refs)
+	config, custom := splitCustom(refs)
 	states, err := s.Store.ReadIfChanged(ctx, namespace, config)
 	return s.Chain.add(states, namespace, custom), err
 }
@@ -41,7 +41,7 @@ func (s Store) ReadIfChanged(ctx context.Context, namespace string, refs []refer
 // ReadLive reads ConfigMaps and Secrets live, and custom resources with all that they refer to. What the loop does about them goes by
 // that: a state that is not verified is a ReadError.
 func (s Store) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	states, err := s.Chain.readLive(ctx, lane{s.Store, s.Chain.loop}, namespace, refs)
+	states, err := s.Chain.readLive(ctx, backend{s.Store, s.Chain.loop}, namespace, refs)
 	for _, ref := range refs {
 		if reason := states[ref].Unverified; reason != "" {
 			err = errors.Join(err, &configstate.ReadError{Namespace: namespace, Ref: ref, Err: errors.New(reason)})
@@ -73,7 +73,7 @@ type Admission struct {
 
 // ReadLive reads config objects of a namespace live, whatever their kind. States that are not verified say so.
 func (a Admission) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return a.Chain.readLive(ctx, lane{a.Admission, a.Chain.webhook}, namespace, refs)
+	return a.Chain.readLive(ctx, backend{a.Admission, a.Chain.webhook}, namespace, refs)
 }
 
 // reader reads ConfigMaps and Secrets live.
@@ -81,20 +81,20 @@ type reader interface {
 	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// lane is what reads live for one part of the program.
-type lane struct {
+// backend is what reads live for one part of the program.
+type backend struct {
 	config reader
 	custom objects
 }
 
 // readLive reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
 // graph does, and the others can be read still.
-func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	config, custom := divide(refs)
+func (c *Chain) readLive(ctx context.Context, from backend, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	config, custom := splitCustom(refs)
 	if len(custom) == 0 {
 		return from.config.ReadLive(ctx, namespace, config)
 	}
-	half, cancel := halfOf(ctx)
+	half, cancel := halfDeadline(ctx)
 	defer cancel()
 	states := c.readCustomLive(half, from, namespace, custom)
 	if len(config) == 0 {
@@ -105,8 +105,8 @@ func (c *Chain) readLive(ctx context.Context, from lane, namespace string, refs 
 	return states, err
 }
 
-// halfOf returns a context with half of the time that another one has left; without a deadline where that has none.
-func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+// halfDeadline returns a context with half of the time that another one has left; without a deadline where that has none.
+func halfDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
@@ -114,8 +114,8 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// divide separates custom resources from the others, which most workloads have alone.
-func divide(refs []reference.Ref) (config, custom []reference.Ref) {
+// splitCustom separates custom resources from the others, which most workloads have alone.
+func splitCustom(refs []reference.Ref) (config, custom []reference.Ref) {
 	if !slices.ContainsFunc(refs, isCustom) {
 		return refs, nil
 	}

@@ -181,7 +181,7 @@ type written struct {
 // finish takes in which writes have ended.
 func (u *publisher) finish(all []written) {
 	for _, w := range all {
-		if now, ok := u.answers.schema.Resource(w.key.GroupResource()); u.leads == nil || !ok || now != w.resource {
+		if now, ok := u.graphState.schema.Resource(w.key.GroupResource()); u.leads == nil || !ok || now != w.resource {
 			continue // it is of an earlier leadership, or of an earlier configuration
 		}
 		if w.err == nil {

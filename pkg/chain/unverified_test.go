@@ -18,7 +18,7 @@ import (
 
 // layered are answers from a graph of layers, each of whose objects refer to all objects of the next one, and a question about the first
 // layer while a Secret below another object is read.
-func layered(t *testing.T, layers, wide int) (*answers, []reference.Ref) {
+func layered(t *testing.T, layers, wide int) (*graphState, []reference.Ref) {
 	t.Helper()
 	compiled, faults := referent.Compile(nil, []referent.Definition{{
 		ID: "proxies", GVR: schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"},
@@ -31,7 +31,7 @@ func layered(t *testing.T, layers, wide int) (*answers, []reference.Ref) {
 	require.NoError(t, err)
 	resource := compiled.Resources()[0]
 	graph.SetSource(resource, "", referent.SourceSynced)
-	a := &answers{
+	a := &graphState{
 		now: time.Now, ring: func() digest.Ring { return keys }, configured: true, schema: compiled, graph: graph,
 		outdated: map[referent.Key]struct{}{referent.ConfigKey("ns", reference.Ref{Kind: reference.Secret, Name: "tls"}): {}},
 	}

@@ -71,8 +71,8 @@ func (g *Graph) Problems(key Key) []string {
 	return nil
 }
 
-// Trail leads from a node that is held down to the cause, both included; at most MaxDepth+2 keys.
-func (g *Graph) Trail(key Key) []Key {
+// PathToCause leads from a node that is held down to the cause, both included; at most MaxDepth+2 keys.
+func (g *Graph) PathToCause(key Key) []Key {
 	trail := []Key{key}
 	for n := g.nodes[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
 		trail = append(trail, n.via.key)
@@ -80,7 +80,7 @@ func (g *Graph) Trail(key Key) []Key {
 	return trail
 }
 
-// Path is the shortest way from a node down to another one, both included; nil if there is none. It leads from a cause to
+// Path is the shortest path from a node down to another one, both included; nil if there is none. It leads from a cause to
 // what has changed because of it.
 func (g *Graph) Path(from, to Key) []Key {
 	start := g.nodes[from]
@@ -97,12 +97,12 @@ func (g *Graph) Path(from, to Key) []Key {
 			slices.Reverse(path)
 			return path
 		}
-		kids := queue[0].kids()
-		slices.SortFunc(kids, (*node).compare)
-		for _, kid := range kids {
-			if _, seen := came[kid]; !seen {
-				came[kid] = queue[0]
-				queue = append(queue, kid)
+		children := queue[0].childNodes()
+		slices.SortFunc(children, (*node).compare)
+		for _, child := range children {
+			if _, seen := came[child]; !seen {
+				came[child] = queue[0]
+				queue = append(queue, child)
 			}
 		}
 	}
@@ -110,17 +110,17 @@ func (g *Graph) Path(from, to Key) []Key {
 }
 
 // Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
-func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).kids, len(g.nodes)) }
+func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).childNodes, len(g.nodes)) }
 
 // FewBelow is Below if these are at most so many nodes; false if there are more. Its effort does not depend on how many more.
 func (g *Graph) FewBelow(most int, roots ...Key) ([]Key, bool) {
-	keys := g.reach(roots, (*node).kids, most)
+	keys := g.reach(roots, (*node).childNodes, most)
 	return keys, len(keys) <= most
 }
 
-// Reaching returns those of the given nodes below which there is a target, these included. Its effort does not depend on how many nodes
+// LeadingTo returns those of the given nodes below which there is a target, these included. Its effort does not depend on how many nodes
 // are given: each node below them is asked for once.
-func (g *Graph) Reaching(target func(Key) bool, roots ...Key) []Key {
+func (g *Graph) LeadingTo(target func(Key) bool, roots ...Key) []Key {
 	below := map[Key]struct{}{}
 	var targets []Key
 	for _, key := range g.Below(roots...) {
@@ -178,17 +178,17 @@ func (g *Graph) Held() map[Reason]int {
 		held[reason] = 0
 	}
 	for key, n := range g.nodes {
-		if n.hold != nil && n.hold.Node == key && !g.excused(n) {
+		if n.hold != nil && n.hold.Node == key && !g.isAbsentOptional(n) {
 			held[n.hold.Reason]++
 		}
 	}
 	return held
 }
 
-// excused reports whether a node is missing and every reference to it allows that.
-func (g *Graph) excused(n *node) bool {
+// isAbsentOptional reports whether a node is missing and every reference to it allows that.
+func (g *Graph) isAbsentOptional(n *node) bool {
 	for parent := range n.above {
-		if !parent.canMiss(n) {
+		if !parent.mayBeAbsent(n) {
 			return false
 		}
 	}

@@ -91,12 +91,12 @@ func (g *Graph) grow(namespace string, by size) {
 
 func (g *Graph) tooMany(namespace string) bool { return g.size[namespace].tooMany() }
 
-// visible are the kids of a node; none in a namespace with too many, which is held whatever they are.
+// visible are the children of a node; none in a namespace with too many, which is held whatever they are.
 func (g *Graph) visible(n *node) []*node {
 	if g.tooMany(n.key.Namespace) {
 		return nil
 	}
-	return n.kids()
+	return n.childNodes()
 }
 
 // put gives a node its facts, and connects it as they say.
@@ -202,9 +202,9 @@ func (g *Graph) sweep() {
 	g.gone = nil
 }
 
-// kids are the children of a node: those that it refers to in the order of the configuration and the document, then those
+// childNodes are the children of a node: those that it refers to in the order of the configuration and the document, then those
 // that refer to it in the order of their keys; each once.
-func (n *node) kids() []*node {
+func (n *node) childNodes() []*node {
 	all := make([]*node, 0, len(n.children)+len(n.pointing))
 	seen := make(map[*node]struct{}, cap(all))
 	add := func(child *node) {

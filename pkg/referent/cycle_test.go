@@ -100,7 +100,7 @@ func TestLongChainNeedsNoRecursion(t *testing.T) {
 	assert.Equal(t, referent.TooDeep, w.Hold(key("a/o0")).Reason)
 	assert.Nil(t, w.Hold(key(fmt.Sprintf("a/o%d", length-referent.MaxDepth))))
 	assert.Equal(t, key(fmt.Sprintf("a/o%d", length-referent.MaxDepth-1)), w.Hold(key("a/o0")).Node)
-	assert.Len(t, w.Trail(key("a/o0")), referent.MaxDepth+2)
+	assert.Len(t, w.PathToCause(key("a/o0")), referent.MaxDepth+2)
 	assert.NotEmpty(t, w.Picture().Text())
 }
 

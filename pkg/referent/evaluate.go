@@ -62,9 +62,9 @@ type walk struct {
 
 // frame is a node on the way down.
 type frame struct {
-	node *node
-	kids []*node // all
-	next int     // the kid to visit
+	node     *node
+	children []*node // all
+	next     int     // the child to visit
 }
 
 func (w *walk) visit(root *node) {
@@ -74,10 +74,10 @@ func (w *walk) visit(root *node) {
 	w.enter(root)
 	for len(w.frames) > 0 {
 		top := &w.frames[len(w.frames)-1]
-		if top.next < len(top.kids) {
-			kid := top.kids[top.next]
+		if top.next < len(top.children) {
+			child := top.children[top.next]
 			top.next++
-			w.descend(top.node, kid)
+			w.descend(top.node, child)
 			continue
 		}
 		w.leave(*top)
@@ -92,17 +92,17 @@ func (w *walk) enter(n *node) {
 	w.low[n] = w.index[n]
 	w.stack = append(w.stack, n)
 	n.visited = true
-	w.frames = append(w.frames, frame{node: n, kids: w.graph.visible(n)})
+	w.frames = append(w.frames, frame{node: n, children: w.graph.visible(n)})
 }
 
-// descend goes down to a kid that must be evaluated. visited says that its component is not complete.
-func (w *walk) descend(from, kid *node) {
+// descend goes down to a child that must be evaluated. visited says that its component is not complete.
+func (w *walk) descend(from, child *node) {
 	switch {
-	case !kid.dirty:
-	case w.index[kid] == 0:
-		w.enter(kid)
-	case kid.visited:
-		w.low[from] = min(w.low[from], w.index[kid])
+	case !child.dirty:
+	case w.index[child] == 0:
+		w.enter(child)
+	case child.visited:
+		w.low[from] = min(w.low[from], w.index[child])
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *walk) leave(f frame) {
 	for _, member := range component {
 		member.visited = false
 	}
-	cycle := cycleOf(component, f.kids)
+	cycle := cycleOf(component, f.children)
 	for _, member := range component {
 		if change, changed := w.graph.evaluate(member, cycle); changed {
 			w.changes = append(w.changes, change)
@@ -133,10 +133,10 @@ func (w *walk) leave(f frame) {
 	}
 }
 
-// cycleOf is the shortest way in a component from its first node by key back to itself; nil for a node that does not
+// cycleOf is the shortest path in a component from its first node by key back to itself; nil for a node that does not
 // refer to itself. It is the same for every order of visits.
-func cycleOf(component, kids []*node) []Key {
-	if len(component) == 1 && !slices.Contains(kids, component[0]) {
+func cycleOf(component, children []*node) []Key {
+	if len(component) == 1 && !slices.Contains(children, component[0]) {
 		return nil
 	}
 	within := make(map[*node]bool, len(component))
@@ -146,27 +146,27 @@ func cycleOf(component, kids []*node) []Key {
 	start := slices.MinFunc(component, (*node).compare)
 	from := map[*node]*node{}
 	for queue := []*node{start}; len(queue) > 0; queue = queue[1:] {
-		next := queue[0].kids()
+		next := queue[0].childNodes()
 		slices.SortFunc(next, (*node).compare)
-		for _, kid := range next {
-			if kid == start {
-				return wayBack(queue[0], start, from)
+		for _, child := range next {
+			if child == start {
+				return cyclePath(queue[0], start, from)
 			}
-			if within[kid] && from[kid] == nil {
-				from[kid] = queue[0]
-				queue = append(queue, kid)
+			if within[child] && from[child] == nil {
+				from[child] = queue[0]
+				queue = append(queue, child)
 			}
 		}
 	}
 	return nil
 }
 
-func wayBack(last, start *node, from map[*node]*node) []Key {
-	way := []Key{start.key}
+func cyclePath(last, start *node, from map[*node]*node) []Key {
+	path := []Key{start.key}
 	for n := last; n != start; n = from[n] {
-		way = append(way, n.key)
+		path = append(path, n.key)
 	}
-	way = append(way, start.key)
-	slices.Reverse(way)
-	return way
+	path = append(path, start.key)
+	slices.Reverse(path)
+	return path
 }

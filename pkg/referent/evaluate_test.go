@@ -25,7 +25,7 @@ func TestValidGraphIsNotHeld(t *testing.T) {
 	w := tangle(t)
 	assert.Nil(t, w.Hold(key("proxies/p")))
 	assert.NotEmpty(t, w.entry("proxies/p"))
-	assert.Empty(t, w.Unread())
+	assert.Empty(t, w.UnreadConfig())
 	assert.Equal(t, 8, w.Len())
 }
 
@@ -207,7 +207,7 @@ func TestThereAndBackRestoresTheEntry(t *testing.T) {
 	assert.Empty(t, w.entry("proxies/p"))
 	w.set("services/s", map[string]any{"host": "a", "tls": map[string]any{"certificateRef": named("tls")}}, with("new", "metadata", "uid"))
 	w.Evaluate()
-	require.Equal(t, keys("secret/tls"), w.Unread())
+	require.Equal(t, keys("secret/tls"), w.UnreadConfig())
 	w.config("secret/tls", "1")
 	w.Evaluate()
 	assert.Equal(t, before, w.entry("proxies/p"), "created again with the same content")
@@ -244,7 +244,7 @@ func TestConfigObjectsThatNothingRefersToAreDropped(t *testing.T) {
 
 	w.set("services/s", map[string]any{"tls": map[string]any{"certificateRef": named("tls")}})
 	w.Evaluate()
-	assert.Equal(t, keys("secret/tls"), w.Unread(), "it is referred to again, and must be read")
+	assert.Equal(t, keys("secret/tls"), w.UnreadConfig(), "it is referred to again, and must be read")
 	assert.Equal(t, referent.Unsynced, w.Hold(key("proxies/p")).Reason)
 }
 

@@ -111,9 +111,9 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 	}, nil
 }
 
-// Anew returns an empty graph of the same schema and sources, whose digests are under the keys of a ring. References that are left out
+// NewEmpty returns an empty graph of the same schema and sources, whose digests are under the keys of a ring. References that are left out
 // are so there, too.
-func (g *Graph) Anew(ring digest.Ring) (*Graph, error) {
+func (g *Graph) NewEmpty(ring digest.Ring) (*Graph, error) {
 	next, err := NewGraph(g.schema, ring)
 	if err == nil {
 		next.sources, next.leftOut = maps.Clone(g.sources), maps.Clone(g.leftOut)
@@ -236,8 +236,8 @@ func (g *Graph) source(resource *Resource, namespace string) Source {
 	return SourceUnsynced
 }
 
-// Unread returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.
-func (g *Graph) Unread() []Key {
+// UnreadConfig returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.
+func (g *Graph) UnreadConfig() []Key {
 	keys := make([]Key, 0, len(g.unread))
 	for n := range g.unread {
 		keys = append(keys, n.key)

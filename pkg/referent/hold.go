@@ -45,7 +45,7 @@ type Hold struct {
 	Detail string
 	// Lacking is the custom resource whose objects are not known; nil where the reason is about one object.
 	Lacking *Resource
-	// Cycle is the way of a Cycle, from a node back to the same one.
+	// Cycle is the path of a Cycle, from a node back to the same one.
 	Cycle []Key
 }
 

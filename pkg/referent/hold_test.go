@@ -97,7 +97,7 @@ func testHold(t *testing.T, reason referent.Reason, depth int, optional bool) {
 		}
 		require.NotNil(t, hold, level)
 		assert.Equal(t, reason, hold.Reason, level)
-		trail := w.Trail(key(fmt.Sprintf("l%d/o", level)))
+		trail := w.PathToCause(key(fmt.Sprintf("l%d/o", level)))
 		assert.Equal(t, hold.Node, trail[len(trail)-1], "it leads to the cause")
 		if reason != referent.TooDeep {
 			assert.Equal(t, key(last+"/o"), hold.Node)

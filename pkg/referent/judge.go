@@ -8,43 +8,43 @@ import (
 // evaluate computes a node whose children have been evaluated, or are on a cycle with it, and reports what is new.
 func (g *Graph) evaluate(n *node, cycle []Key) (Change, bool) {
 	before, digestsBefore, touched, first := n.hold, n.digests, n.touched, n.round == 0
-	kids := g.visible(n)
+	children := g.visible(n)
 	n.dirty, n.touched, n.round = false, false, g.round
-	n.height, n.via = height(kids, cycle), nil
-	n.hold = g.judge(n, kids, cycle)
-	n.inherit(kids, touched)
+	n.height, n.via = height(children, cycle), nil
+	n.hold = g.holdReason(n, children, cycle)
+	n.collectCauses(children, touched)
 	if n.hold != nil {
 		n.digests = nil
 		known := before.equal(n.hold) || first && n.hold.Reason == Missing
 		return Change{Key: n.key, Held: true}, !known
 	}
-	n.digests = g.compute(n, kids)
+	n.digests = g.compute(n, children)
 	same := before == nil && !touched && !first && slices.Equal(digestsBefore, n.digests)
 	return Change{Key: n.key, Causes: n.released}, !same
 }
 
 // height is how many references follow each other below the node.
-func height(kids []*node, cycle []Key) int {
+func height(children []*node, cycle []Key) int {
 	if cycle != nil {
 		return 0
 	}
 	most := 0
-	for _, kid := range kids {
-		most = max(most, kid.height+1)
+	for _, child := range children {
+		most = max(most, child.height+1)
 	}
 	return most
 }
 
-// judge finds the first reason to hold a node; nil if there is none. A reason below the node comes before its own
+// holdReason finds the first reason to hold a node; nil if there is none. A reason below the node comes before its own
 // readiness, which usually fails because of it.
-func (g *Graph) judge(n *node, kids []*node, cycle []Key) *Hold {
+func (g *Graph) holdReason(n *node, children []*node, cycle []Key) *Hold {
 	for _, check := range []func() *Hold{
 		func() *Hold { return g.unknown(n) },
 		func() *Hold { return missing(n) },
 		func() *Hold { return n.facts.fault },
 		func() *Hold { return cyclic(n, cycle) },
 		func() *Hold { return g.incomplete(n) },
-		func() *Hold { return heldBelow(n, kids) },
+		func() *Hold { return heldBelow(n, children) },
 		func() *Hold { return deep(n) },
 		func() *Hold { return n.facts.unready },
 	} {
@@ -61,7 +61,7 @@ func (g *Graph) unknown(n *node) *Hold {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.size[n.key.Namespace].excess()}
 	}
 	if source := g.source(n.resource, n.key.Namespace); source != SourceSynced {
-		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.lack(source), Lacking: n.resource}
+		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.unknownResource(source), Lacking: n.resource}
 	}
 	return n.unread
 }
@@ -74,8 +74,8 @@ func (s size) excess() string {
 	return fmt.Sprintf("%d references in its graph", MaxLinks)
 }
 
-// lack says which resource is not known. A cluster can serve it in another version than that of the configuration.
-func (r *Resource) lack(source Source) string {
+// unknownResource says which resource is not known. A cluster can serve it in another version than that of the configuration.
+func (r *Resource) unknownResource(source Source) string {
 	switch {
 	case source == SourceNotInstalled:
 		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
@@ -101,15 +101,15 @@ func cyclic(n *node, cycle []Key) *Hold {
 	if cycle == nil {
 		return nil
 	}
-	return &Hold{Reason: Cycle, Node: n.key, Detail: way(cycle), Cycle: cycle}
+	return &Hold{Reason: Cycle, Node: n.key, Detail: pathText(cycle), Cycle: cycle}
 }
 
-// way is for a message: a → b → a. It names the first maxWay keys.
-func way(keys []Key) string {
-	const maxWay = 20
+// pathText describes a path in a message: a → b → a. It names the first maxPath keys.
+func pathText(keys []Key) string {
+	const maxPath = 20
 	text := ""
 	for i, key := range keys {
-		if i == maxWay {
+		if i == maxPath {
 			return fmt.Sprintf("%s → … (%d more)", text, len(keys)-i)
 		}
 		if i > 0 {
@@ -128,7 +128,7 @@ func (g *Graph) incomplete(n *node) *Hold {
 			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 		if source := g.referrers(edge, n.key.Namespace); source != SourceSynced {
-			detail := edge.from.lack(source) + ", and its objects can refer to this one"
+			detail := edge.from.unknownResource(source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 		if g.leavesOut(edge, n.key.Namespace) {
@@ -191,11 +191,11 @@ func worse(a, b Source) Source {
 
 // heldBelow holds a node because of a child: of the first one by key. A child that is only missing may be so where it is
 // optional; nothing else is excused by that.
-func heldBelow(n *node, kids []*node) *Hold {
+func heldBelow(n *node, children []*node) *Hold {
 	var first *node
-	for _, kid := range kids {
-		if kid.hold != nil && !n.canMiss(kid) && (first == nil || kid.compare(first) < 0) {
-			first = kid
+	for _, child := range children {
+		if child.hold != nil && !n.mayBeAbsent(child) && (first == nil || child.compare(first) < 0) {
+			first = child
 		}
 	}
 	if first == nil {
@@ -205,9 +205,9 @@ func heldBelow(n *node, kids []*node) *Hold {
 	return first.hold
 }
 
-// canMiss reports whether a child that is held is absent, and may be.
-func (n *node) canMiss(kid *node) bool {
-	return kid.hold.Reason == Missing && kid.hold.Node == kid.key && n.optional(kid)
+// mayBeAbsent reports whether a child that is held is absent, and may be.
+func (n *node) mayBeAbsent(child *node) bool {
+	return child.hold.Reason == Missing && child.hold.Node == child.key && n.optional(child)
 }
 
 func deep(n *node) *Hold {
@@ -217,18 +217,18 @@ func deep(n *node) *Hold {
 	return &Hold{Reason: TooDeep, Node: n.key, Detail: fmt.Sprintf("%d references follow each other, at most %d may", n.height, MaxDepth)}
 }
 
-// inherit gathers the objects that have changed since the digest was last computed, and releases them when it is.
-func (n *node) inherit(kids []*node, touched bool) {
+// collectCauses gathers the objects that have changed since the digest was last computed, and releases them when it is.
+func (n *node) collectCauses(children []*node, touched bool) {
 	if touched {
 		n.pending.add(n.key)
 	}
-	for _, kid := range kids {
+	for _, child := range children {
 		switch {
-		case kid.round != n.round:
-		case kid.hold == nil:
-			n.pending.add(kid.released...)
-		case n.canMiss(kid):
-			n.pending.add(kid.pending...)
+		case child.round != n.round:
+		case child.hold == nil:
+			n.pending.add(child.released...)
+		case n.mayBeAbsent(child):
+			n.pending.add(child.pending...)
 		}
 	}
 	n.released = nil
@@ -238,20 +238,20 @@ func (n *node) inherit(kids []*node, touched bool) {
 }
 
 // compute returns the digests of a node that is not held: one for each key, or one that is under no key.
-func (g *Graph) compute(n *node, kids []*node) []string {
+func (g *Graph) compute(n *node, children []*node) []string {
 	switch {
 	case n.resource.builtin:
 		return nil
 	case n.resource.Published:
 		return []string{n.facts.published}
 	case n.resource.CRC32:
-		return []string{sumCRC32(kids)}
+		return []string{sumCRC32(children)}
 	}
 	digests := make([]string, 0, len(g.keys))
 	for i, key := range g.keys {
-		entries := make([][]byte, 0, len(kids))
-		for _, kid := range kids {
-			entries = append(entries, entry(kid, i))
+		entries := make([][]byte, 0, len(children))
+		for _, child := range children {
+			entries = append(entries, entry(child, i))
 		}
 		digests = append(digests, sum(key, entries))
 	}

@@ -77,7 +77,7 @@ func TestTextsOfHolds(t *testing.T) {
 	for i := range keys {
 		keys[i] = Key{Resource: "r", Name: fmt.Sprint(i)}
 	}
-	assert.True(t, strings.HasSuffix(way(keys), "19 → … (5 more)"), way(keys))
+	assert.True(t, strings.HasSuffix(pathText(keys), "19 → … (5 more)"), pathText(keys))
 	assert.Contains(t, size{nodes: MaxNodes, links: MaxLinks + 1}.excess(), "references")
 	assert.Contains(t, size{nodes: MaxNodes + 1}.excess(), "objects")
 }
@@ -89,9 +89,9 @@ func TestFirstHeldChildCounts(t *testing.T) {
 		return &node{key: Key{Name: name}, memo: memo{hold: &Hold{Reason: NotReady, Node: Key{Name: name}}}}
 	}
 	a, b := held("a"), held("b")
-	for _, kids := range [][]*node{{a, b}, {b, a}} {
+	for _, children := range [][]*node{{a, b}, {b, a}} {
 		n := &node{}
-		assert.Equal(t, a.hold, heldBelow(n, kids))
+		assert.Equal(t, a.hold, heldBelow(n, children))
 		assert.Equal(t, a, n.via)
 	}
 	above := func(name string) *node { return &node{key: Key{Name: name}, memo: memo{hold: a.hold}} }
@@ -152,9 +152,9 @@ func TestOnlyWhatIsNotReadYetIsUnread(t *testing.T) {
 	g.sources[sourceKey{resource: r}] = SourceSynced
 	n := &node{key: Key{Name: "a"}, resource: r}
 	g.put(n, nil, &Hold{Reason: Unsynced})
-	assert.Equal(t, []Key{n.key}, g.Unread())
+	assert.Equal(t, []Key{n.key}, g.UnreadConfig())
 	g.put(n, nil, &Hold{Reason: Forbidden})
-	assert.Empty(t, g.Unread())
+	assert.Empty(t, g.UnreadConfig())
 
 	g.put(n, &facts{}, nil)
 	_, changed := g.evaluate(n, nil)
@@ -165,10 +165,10 @@ func TestOnlyWhatIsNotReadYetIsUnread(t *testing.T) {
 	_, changed = g.evaluate(n, nil)
 	assert.False(t, changed, "nothing has changed")
 
-	next, err := g.Anew(ring)
+	next, err := g.NewEmpty(ring)
 	require.NoError(t, err)
 	assert.Equal(t, g.sources, next.sources)
-	_, err = g.Anew(digest.Ring{})
+	_, err = g.NewEmpty(digest.Ring{})
 	require.ErrorIs(t, err, digest.ErrNoKey)
 }
 

@@ -57,15 +57,15 @@ func (g *Graph) Picture(roots ...Key) Picture {
 	for _, key := range g.Below(p.Roots...) {
 		n := g.nodes[key]
 		drawn := PictureNode{Key: key, Hold: n.hold, Problems: g.Problems(key)}
-		if n.hold != nil && g.excused(n) {
+		if n.hold != nil && g.isAbsentOptional(n) {
 			drawn.Absent, drawn.Hold = true, nil
 		}
 		p.Nodes = append(p.Nodes, drawn)
-		kids := n.kids()
-		slices.SortFunc(kids, (*node).compare)
-		for _, kid := range kids {
-			_, points := n.pointing[kid]
-			p.Edges = append(p.Edges, PictureEdge{From: key, To: kid.key, Optional: !points && n.optional(kid)})
+		children := n.childNodes()
+		slices.SortFunc(children, (*node).compare)
+		for _, child := range children {
+			_, points := n.pointing[child]
+			p.Edges = append(p.Edges, PictureEdge{From: key, To: child.key, Optional: !points && n.optional(child)})
 		}
 	}
 	return p

@@ -44,7 +44,7 @@ func TestReachingIsWhatHasATargetBelow(t *testing.T) {
 				roots = append(roots, key(fmt.Sprint("a/", i)))
 			}
 		}
-		reaching := w.Reaching(isTarget, roots...)
+		reaching := w.LeadingTo(isTarget, roots...)
 		for _, root := range roots {
 			require.Equal(t, slices.ContainsFunc(w.Below(root), isTarget), slices.Contains(reaching, root), "seed %d: %s", seed, root)
 		}
@@ -77,7 +77,7 @@ func TestReachingLooksAtEachObjectOnce(t *testing.T) {
 	}
 	w.Evaluate()
 	looked := 0
-	reaching := w.Reaching(func(k referent.Key) bool {
+	reaching := w.LeadingTo(func(k referent.Key) bool {
 		looked++
 		return k == key("a/l3-7")
 	}, roots...)

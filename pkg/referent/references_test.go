@@ -62,7 +62,7 @@ func TestObjectWithoutReferencesHoldsThoseThatCanBeItsParents(t *testing.T) {
 	}
 	assert.Equal(t, beside, w.entry("services/s"), "clusters do not count below it")
 
-	live, err := w.Anew(ring(t, 'a'))
+	live, err := w.NewEmpty(ring(t, 'a'))
 	require.NoError(t, err)
 	live.Put(w.resource("proxies").Read(object("other", nil)))
 	live.Evaluate()

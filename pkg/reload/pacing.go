@@ -105,7 +105,7 @@ func unreadRefs(in policy.Input) (unread, refused []reference.Ref) {
 	for _, ref := range in.Refs {
 		switch state := in.Current[ref]; {
 		case state.Hold == nil, state.Withheld():
-		case state.Hold.Unread:
+		case state.Hold.NotReadYet:
 			unread = append(unread, ref)
 		case !state.Hold.Refused.IsZero():
 			refused = append(refused, ref)

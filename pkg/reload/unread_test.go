@@ -40,12 +40,12 @@ func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 		waits   bool
 		retries int
 	}{
-		"not read yet":               {hold: &digest.Hold{Reason: "unread", Unread: true}, record: known, waits: true},
+		"not read yet":               {hold: &digest.Hold{Reason: "unread", NotReadYet: true}, record: known, waits: true},
 		"not valid":                  {hold: &digest.Hold{Reason: "not-ready"}, record: known},
 		"refused before":             {hold: &digest.Hold{Reason: "forbidden", Refused: began.Add(-time.Second)}, record: known, waits: true, retries: 20},
 		"refused since":              {hold: &digest.Hold{Reason: "forbidden", Refused: began}, record: known},
 		"refused, and not recorded":  {hold: &digest.Hold{Reason: "forbidden", Refused: began.Add(-time.Second)}},
-		"not read, and not recorded": {hold: &digest.Hold{Reason: "unread", Unread: true}},
+		"not read, and not recorded": {hold: &digest.Hold{Reason: "unread", NotReadYet: true}},
 		"read":                       {record: known},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestReloadWaitsForWhatIsNotReadAndForWhatIsRefused(t *testing.T) {
 	p := pacing{state: &state.State{}, now: func() time.Time { return now }, retry: func(_ string, refs []reference.Ref) { asked = refs }}
 	known := map[digest.KeyID]digest.Entry{"1c9e04ab": {}}
 	in := policy.Input{Refs: []reference.Ref{core, edge}, Current: map[reference.Ref]digest.State{
-		core: {Hold: &digest.Hold{Reason: "unread", Unread: true}, Entries: known},
+		core: {Hold: &digest.Hold{Reason: "unread", NotReadYet: true}, Entries: known},
 		edge: {Hold: &digest.Hold{Reason: "forbidden", Refused: now.Add(-time.Minute)}, Entries: known},
 	}}
 	s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}}

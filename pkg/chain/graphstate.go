@@ -14,9 +14,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// answers is what questions are answered from. Its methods are safe for concurrent use, but for those of the goroutine of Start. That
+// graphState is what questions are answered from. Its methods are safe for concurrent use, but for those of the goroutine of Start. That
 // one alone writes what mu protects, held excepted: so it reads without a lock.
-type answers struct {
+type graphState struct {
 	ring func() digest.Ring
 	now  func() time.Time
 	// rules say which workloads run with which custom resources; nil until a configuration has been read. They are in force
@@ -45,7 +45,7 @@ type answers struct {
 
 // configure puts a schema in force, which has no graph yet. The same one again leaves everything as it is. It reports whether it is
 // the first one. The goroutine of Start calls it.
-func (a *answers) configure(schema *referent.Schema, same bool) (first bool) {
+func (a *graphState) configure(schema *referent.Schema, same bool) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	first = !a.configured
@@ -57,7 +57,7 @@ func (a *answers) configure(schema *referent.Schema, same bool) (first bool) {
 }
 
 // evaluate applies changes to a graph, evaluates it and puts it in force. The goroutine of Start calls it.
-func (a *answers) evaluate(graph *referent.Graph, changes []change, turned func(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change) (
+func (a *graphState) evaluate(graph *referent.Graph, changes []change, changedSources func(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change) (
 	changed []referent.Change, unread []referent.Key,
 ) {
 	a.mu.Lock()
@@ -68,11 +68,11 @@ func (a *answers) evaluate(graph *referent.Graph, changes []change, turned func(
 	done := graph.Evaluate()
 	a.evaluations += done.Evaluated
 	a.enforce(graph)
-	return append(done.Changes, turned(graph, a.held)...), graph.Unread()
+	return append(done.Changes, changedSources(graph, a.held)...), graph.UnreadConfig()
 }
 
 // enforce has questions answered from a graph, which was evaluated. Of one that was never evaluated the answers would be wrong.
-func (a *answers) enforce(graph *referent.Graph) {
+func (a *graphState) enforce(graph *referent.Graph) {
 	if graph == a.graph {
 		return
 	}
@@ -84,14 +84,14 @@ func (a *answers) enforce(graph *referent.Graph) {
 
 // concerns reports whether a config object is part of the graph, or is to be read, or is being read: what a read has found before a change
 // counts when it ends, if something refers to the object by then.
-func (a *answers) concerns(namespace string, ref reference.Ref) bool {
+func (a *graphState) concerns(namespace string, ref reference.Ref) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.graph != nil && (a.graph.Refers(namespace, ref) || a.isOutdated(referent.ConfigKey(namespace, ref)))
 }
 
 // resource returns that of an object, if the configuration has it.
-func (a *answers) resource(key referent.Key) (*referent.Resource, bool) {
+func (a *graphState) resource(key referent.Key) (*referent.Resource, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.schema.Resource(key.GroupResource())
@@ -99,13 +99,13 @@ func (a *answers) resource(key referent.Key) (*referent.Resource, bool) {
 
 // state returns the state of a custom resource, and its key; the key is empty where the configuration does not have it. unseen: it is
 // held, and since when is not recorded. Nothing is kept of the question: anyone can ask the webhook about any name.
-func (a *answers) state(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
+func (a *graphState) state(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.stateLocked(namespace, ref)
 }
 
-func (a *answers) stateLocked(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
+func (a *graphState) stateLocked(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
 	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
 	switch {
 	case !a.configured && a.rejected.Load():
@@ -139,11 +139,11 @@ func held(reason string, since time.Time) digest.State {
 
 // unread is held by what this process has not read yet.
 func unread(reason string, since time.Time) digest.State {
-	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since, Unread: true}}
+	return digest.State{Hold: &digest.Hold{Reason: reason, Since: since, NotReadYet: true}}
 }
 
 // heldBy is the state of a node that a graph holds. mu must be locked.
-func (a *answers) heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
+func (a *graphState) heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
 	if hold.Reason == referent.Unsynced {
 		return unread(describe(hold, key), since)
 	}
@@ -168,7 +168,7 @@ func describe(hold *referent.Hold, key referent.Key) string {
 }
 
 // check says why the objects of a resource cannot be tracked; nil if they can, and before the configuration has been read.
-func (a *answers) check(kind reference.Kind) error {
+func (a *graphState) check(kind reference.Kind) error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if _, ok := a.schema.Resource(kind.GroupResource()); ok || !a.configured {
@@ -178,7 +178,7 @@ func (a *answers) check(kind reference.Kind) error {
 }
 
 // awaits reports whether a resource is in the configuration, and not in the graph yet.
-func (a *answers) awaits(kind reference.Kind) bool {
+func (a *graphState) awaits(kind reference.Kind) bool {
 	rules := a.rules.Load()
 	if rules == nil {
 		return false
@@ -188,7 +188,7 @@ func (a *answers) awaits(kind reference.Kind) bool {
 }
 
 // unknown says that the configuration does not have a resource.
-func (a *answers) unknown(kind reference.Kind) string {
+func (a *graphState) unknown(kind reference.Kind) string {
 	text := "the referents of the configuration have no resource " + reference.Quote(string(kind))
 	if known := a.schema.Resources(); len(known) > 0 {
 		return text + ": they have " + reference.List(known, 8)
@@ -197,7 +197,7 @@ func (a *answers) unknown(kind reference.Kind) string {
 }
 
 // setOutdated takes in which config objects are to be read. The goroutine of Start calls it.
-func (a *answers) setOutdated(outdated map[referent.Key]struct{}) {
+func (a *graphState) setOutdated(outdated map[referent.Key]struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.outdated = outdated
@@ -206,7 +206,7 @@ func (a *answers) setOutdated(outdated map[referent.Key]struct{}) {
 // unverified returns the states of custom resources that a workload of a namespace tracks, as the graph has them, and marks those below
 // which it may have an older content than the watches know of. State and mark are of the same moment: a state from before a read has
 // ended must not count as verified because it has.
-func (a *answers) unverified(namespace string, refs []reference.Ref, reason error) map[reference.Ref]digest.State {
+func (a *graphState) unverified(namespace string, refs []reference.Ref, reason error) map[reference.Ref]digest.State {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	states := make(map[reference.Ref]digest.State, len(refs))
@@ -220,7 +220,7 @@ func (a *answers) unverified(namespace string, refs []reference.Ref, reason erro
 	if len(a.outdated) == 0 || len(of) == 0 {
 		return states
 	}
-	for _, key := range a.graph.Reaching(a.isOutdated, slices.Collect(maps.Keys(of))...) {
+	for _, key := range a.graph.LeadingTo(a.isOutdated, slices.Collect(maps.Keys(of))...) {
 		state := states[of[key]]
 		state.Unverified = reason.Error()
 		states[of[key]] = state
@@ -228,13 +228,13 @@ func (a *answers) unverified(namespace string, refs []reference.Ref, reason erro
 	return states
 }
 
-func (a *answers) isOutdated(key referent.Key) bool {
+func (a *graphState) isOutdated(key referent.Key) bool {
 	_, outdated := a.outdated[key]
 	return outdated
 }
 
 // exists reports whether there is an object of a custom resource, as far as the watches have delivered it.
-func (a *answers) exists(namespace string, ref reference.Ref) bool {
+func (a *graphState) exists(namespace string, ref reference.Ref) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
@@ -242,7 +242,7 @@ func (a *answers) exists(namespace string, ref reference.Ref) bool {
 }
 
 // configObjects returns the config objects in the graph.
-func (a *answers) configObjects() []referent.Key {
+func (a *graphState) configObjects() []referent.Key {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.graph == nil {
@@ -253,7 +253,7 @@ func (a *answers) configObjects() []referent.Key {
 
 // path returns the keys that lead from a custom resource down to a cause, which is named as a State names it; nil if the cause is not
 // below it. The empty cause is what the resource is held for.
-func (a *answers) path(namespace string, ref reference.Ref, cause string) []referent.Key {
+func (a *graphState) path(namespace string, ref reference.Ref, cause string) []referent.Key {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
@@ -262,7 +262,7 @@ func (a *answers) path(namespace string, ref reference.Ref, cause string) []refe
 	}
 	root := resource.Key(namespace, ref.Name)
 	if cause == "" {
-		return a.graph.Trail(root)
+		return a.graph.PathToCause(root)
 	}
 	for _, key := range a.graph.Below(root) {
 		if key.String() == cause {
@@ -273,7 +273,7 @@ func (a *answers) path(namespace string, ref reference.Ref, cause string) []refe
 }
 
 // picture shows the graph below some objects; without objects, all of it.
-func (a *answers) picture(namespace string, objects []string) (referent.Picture, error) {
+func (a *graphState) picture(namespace string, objects []string) (referent.Picture, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	var roots []referent.Key

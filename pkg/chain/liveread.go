@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxFresh is how many objects are read live for one question. Beyond, the graph answers.
-	maxFresh = 50
+	// maxLiveReads is how many objects are read live for one question. Beyond, the graph answers.
+	maxLiveReads = 50
 	// freshInFlight bounds the reads of one question at a time.
 	freshInFlight = 16
 )
@@ -31,22 +31,22 @@ const (
 // server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
 // the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read
 // may be outstanding, whatever the reason is that the graph answers.
-func (c *Chain) readCustomLive(ctx context.Context, from lane, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+func (c *Chain) readCustomLive(ctx context.Context, from backend, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
 	if c.options.Client != nil {
 		c.inbox.applyPending(ctx)
 	}
 	for _, ref := range refs {
-		states[ref], _, _ = c.answers.state(namespace, ref)
+		states[ref], _, _ = c.graphState.state(namespace, ref)
 	}
 	c.Retry(namespace, refs)
-	f, err := c.fresh(from, namespace, refs)
+	f, err := c.beginLiveRead(from, namespace, refs)
 	if err == nil {
 		err = f.read(ctx)
 	}
 	if err != nil {
 		c.options.Log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "error", err.Error())
-		return c.answers.unverified(namespace, refs, err)
+		return c.graphState.unverified(namespace, refs, err)
 	}
 	for _, ref := range refs {
 		if key, ok := f.roots[ref]; ok {
@@ -56,12 +56,12 @@ func (c *Chain) readCustomLive(ctx context.Context, from lane, namespace string,
 	return states
 }
 
-// fresh is a graph for one question.
-type fresh struct {
-	answers    *answers
+// liveRead is a graph for one question.
+type liveRead struct {
+	graphState *graphState
 	namespaces namespaces
 	now        func() time.Time
-	from       lane
+	from       backend
 	graph      *referent.Graph
 	roots      map[reference.Ref]referent.Key
 	// wanted are to be read, seen were.
@@ -74,28 +74,28 @@ var (
 	errTooMany = errors.New("too many objects to read")
 )
 
-// fresh begins with what the graph knows to be below the roots. The error says why the graph has to answer.
-func (c *Chain) fresh(from lane, namespace string, refs []reference.Ref) (*fresh, error) {
-	c.answers.mu.RLock()
-	defer c.answers.mu.RUnlock()
-	if c.answers.graph == nil {
+// beginLiveRead begins with what the graph knows to be below the roots. The error says why the graph has to answer.
+func (c *Chain) beginLiveRead(from backend, namespace string, refs []reference.Ref) (*liveRead, error) {
+	c.graphState.mu.RLock()
+	defer c.graphState.mu.RUnlock()
+	if c.graphState.graph == nil {
 		return nil, errNoGraph
 	}
-	graph, err := c.answers.graph.Anew(c.options.Ring())
+	graph, err := c.graphState.graph.NewEmpty(c.options.Ring())
 	if err != nil {
 		return nil, err
 	}
-	f := &fresh{
-		answers: c.answers, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
+	f := &liveRead{
+		graphState: c.graphState, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
 		graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{},
 	}
 	for _, ref := range refs {
-		if resource, ok := c.answers.schema.Resource(ref.Kind.GroupResource()); ok {
+		if resource, ok := c.graphState.schema.Resource(ref.Kind.GroupResource()); ok {
 			f.roots[ref] = resource.Key(namespace, ref.Name)
 			f.wanted = append(f.wanted, f.roots[ref])
 		}
 	}
-	below, few := c.answers.graph.FewBelow(maxFresh, f.wanted...)
+	below, few := c.graphState.graph.FewBelow(maxLiveReads, f.wanted...)
 	if !few {
 		return nil, errTooMany
 	}
@@ -104,7 +104,7 @@ func (c *Chain) fresh(from lane, namespace string, refs []reference.Ref) (*fresh
 }
 
 // read reads until nothing is referred to that was not read.
-func (f *fresh) read(ctx context.Context) error {
+func (f *liveRead) read(ctx context.Context) error {
 	for range referent.MaxDepth + 2 {
 		var custom []referent.Key
 		config := map[string][]reference.Ref{}
@@ -122,7 +122,7 @@ func (f *fresh) read(ctx context.Context) error {
 		if len(custom)+len(config) == 0 {
 			return nil
 		}
-		if len(f.seen) > maxFresh {
+		if len(f.seen) > maxLiveReads {
 			return errTooMany
 		}
 		if err := f.readAll(ctx, custom, config); err != nil {
@@ -138,8 +138,8 @@ func (f *fresh) read(ctx context.Context) error {
 
 // next wants what is below the roots and was not read. A config object that was read before something referred to it is read
 // again.
-func (f *fresh) next() error {
-	for _, key := range f.graph.Unread() {
+func (f *liveRead) next() error {
+	for _, key := range f.graph.UnreadConfig() {
 		delete(f.seen, key)
 	}
 	f.wanted = f.graph.Below(slices.Collect(maps.Values(f.roots))...)
@@ -148,18 +148,18 @@ func (f *fresh) next() error {
 
 // addKnown wants what the watches know to be below the objects that are wanted for the first time: which other objects refer to them, only
 // the watches know.
-func (f *fresh) addKnown() error {
+func (f *liveRead) addKnown() error {
 	isSeen := func(key referent.Key) bool {
 		_, ok := f.seen[key]
 		return ok
 	}
 	unseen := slices.DeleteFunc(slices.Clone(f.wanted), isSeen)
-	f.answers.mu.RLock()
-	defer f.answers.mu.RUnlock()
-	if f.answers.graph == nil {
+	f.graphState.mu.RLock()
+	defer f.graphState.mu.RUnlock()
+	if f.graphState.graph == nil {
 		return errNoGraph
 	}
-	below, few := f.answers.graph.FewBelow(maxFresh, unseen...)
+	below, few := f.graphState.graph.FewBelow(maxLiveReads, unseen...)
 	if !few {
 		return errTooMany
 	}
@@ -169,7 +169,7 @@ func (f *fresh) addKnown() error {
 
 // readAll reads everything at the same time. Custom resources are set first: the graph takes only config objects that something
 // refers to.
-func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[string][]reference.Ref) error {
+func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config map[string][]reference.Ref) error {
 	var group errgroup.Group
 	group.SetLimit(freshInFlight)
 	objects := make([]*referent.Object, len(custom))
@@ -207,8 +207,8 @@ func (f *fresh) readAll(ctx context.Context, custom []referent.Key, config map[s
 }
 
 // readCustom returns what counts of a custom resource; nil if there is none.
-func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Object, error) {
-	resource, ok := f.answers.resource(key)
+func (f *liveRead) readCustom(ctx context.Context, key referent.Key) (*referent.Object, error) {
+	resource, ok := f.graphState.resource(key)
 	if !ok {
 		return nil, nil // the configuration has changed: there is no such resource any more
 	}
@@ -223,7 +223,7 @@ func (f *fresh) readCustom(ctx context.Context, key referent.Key) (*referent.Obj
 	}
 }
 
-func (f *fresh) setConfig(namespace string, refs []reference.Ref, states map[reference.Ref]digest.State) {
+func (f *liveRead) setConfig(namespace string, refs []reference.Ref, states map[reference.Ref]digest.State) {
 	if f.namespaces.outside(namespace) {
 		for _, ref := range refs {
 			f.graph.SetForbidden(namespace, ref, notWatched)
@@ -235,7 +235,7 @@ func (f *fresh) setConfig(namespace string, refs []reference.Ref, states map[ref
 }
 
 // state is the answer about a root. What led to it, and since when it is held, the graph of the watches knows, if it is as far.
-func (f *fresh) state(key referent.Key, known digest.State) digest.State {
+func (f *liveRead) state(key referent.Key, known digest.State) digest.State {
 	state, hold := f.graph.State(key)
 	if hold == nil {
 		state.Steps = known.Steps
@@ -245,9 +245,9 @@ func (f *fresh) state(key referent.Key, known digest.State) digest.State {
 	if known.Hold != nil {
 		since = known.Hold.Since
 	}
-	f.answers.mu.RLock()
-	defer f.answers.mu.RUnlock()
-	return f.answers.heldBy(hold, key, since)
+	f.graphState.mu.RLock()
+	defer f.graphState.mu.RUnlock()
+	return f.graphState.heldBy(hold, key, since)
 }
 
 // objects reads custom resources live.
