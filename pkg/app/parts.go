@@ -205,7 +205,7 @@ func (b *builder) workloads(api *resources) func(workload.Kind, func(before, aft
 func (b *builder) buildProbes() *probes {
 	conditions := append([]condition{{"digest-key", b.keyLoaded}}, b.conditions...)
 	if b.applier != nil {
-		conditions = append(conditions, condition{"configuration", b.applier.Seen})
+		conditions = append(conditions, condition{"configuration", b.applier.Ready})
 	}
 	return &probes{log: b.log, conditions: conditions}
 }

@@ -34,9 +34,9 @@ const (
 // Fingerprint identifies a certificate.
 type Fingerprint [sha256.Size]byte
 
-// Situation is what a decision is made of. The caBundles must have been read before the Secret: a CA is in the Secret before it
+// Input is what a decision is made of. The caBundles must have been read before the Secret: a CA is in the Secret before it
 // is in a caBundle, so that what is in a caBundle and not in the Secret is not wanted any more.
-type Situation struct {
+type Input struct {
 	// Data is the content of the Secret; nil if there is none.
 	Data Data
 	// Last is the content that this replica has served last; nil if it has served none.
@@ -64,18 +64,18 @@ type Decision struct {
 	Wait time.Duration
 }
 
-// view is a Situation, read.
+// view is an Input, parsed.
 type view struct {
 	Policy
-	Situation
+	Input
 	content
 	bundles [][]*x509.Certificate
 	random  io.Reader
 }
 
 // Decide returns the next step. The rules come in order of urgency; each returns nil if it has nothing to do.
-func (p Policy) Decide(s Situation, random io.Reader) (Decision, error) {
-	v := view{Policy: p, Situation: s, content: read(s.Data), random: random}
+func (p Policy) Decide(s Input, random io.Reader) (Decision, error) {
+	v := view{Policy: p, Input: s, content: read(s.Data), random: random}
 	for _, bundle := range s.Bundles {
 		v.bundles = append(v.bundles, readAll(bundle))
 	}
@@ -207,8 +207,8 @@ func (v view) sign() (*change, error) {
 	return &change{Sign, reason, data}, nil
 }
 
-// retiring says why another CA has to sign; empty if the present one may go on.
-func (v view) retiring() string {
+// renewalReason says why another CA has to sign; empty if the present one may go on.
+func (v view) renewalReason() string {
 	switch {
 	case v.signing.key == nil:
 		return "the CA has no key"
@@ -220,7 +220,7 @@ func (v view) retiring() string {
 
 // prepare makes the next CA.
 func (v view) prepare() (*change, error) {
-	reason := v.retiring()
+	reason := v.renewalReason()
 	if reason == "" || v.next.signs(v.Now) {
 		return nil, nil
 	}

@@ -62,7 +62,7 @@ func (c *cluster) decide(last certs.Data) certs.Decision {
 		}
 		trusted[id] = c.now.Sub(c.trusted[id])
 	}
-	decision, err := c.policy.Decide(certs.Situation{
+	decision, err := c.policy.Decide(certs.Input{
 		Data: c.data, Last: last, Bundles: c.bundles(), Shared: c.shared, TrustedFor: trusted, Now: c.now,
 	}, rand.Reader)
 	require.NoError(c.t, err)

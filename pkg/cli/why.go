@@ -188,7 +188,7 @@ func (f *whyFlags) readConfig(ctx context.Context, config *rest.Config, c client
 	refs := in.View.Intent.Refs()
 	last, _ := in.View.Managed.LastReload(in.Now)
 	read, in.Paths = f.referents(ctx, config, q.selection, referentsOf{refs, in.Ring, read, causesOf(last.Changes)})
-	in.States, in.Unread, err = readStates(ctx, refs, read)
+	in.States, in.ReadErrors, err = readStates(ctx, refs, read)
 	return err
 }
 

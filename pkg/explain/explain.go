@@ -31,8 +31,8 @@ type Input struct {
 	Stakater *annotation.StakaterKeys
 	// States of the tracked Refs, with contents where they could be read.
 	States map[reference.Ref]digest.State
-	// Unread says of a Ref why its state could not be read.
-	Unread map[reference.Ref]error
+	// ReadErrors says of a Ref why its state could not be read.
+	ReadErrors map[reference.Ref]error
 	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
 	Ring digest.Ring
 	// NoKey says why there is no digest key at all, so that nothing can be compared; empty where there is one, or where the
@@ -180,7 +180,7 @@ func ofJob(in Input) string {
 func differences(in Input, verdict policy.Verdict) map[reference.Ref]string {
 	differs := map[reference.Ref]string{}
 	for _, ref := range in.View.Intent.Refs() {
-		if in.Unread[ref] != nil {
+		if in.ReadErrors[ref] != nil {
 			differs[ref] = unknown
 		} else if how := withoutKey(in, ref); how != "" && in.Ring.Empty() {
 			differs[ref] = how
@@ -248,7 +248,7 @@ func itemText(item record.Item, known bool) string {
 
 // stateText shows the present Entry under the key that the known one was made with, so that the two can be compared.
 func stateText(in Input, decision policy.Input, ref reference.Ref) string {
-	if err := in.Unread[ref]; err != nil {
+	if err := in.ReadErrors[ref]; err != nil {
 		return "unreadable: " + err.Error()
 	}
 	state := in.States[ref]

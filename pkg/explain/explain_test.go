@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 		"a secret that we may not read": {
 			change: func(f *fixture) {
 				delete(f.in.States, db)
-				f.in.Unread = map[reference.Ref]error{db: errors.New("forbidden")}
+				f.in.ReadErrors = map[reference.Ref]error{db: errors.New("forbidden")}
 			},
 			verdict: "unknown", differs: []string{"", "unknown"},
 			reason: "1 of 2 tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
@@ -69,7 +69,7 @@ func TestExplain(t *testing.T) {
 			change: func(f *fixture) {
 				f.in.Ring = digest.Ring{}
 				delete(f.in.States, db)
-				f.in.Unread = map[reference.Ref]error{db: errors.New("it cannot be compared without the digest key")}
+				f.in.ReadErrors = map[reference.Ref]error{db: errors.New("it cannot be compared without the digest key")}
 			},
 			verdict: "unknown", reason: "run this in the installation's pod, or as a user who may read its Secret", differs: []string{"", "unknown"},
 		},
@@ -77,7 +77,7 @@ func TestExplain(t *testing.T) {
 			change: func(f *fixture) {
 				f.in.Ring, f.in.NoKey = digest.Ring{}, "the Secret is not there: start it"
 				delete(f.in.States, db)
-				f.in.Unread = map[reference.Ref]error{db: errors.New("forbidden")}
+				f.in.ReadErrors = map[reference.Ref]error{db: errors.New("forbidden")}
 			},
 			verdict: "unknown", reason: "there is no digest key to compare with, and without one nothing restarts", differs: []string{"", "unknown"},
 		},

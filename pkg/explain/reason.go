@@ -14,7 +14,7 @@ import (
 
 // judge gives the first reason that applies.
 func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
-	if reason := leftAlone(in); reason != "" {
+	if reason := notHandledReason(in); reason != "" {
 		return string(policy.Nothing), reason
 	}
 	switch {
@@ -22,9 +22,9 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 		return unknown, in.View.Unresolved.Error()
 	case in.Ring.Empty():
 		return uncompared(in, differs)
-	case len(in.Unread) > 0:
+	case len(in.ReadErrors) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
-			len(in.Unread), len(in.View.Intent.Tracked))
+			len(in.ReadErrors), len(in.View.Intent.Tracked))
 	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
 		return string(verdict.Action), "the pod template has the current configuration"
 	case verdict.Action == policy.Reload && in.NotifyOnly:
@@ -46,8 +46,8 @@ func uncompared(in Input, differs map[reference.Ref]string) (string, string) {
 	}
 }
 
-// leftAlone says why nothing restarts the workload, whatever its configuration is; empty if something can.
-func leftAlone(in Input) string {
+// notHandledReason says why nothing restarts the workload, whatever its configuration is; empty if something can.
+func notHandledReason(in Input) string {
 	switch {
 	case in.Outside != "":
 		return "not handled: " + in.Outside

@@ -28,9 +28,9 @@ type lookup struct {
 	otherwise error
 }
 
-// first waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so: it
+// findFirst waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so: it
 // is logged once.
-func (l *lookup) first(ctx context.Context) (target, bool) {
+func (l *lookup) findFirst(ctx context.Context) (target, bool) {
 	w, pause := l.of, listwatch.SlowBackoff()
 	unserved := w.log
 	// The name is a guess, and mostly right.
@@ -50,7 +50,7 @@ func (l *lookup) first(ctx context.Context) (target, bool) {
 		} else {
 			w.log.Error(err, "cannot watch this workload kind; retrying")
 		}
-		if !passes(ctx, pause.Step()) {
+		if !sleep(ctx, pause.Step()) {
 			return target{}, false
 		}
 	}
@@ -70,8 +70,8 @@ func (l *lookup) findApart() (target, error) {
 	return l.find(fresh)
 }
 
-// passes waits. It is false when the context ends.
-func passes(ctx context.Context, pause time.Duration) bool {
+// sleep waits. It is false when the context ends.
+func sleep(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -80,9 +80,9 @@ func passes(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// again finds the resource again each time the API server does not have it any more, until the context ends: its definition may be deleted
+// follow finds the resource again each time the API server does not have it any more, until the context ends: its definition may be deleted
 // and created again with another name. A lookup that fails is repeated, since no other request for what is not served may follow.
-func (l *lookup) again(ctx context.Context) {
+func (l *lookup) follow(ctx context.Context) {
 	w := l.of
 	pause, looked := listwatch.SlowBackoff(), time.Now()
 	for {
@@ -98,7 +98,7 @@ func (l *lookup) again(ctx context.Context) {
 			}
 		}
 		for found := false; !found; {
-			if !passes(ctx, pause.Step()) {
+			if !sleep(ctx, pause.Step()) {
 				return
 			}
 			select {

@@ -287,7 +287,7 @@ func TestFirstLookupDoesNotKeepTheLookupsOfOtherKindsWaiting(t *testing.T) {
 	known.Add(gadget().GroupVersionKind, meta.RESTScopeNamespace)
 	s := New(Options{Mapper: hanging{fixed{known}, t}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard()})
 	l := lookup{of: s.Watch(gadget(), nil)}
-	found, ok := l.first(t.Context())
+	found, ok := l.findFirst(t.Context())
 	require.True(t, ok)
 	assert.Equal(t, "gadgets.example.com", found.resource.String())
 }

@@ -51,13 +51,13 @@ func (w *Watch) Get(namespace, name string) (workload.Summary, bool) {
 // Run watches until the context ends.
 func (w *Watch) Run(ctx context.Context) {
 	l := &lookup{of: w}
-	to, ok := l.first(ctx)
+	to, ok := l.findFirst(ctx)
 	if !ok {
 		return
 	}
 	w.target.Store(&to)
 	var running sync.WaitGroup
-	running.Go(func() { l.again(ctx) })
+	running.Go(func() { l.follow(ctx) })
 	for _, namespace := range to.namespaces {
 		log := w.log
 		if namespace != "" {

@@ -188,7 +188,7 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 			Discovered: func(about watchhealth.Watch, err error) { reports = append(reports, fmt.Sprint(about, ": ", err)) },
 		})
 		l := lookup{of: s.Watch(kind(), nil)}
-		_, ok := l.first(t.Context())
+		_, ok := l.findFirst(t.Context())
 		require.True(t, ok)
 		var want []string
 		for _, err := range []any{away, none, nil} {

@@ -141,7 +141,7 @@ func newChartWorld(t *testing.T) *world {
 func giveCertificateAndAccount(t *testing.T, w *world) []string {
 	t.Helper()
 	made, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Hour, CALifetime: 2 * time.Hour}.
-		Decide(certs.Situation{Now: time.Now()}, rand.Reader)
+		Decide(certs.Input{Now: time.Now()}, rand.Reader)
 	require.NoError(t, err)
 	require.NoError(t, w.Client().Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ours.Namespace, Name: "our-certificate"}, Type: corev1.SecretTypeTLS, Data: made.Data,

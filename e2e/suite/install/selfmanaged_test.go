@@ -329,7 +329,7 @@ func expiredWhileDown(u *user) {
 	u.kubectl("scale", "deployment", ours.Name, "-n", ours.Namespace, "--replicas", "0")
 	require.NoError(u, w.kubelet.follow(patiently(u.T)))
 	expired, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Minute, CALifetime: 3 * time.Minute}.
-		Decide(certs.Situation{Now: time.Now().Add(-time.Hour)}, rand.Reader)
+		Decide(certs.Input{Now: time.Now().Add(-time.Hour)}, rand.Reader)
 	require.NoError(u, err)
 	secret := w.secret(u.T, certificatesSecret)
 	secret.Data = expired.Data

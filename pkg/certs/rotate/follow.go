@@ -18,7 +18,7 @@ func (r *Rotator) followRegistration(ctx context.Context) {
 	follow[*admissionv1.MutatingWebhookConfiguration](ctx, r, r.api.registration, "the webhook configuration")
 }
 
-// follow makes a turn due whenever an object changes, until the context ends.
+// follow makes a step due whenever an object changes, until the context ends.
 func follow[Object runtime.Object](ctx context.Context, r *Rotator, what object, name string) {
 	from := listwatch.One(what.rest, what.resource, what.namespace, what.name)
 	loop := listwatch.Loop[Object]{
@@ -28,7 +28,7 @@ func follow[Object runtime.Object](ctx context.Context, r *Rotator, what object,
 	loop.Run(ctx)
 }
 
-// signal makes a turn due. The turn reads the object again: a watch may be behind.
+// signal makes a step due. The step reads the object again: a watch may be behind.
 type signal[Object runtime.Object] struct{ changed chan<- struct{} }
 
 // Put takes an object that comes or changes.
@@ -43,6 +43,6 @@ func (s signal[Object]) Replace([]Object) { s.send() }
 func (s signal[Object]) send() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // a turn is due
+	default: // a step is due
 	}
 }

@@ -119,7 +119,7 @@ func (r *Rotator) Start(ctx context.Context) error {
 	running.Go(func() { r.followRegistration(ctx) })
 	pause := shortestPause
 	for ctx.Err() == nil {
-		wait, err := r.turn(ctx)
+		wait, err := r.step(ctx)
 		switch {
 		case err == nil:
 			pause, r.logged = shortestPause, ""
@@ -155,9 +155,9 @@ func (r *Rotator) report(ctx context.Context, err error) {
 	}
 }
 
-// turn reads, decides and writes once. It returns when the next turn is due.
-func (r *Rotator) turn(ctx context.Context) (time.Duration, error) {
-	// The caBundle is read before the Secret: see certs.Situation.
+// step reads, decides and writes once. It returns when the next step is due.
+func (r *Rotator) step(ctx context.Context) (time.Duration, error) {
+	// The caBundle is read before the Secret: see certs.Input.
 	registration, secret := &admissionv1.MutatingWebhookConfiguration{}, &corev1.Secret{}
 	if exists, err := found(r.api.registration.get(ctx, registration)); err != nil {
 		return 0, fmt.Errorf("read the webhook configuration %s: %w", r.options.WebhookConfiguration, err)
@@ -169,12 +169,12 @@ func (r *Rotator) turn(ctx context.Context) (time.Duration, error) {
 	} else if !exists {
 		secret = nil
 	}
-	situation := r.situation(registration, secret)
-	decision, err := r.options.Policy.Decide(situation, r.options.Random)
+	input := r.input(registration, secret)
+	decision, err := r.options.Policy.Decide(input, r.options.Random)
 	if err != nil {
 		return 0, err
 	}
-	r.serve(situation, decision)
+	r.serve(input, decision)
 	written, err := r.write(ctx, decision, registration, secret)
 	if err != nil || written {
 		return 0, err
@@ -201,9 +201,9 @@ func injected(registration *admissionv1.MutatingWebhookConfiguration) bool {
 	return false
 }
 
-// situation is what the decision is made of.
-func (r *Rotator) situation(registration *admissionv1.MutatingWebhookConfiguration, secret *corev1.Secret) certs.Situation {
-	s := certs.Situation{Last: r.last, Now: r.clock.now(), TrustedFor: map[certs.Fingerprint]time.Duration{}}
+// input is what the decision is made of.
+func (r *Rotator) input(registration *admissionv1.MutatingWebhookConfiguration, secret *corev1.Secret) certs.Input {
+	s := certs.Input{Last: r.last, Now: r.clock.now(), TrustedFor: map[certs.Fingerprint]time.Duration{}}
 	if registration != nil {
 		s.Shared = injected(registration)
 		for _, w := range registration.Webhooks {
@@ -231,7 +231,7 @@ func (r *Rotator) situation(registration *admissionv1.MutatingWebhookConfigurati
 }
 
 // serve takes the certificate of the Secret if it is the better one.
-func (r *Rotator) serve(s certs.Situation, d certs.Decision) {
+func (r *Rotator) serve(s certs.Input, d certs.Decision) {
 	before := r.state.Load()
 	stored := s.Data.Leaf()
 	now := &state{

@@ -137,8 +137,8 @@ func NewApplier(options ApplierOptions) *Applier {
 	return a
 }
 
-// Seen says what is waited for until there was a first look at the configuration, be it that it is missing or invalid.
-func (a *Applier) Seen() error {
+// Ready says what is waited for until there was a first look at the configuration, be it that it is missing or invalid.
+func (a *Applier) Ready() error {
 	if !a.seen.Load() {
 		return errUnseen
 	}

@@ -110,11 +110,11 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newApplier(t, set(t, "f.io/v1/F=spec.t"))
-		require.Error(t, a.Seen(), "a replica is not ready before it knows which kinds it serves")
+		require.Error(t, a.Ready(), "a replica is not ready before it knows which kinds it serves")
 		a.lead(t)
 
 		a.Offer(refresh.Content{Missing: errors.New("there is none"), Regarding: object("")})
-		require.NoError(t, a.Seen(), "a missing configuration does not stop the program")
+		require.NoError(t, a.Ready(), "a missing configuration does not stop the program")
 		assert.Zero(t, a.valid(t))
 		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been read since the start, only the kinds of the flags are handled: there is none"}, a.events.take())
 
