@@ -39,11 +39,11 @@ func (b *builder) buildWebhook() error {
 	if err != nil {
 		return err
 	}
-	b.drain.next = timely(handler)
+	b.drain.next = withDeadlines(handler)
 	var further []func(*tls.Config)
 	if o.Webhook.ClientCA != "" {
 		callers := newCallers(o.Webhook, b.registry)
-		b.drain.next = callers.only(b.drain.next)
+		b.drain.next = callers.requireCertificate(b.drain.next)
 		further = append(further, callers.configure)
 		b.conditions = append(b.conditions, condition{"client CA", callers.Valid})
 	}
@@ -60,7 +60,7 @@ func (b *builder) buildWebhook() error {
 	if err != nil {
 		return err
 	}
-	b.registry.MustRegister(server.crowded)
+	b.registry.MustRegister(server.closed)
 	b.serving = append(b.serving, b.certificate, server)
 	b.conditions = append(b.conditions, condition{"certificate", b.certificate.Valid}, condition{"webhook", server.Serving})
 	return nil
@@ -73,8 +73,8 @@ type admission struct {
 	address     string
 	tls         *tls.Config
 	certificate servingCertificate
-	// crowded counts connections that were closed since there were too many.
-	crowded prometheus.Counter
+	// closed counts connections that were closed since there were too many.
+	closed prometheus.Counter
 	// answered is when the server has last answered itself, nil if never; listening is set when it takes
 	// connections, stopping when it takes no more.
 	answered            atomic.Pointer[time.Time]
@@ -110,12 +110,12 @@ func newAdmission(o options.Webhook, c servingCertificate, handler http.Handler,
 		configure(config)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", timely(http.NotFoundHandler())) // a slow body ends on any path
+	mux.Handle("/", withDeadlines(http.NotFoundHandler())) // a slow body ends on any path
 	server := crwebhook.NewServer(crwebhook.Options{WebhookMux: mux})
 	server.Register(webhook.Path, handler)
 	return &admission{
 		Server: server, address: o.Address, tls: config, certificate: c,
-		crowded: prometheus.NewCounter(prometheus.CounterOpts{
+		closed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_closed_connections_total",
 			Help: "Connections to the webhook that were closed because too many were open: each time, one of the address with the most connections.",
 		}),
@@ -150,7 +150,7 @@ func (a *admission) Start(ctx context.Context) error {
 	shutdown := admissionShutdown
 	serving := &manager.Server{
 		Name: "admission", Server: a.server(), ShutdownTimeout: &shutdown,
-		Listener: tls.NewListener(newEvenListener(listener, admissionConnections, a.crowded.Inc), a.tls),
+		Listener: tls.NewListener(newFairListener(listener, admissionConnections, a.closed.Inc), a.tls),
 	}
 	if err := serving.Start(ctx); err != nil {
 		return fmt.Errorf("serve admission on %s: %w", a.address, err)

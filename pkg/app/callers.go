@@ -88,8 +88,8 @@ func (c *callers) Valid() error {
 	return err
 }
 
-// only passes on the requests of connections with a certificate.
-func (c *callers) only(next http.Handler) http.Handler {
+// requireCertificate passes on the requests of connections with a certificate.
+func (c *callers) requireCertificate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 			c.refused.Inc()

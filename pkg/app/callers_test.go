@@ -90,7 +90,7 @@ func guarded(t *testing.T, file string, names ...string) (url string, c *callers
 	t.Helper()
 	o := options.Webhook{MinTLSVersion: tls.VersionTLS13, HTTP2: true, ClientCA: file, ClientNames: names, Address: freeAddress(t)}
 	c = newCallers(o, prometheus.NewRegistry())
-	a, err := newAdmission(o, loaded(t), c.only(noContent), c.configure)
+	a, err := newAdmission(o, loaded(t), c.requireCertificate(noContent), c.configure)
 	require.NoError(t, err)
 	start(t, a)
 	require.Eventually(t, func() bool { return a.Serving() == nil }, patience, 10*time.Millisecond, "it asks itself without a certificate")

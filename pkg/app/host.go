@@ -55,7 +55,7 @@ func setLogger(to logr.Logger) {
 	crlog.SetLogger(to)
 	klog.SetLogger(to.WithName("client-go"))
 	log.SetFlags(0)
-	log.SetOutput(newConnections(to))
+	log.SetOutput(newHTTPErrorLog(to))
 }
 
 // metrics returns where metrics are registered and what is served of them.

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 )
 
-// evenListener bounds the connections that are open at a time, and shares them evenly between the addresses that they come from.
+// fairListener bounds the connections that are open at a time, and shares them evenly between the addresses that they come from.
 // Up to the bound all are taken. Beyond it, a new connection takes the place of the oldest one of the address that has most; or it
 // is closed itself, if that is its own address. So a pod that opens connections without end takes none from the API server. A
 // bound on accepting alone would let the API server wait behind them.
@@ -17,43 +17,43 @@ import (
 // that, as many pods as the bound, with one idle connection each, would keep out the probes of the kubelet, which would end the
 // container. The price is that so many pods, if they connect again and again, also close connections of the API server, with the requests
 // on them; it can connect again at once. The listener does not know which connections are idle.
-type evenListener struct {
+type fairListener struct {
 	net.Listener
 	most int
-	// crowded is called for each connection that is closed because there are too many.
-	crowded func()
+	// onClosed is called for each connection that is closed because there are too many.
+	onClosed func()
 
 	mu   sync.Mutex
-	open map[string][]*evenConn // by address, the oldest first
+	open map[string][]*fairConn // by address, the oldest first
 	sum  int
 	// added counts the connections so far.
 	added uint64
 }
 
-// evenConn is a connection that counts until it is closed.
-type evenConn struct {
+// fairConn is a connection that counts until it is closed.
+type fairConn struct {
 	net.Conn
 	from   string
-	listen *evenListener
+	listen *fairListener
 	// order is higher for a later connection.
 	order uint64
 }
 
-func newEvenListener(l net.Listener, most int, crowded func()) *evenListener {
-	return &evenListener{Listener: l, most: most, crowded: crowded, open: map[string][]*evenConn{}}
+func newFairListener(l net.Listener, most int, onClosed func()) *fairListener {
+	return &fairListener{Listener: l, most: most, onClosed: onClosed, open: map[string][]*fairConn{}}
 }
 
 // Accept returns the next connection that may be open.
-func (l *evenListener) Accept() (net.Conn, error) {
+func (l *fairListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &evenConn{Conn: conn, from: fairlimit.CallerOf(conn.RemoteAddr().String()), listen: l}
+		c := &fairConn{Conn: conn, from: fairlimit.CallerOf(conn.RemoteAddr().String()), listen: l}
 		closing := l.add(c)
 		if closing != nil {
-			l.crowded()
+			l.onClosed()
 			_ = closing.Close()
 		}
 		if closing != c {
@@ -63,7 +63,7 @@ func (l *evenListener) Accept() (net.Conn, error) {
 }
 
 // add counts a connection, and returns the one that has to be closed for it; nil if there is none.
-func (l *evenListener) add(c *evenConn) (closing *evenConn) {
+func (l *fairListener) add(c *fairConn) (closing *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sum >= l.most {
@@ -82,7 +82,7 @@ func (l *evenListener) add(c *evenConn) (closing *evenConn) {
 
 // excess returns the oldest connection of the addresses that have most; or the new one, if its own address has another one already and
 // would have as many as any. The caller holds the lock.
-func (l *evenListener) excess(c *evenConn) *evenConn {
+func (l *fairListener) excess(c *fairConn) *fairConn {
 	most, oldest := 0, c
 	for _, of := range l.open {
 		if len(of) > most || len(of) == most && of[0].order < oldest.order {
@@ -96,7 +96,7 @@ func (l *evenListener) excess(c *evenConn) *evenConn {
 }
 
 // drop counts a connection no longer. The caller holds the lock.
-func (l *evenListener) drop(c *evenConn) {
+func (l *fairListener) drop(c *fairConn) {
 	of := l.open[c.from]
 	i := slices.Index(of, c)
 	if i < 0 {
@@ -111,7 +111,7 @@ func (l *evenListener) drop(c *evenConn) {
 }
 
 // Close closes the connection, which counts no longer.
-func (c *evenConn) Close() error {
+func (c *fairConn) Close() error {
 	c.listen.mu.Lock()
 	c.listen.drop(c)
 	c.listen.mu.Unlock()

@@ -39,7 +39,7 @@ func (a *arriving) Close() error {
 }
 
 // arrive makes a listener accept a connection from each address in turn.
-func arrive(t *testing.T, l *evenListener, from ...string) (all []*arriving, accepted []net.Conn) {
+func arrive(t *testing.T, l *fairListener, from ...string) (all []*arriving, accepted []net.Conn) {
 	t.Helper()
 	for _, address := range from {
 		all = append(all, &arriving{from: address})
@@ -119,7 +119,7 @@ func TestConnectionsAreSharedEvenly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			closed := 0
-			all, _ := arrive(t, newEvenListener(nil, 9, func() { closed++ }), tt.from...)
+			all, _ := arrive(t, newFairListener(nil, 9, func() { closed++ }), tt.from...)
 			assert.Equal(t, tt.want, open(all), tt.why)
 			assert.Equal(t, max(0, len(tt.from)-9), closed, "each is counted")
 		})
@@ -128,7 +128,7 @@ func TestConnectionsAreSharedEvenly(t *testing.T) {
 
 func TestClosedConnectionsDoNotCount(t *testing.T) {
 	t.Parallel()
-	l := newEvenListener(nil, 4, func() {})
+	l := newFairListener(nil, 4, func() {})
 	for i := range 10 {
 		all, accepted := arrive(t, l, many(3, fmt.Sprintf("10.0.0.%d", i))...)
 		assert.Len(t, accepted, 3)

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// connections takes what net/http writes to the standard logger, such as failed handshakes: clients that do not trust us
+// httpErrorLog takes what net/http writes to the standard logger, such as failed handshakes: clients that do not trust us
 // are worth a line, the noise of port scans is not.
 // Any pod can refuse our certificate as often as it likes: after the first, one a minute is logged.
-type connections struct {
+type httpErrorLog struct {
 	to      logr.Logger
 	trusted rate.Sometimes
 }
 
-func newConnections(to logr.Logger) *connections {
-	return &connections{to: to, trusted: rate.Sometimes{First: 10, Interval: time.Minute}}
+func newHTTPErrorLog(to logr.Logger) *httpErrorLog {
+	return &httpErrorLog{to: to, trusted: rate.Sometimes{First: 10, Interval: time.Minute}}
 }
 
 // Write takes one line.
-func (c *connections) Write(p []byte) (int, error) {
+func (c *httpErrorLog) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	switch {
 	case strings.Contains(text, "panic"):

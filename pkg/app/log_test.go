@@ -15,7 +15,7 @@ func TestRefusedCertificatesDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		c := newConnections(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+		c := newHTTPErrorLog(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 		write := func(text string) {
 			_, err := fmt.Fprintln(c, text)
 			require.NoError(t, err)

@@ -63,9 +63,9 @@ func (r *resources) renew(before *served, mapper meta.RESTMapper) error {
 // Fresh makes a RESTMapper that asks the API server. Requests go on as before, also where it finds nothing, until use is called.
 func (r *resources) Fresh() (fresh workloadstate.Finder, use func() error, err error) {
 	before := r.current.Load()
-	timely := *r.http
-	timely.Timeout = discoveryLimit
-	mapper, err := apiutil.NewDynamicRESTMapper(r.config, &timely)
+	limited := *r.http
+	limited.Timeout = discoveryLimit
+	mapper, err := apiutil.NewDynamicRESTMapper(r.config, &limited)
 	return mapper, func() error { return r.renew(before, mapper) }, err
 }
 

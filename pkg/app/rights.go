@@ -23,16 +23,16 @@ const (
 	// rightsAgain is when missing rights are asked for again, rightsLook how often anything else is looked at: a new leader
 	// reports what it knows.
 	rightsAgain, rightsLook = time.Minute, 5 * time.Second
-	// rightsLimit bounds the questions of one look: there may be thousands.
+	// rightsLimit bounds the questions of one check: there may be thousands.
 	rightsLimit = 2 * time.Minute
 	// rightsSkipped is how many looks at most pass without a question after one that had no answer.
 	rightsSkipped = int(5*time.Minute/rightsLook) - 1
 )
 
-// preflight asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
+// permissionCheck asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
 // watchReporter: in the log of every replica, and in Events of the leader on the installation's own Deployment. A right that is
 // withdrawn later shows in the health of the watch.
-type preflight struct {
+type permissionCheck struct {
 	ask        rights.Ask
 	namespaces []string
 	location   string
@@ -56,31 +56,31 @@ type preflight struct {
 	skip, skips int
 }
 
-var _ manager.LeaderElectionRunnable = (*preflight)(nil)
+var _ manager.LeaderElectionRunnable = (*permissionCheck)(nil)
 
 // NeedLeaderElection is false: a standby needs the rights, too.
-func (p *preflight) NeedLeaderElection() bool { return false }
+func (p *permissionCheck) NeedLeaderElection() bool { return false }
 
 // Configure takes other resources. It does no I/O.
-func (p *preflight) Configure(definitions []referent.Definition) {
+func (p *permissionCheck) Configure(definitions []referent.Definition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.needed, p.fresh = referent.Rights(definitions, p.namespaces), true
 }
 
 // Start looks until the context ends.
-func (p *preflight) Start(ctx context.Context) error {
-	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { p.look(ctx, time.Now()) }, rightsLook)
+func (p *permissionCheck) Start(ctx context.Context) error {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { p.checkIfDue(ctx, time.Now()) }, rightsLook)
 	return nil
 }
 
-// look asks if that is due, and reports what has changed.
-func (p *preflight) look(ctx context.Context, now time.Time) {
+// checkIfDue asks if that is due, and reports what has changed.
+func (p *permissionCheck) checkIfDue(ctx context.Context, now time.Time) {
 	p.mu.Lock()
 	fresh := p.fresh
 	p.mu.Unlock()
 	if fresh || p.missing != "" && now.Sub(p.asked) >= rightsAgain {
-		if !p.examine(ctx, now) {
+		if !p.askPermissions(ctx, now) {
 			return
 		}
 	}
@@ -91,7 +91,7 @@ func (p *preflight) look(ctx context.Context, now time.Time) {
 	if !p.leads() {
 		return
 	}
-	p.inherit(ctx)
+	p.takeOverReport(ctx)
 	if p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= reportAgain {
 		p.reported, p.reportedAt = p.missing, now
 		p.predecessor.close()
@@ -99,8 +99,8 @@ func (p *preflight) look(ctx context.Context, now time.Time) {
 	}
 }
 
-// inherit takes the report of an earlier leader that rights are missing for an own one, once all are granted: nothing else ends it.
-func (p *preflight) inherit(ctx context.Context) {
+// takeOverReport takes the report of an earlier leader that rights are missing for an own one, once all are granted: nothing else ends it.
+func (p *permissionCheck) takeOverReport(ctx context.Context) {
 	if p.asked.IsZero() || p.missing != "" {
 		return
 	}
@@ -109,9 +109,9 @@ func (p *preflight) inherit(ctx context.Context) {
 	}
 }
 
-// examine asks for the rights of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
-// again at a later look, with growing pauses.
-func (p *preflight) examine(ctx context.Context, now time.Time) bool {
+// askPermissions asks for the rights of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
+// again at a later check, with growing pauses.
+func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) bool {
 	if p.skip > 0 {
 		p.skip--
 		return false
@@ -137,7 +137,7 @@ func (p *preflight) examine(ctx context.Context, now time.Time) bool {
 }
 
 // unanswered logs the first of some failures in a row, and has the next question wait.
-func (p *preflight) unanswered(ctx context.Context, fresh bool, err error) {
+func (p *permissionCheck) unanswered(ctx context.Context, fresh bool, err error) {
 	if fresh {
 		p.mu.Lock()
 		p.fresh = true
@@ -153,7 +153,7 @@ func (p *preflight) unanswered(ctx context.Context, fresh bool, err error) {
 	p.skip, p.skips = p.skips, min(2*p.skips+1, rightsSkipped)
 }
 
-func (p *preflight) write() {
+func (p *permissionCheck) write() {
 	if p.missing == "" {
 		p.log.Info("all rights on custom resources are granted")
 		return
@@ -161,7 +161,7 @@ func (p *preflight) write() {
 	p.log.Info("rights on custom resources are missing; custom resources that need them are held", "missing", p.missing)
 }
 
-func (p *preflight) emit(ctx context.Context) {
+func (p *permissionCheck) emit(ctx context.Context) {
 	kind, reason, note := corev1.EventTypeWarning, watchhealth.EventRightsMissing, event.Note(p.missing)
 	if p.missing == "" {
 		kind, reason, note = corev1.EventTypeNormal, watchhealth.EventRightsGranted, "all rights on custom resources are granted"
@@ -170,12 +170,12 @@ func (p *preflight) emit(ctx context.Context) {
 }
 
 // buildPreflight builds the check of the rights on custom resources.
-func (b *builder) buildPreflight(mgr manager.Manager) (*preflight, error) {
+func (b *builder) buildPreflight(mgr manager.Manager) (*permissionCheck, error) {
 	client, err := authorizationclient.NewForConfig(b.config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)
 	}
-	p := &preflight{
+	p := &permissionCheck{
 		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
 		leads: elected(mgr), recorder: b.events,
 		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),

@@ -23,9 +23,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// asker is a preflight in a test.
+// asker is a permissionCheck in a test.
 type asker struct {
-	*preflight
+	*permissionCheck
 	now time.Time
 	// denied are the verbs that are not granted; failing says that there is no answer. questions counts them.
 	denied    map[string]bool
@@ -42,7 +42,7 @@ type asker struct {
 
 func newAsker() *asker {
 	a := &asker{now: time.Now(), events: events.NewFakeRecorder(10)}
-	a.preflight = &preflight{
+	a.permissionCheck = &permissionCheck{
 		ask: func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
 			a.mu.Lock()
 			a.questions++
@@ -69,11 +69,11 @@ func (a *asker) configure() {
 	a.Configure([]referent.Definition{{ID: "a", GVR: schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: "as"}, Publish: true}})
 }
 
-// pass has a look after some time, and returns the Events.
+// pass has a check after some time, and returns the Events.
 func (a *asker) pass(t *testing.T, after time.Duration) []string {
 	t.Helper()
 	a.now = a.now.Add(after)
-	a.look(t.Context(), a.now)
+	a.checkIfDue(t.Context(), a.now)
 	var sent []string
 	for len(a.events.Events) > 0 {
 		sent = append(sent, <-a.events.Events)

@@ -38,7 +38,7 @@ func (b *builder) listen(name, address string, handler http.Handler, secure *tls
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}
-	listener = newEvenListener(listener, openConnections, func() {})
+	listener = newFairListener(listener, openConnections, func() {})
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
@@ -63,8 +63,8 @@ func secured(o options.Webhook, get func(*tls.ClientHelloInfo) (*tls.Certificate
 	}
 }
 
-// timely bounds how long the caller of a handler may take.
-func timely(next http.Handler) http.Handler {
+// withDeadlines bounds how long the caller of a handler may take.
+func withDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Every http.Server has these deadlines. They are set for each request, since HTTP/1.1 keeps that for writing.
 		control, now := http.NewResponseController(w), time.Now()

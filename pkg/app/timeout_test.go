@@ -46,7 +46,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 var slowServers = map[string]func(t *testing.T, handler http.Handler) *http.Server{
 	"admission": func(t *testing.T, handler http.Handler) *http.Server {
 		t.Helper()
-		a, err := newAdmission(options.Webhook{Address: ":1"}, newCertificate("", options.Certificate{}, logr.Discard()), timely(handler))
+		a, err := newAdmission(options.Webhook{Address: ":1"}, newCertificate("", options.Certificate{}, logr.Discard()), withDeadlines(handler))
 		require.NoError(t, err)
 		return a.server()
 	},

@@ -59,12 +59,12 @@ func (r *watchReporter) NeedLeaderElection() bool { return false }
 
 // Start looks until the context ends.
 func (r *watchReporter) Start(ctx context.Context) error {
-	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { r.look(ctx, time.Now()) }, watchLookInterval)
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { r.checkIfDue(ctx, time.Now()) }, watchLookInterval)
 	return nil
 }
 
-// look reports what has changed.
-func (r *watchReporter) look(ctx context.Context, now time.Time) {
+// checkIfDue reports what has changed.
+func (r *watchReporter) checkIfDue(ctx context.Context, now time.Time) {
 	var failing []watchhealth.Status
 	statuses := r.statuses()
 	for _, s := range statuses {
@@ -80,7 +80,7 @@ func (r *watchReporter) look(ctx context.Context, now time.Time) {
 	if !r.leads() {
 		return
 	}
-	r.inherit(ctx, statuses)
+	r.takeOverReport(ctx, statuses)
 	if r.due(what, now) {
 		r.reported, r.reportedAt = what, now
 		r.predecessor.close()
@@ -88,9 +88,9 @@ func (r *watchReporter) look(ctx context.Context, now time.Time) {
 	}
 }
 
-// inherit takes the report of an earlier leader that watches fail for an own one, once all watches work: nothing else ends it, and
+// takeOverReport takes the report of an earlier leader that watches fail for an own one, once all watches work: nothing else ends it, and
 // `pod-reloader why` repeats it.
-func (r *watchReporter) inherit(ctx context.Context, statuses []watchhealth.Status) {
+func (r *watchReporter) takeOverReport(ctx context.Context, statuses []watchhealth.Status) {
 	unhealthy := func(s watchhealth.Status) bool { return !s.Healthy() }
 	if len(statuses) == 0 || slices.ContainsFunc(statuses, unhealthy) {
 		return

@@ -66,7 +66,7 @@ func (w *watches) pass(t *testing.T, d time.Duration) []string {
 	t.Helper()
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(watchLookInterval)
-		w.look(t.Context(), w.now)
+		w.checkIfDue(t.Context(), w.now)
 	}
 	var sent []string
 	for len(w.events.Events) > 0 {
