@@ -170,13 +170,13 @@ func (n *invalidNames) problems(key string) []Problem {
 	}
 	if n.more > 0 {
 		problems = append(problems, Problem{Message: fmt.Sprintf(
-			"annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(n.more, "more item"), n.those())})
+			"annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(n.more, "more item"), n.pronoun())})
 	}
 	return problems
 }
 
-// those stands for the items that are counted.
-func (n *invalidNames) those() string {
+// pronoun stands for the items that are counted.
+func (n *invalidNames) pronoun() string {
 	if n.more == 1 {
 		return "it"
 	}

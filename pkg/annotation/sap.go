@@ -30,7 +30,7 @@ func (s SAP) Parse(src Source) (Intent, []Problem) {
 	l := lists{source: src}
 	l.intent.ConfigMaps = l.read(reference.ConfigMap, s.Keys.ConfigMaps)
 	if s.WithoutSecrets {
-		l.without(s.Keys.Secrets)
+		l.reportNotHandled(s.Keys.Secrets)
 	} else {
 		l.intent.Secrets = l.read(reference.Secret, s.Keys.Secrets)
 	}
@@ -73,8 +73,8 @@ func (l *lists) read(kind reference.Kind, key string) []string {
 	return list.written
 }
 
-// without reports a list that is not read.
-func (l *lists) without(key string) {
+// reportNotHandled reports a list that is not read.
+func (l *lists) reportNotHandled(key string) {
 	if longerThan(l.source.Workload[key], 0) {
 		l.intent.Asked = true
 		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
@@ -107,7 +107,7 @@ func (l *lists) misspelled(key string) {
 	var found []string
 	for other := range l.source.Workload {
 		misspelt, ours := strings.CutPrefix(other, prefix+"/")
-		if ours && other != key && nearly(folded(misspelt), folded(name)) {
+		if ours && other != key && isMisspelled(normalized(misspelt), normalized(name)) {
 			found = append(found, other)
 		}
 	}
@@ -130,13 +130,13 @@ func (l *lists) exclusion(label string) {
 	}
 }
 
-// nearly reports whether a text is another one, but for two letters at most: swapped, missing, wrong or too many.
-func nearly(text, other string) bool {
+// isMisspelled reports whether a text is another one, but for two letters at most: swapped, missing, wrong or too many.
+func isMisspelled(text, other string) bool {
 	return text == other || max(len(text)-len(other), len(other)-len(text)) <= 2 && reference.EditDistance(text, other) <= 2
 }
 
-// folded returns what the likely misspellings of a name have in common: config-maps, configMaps and configmap are one.
-func folded(name string) string {
+// normalized returns what the likely misspellings of a name have in common: config-maps, configMaps and configmap are one.
+func normalized(name string) string {
 	return strings.TrimSuffix(strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' {
 			return -1

@@ -120,7 +120,7 @@ func Resolve(intent Intent, objects Objects, recorded Recorded, references []ref
 	intent.Dropped += intent.limit(references)
 	for _, content := range [...]bool{true, false} {
 		for _, r := range all {
-			intent.Dropped += r.gone(content)
+			intent.Dropped += r.trackAbsent(content)
 		}
 	}
 	return intent, intent.dropped()
@@ -187,10 +187,10 @@ func (r resolution) patterns() {
 	}
 }
 
-// gone tracks absent objects that patterns match, as far as a workload can track so many: those that are recorded with a content, or
+// trackAbsent tracks absent objects that patterns match, as far as a workload can track so many: those that are recorded with a content, or
 // those that are recorded as absent. It returns how many of the former it drops, since their deletion or return can be a Change. The
 // latter matter only where creations trigger: elsewhere an object that comes is adopted, recorded as absent or not.
-func (r resolution) gone(content bool) (dropped int) {
+func (r resolution) trackAbsent(content bool) (dropped int) {
 	if !content && !r.Trigger.OnCreate {
 		return 0
 	}

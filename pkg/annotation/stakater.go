@@ -95,8 +95,8 @@ func (r *stakaterReading) report(format string, args ...any) {
 	}
 }
 
-// origin returns the annotations that say what is wanted of a kind, and whether they are those of the pod template.
-func (r *stakaterReading) origin(kind reference.Kind) (from map[string]string, fallback bool) {
+// annotationsFor returns the annotations that say what is wanted of a kind, and whether they are those of the pod template.
+func (r *stakaterReading) annotationsFor(kind reference.Kind) (from map[string]string, fallback bool) {
 	keys := r.Keys.Of(kind)
 	for _, key := range [...]string{keys.Reload, r.Keys.Auto, keys.Auto, r.Keys.Search} {
 		if _, ok := r.source.Workload[key]; ok {
@@ -108,7 +108,7 @@ func (r *stakaterReading) origin(kind reference.Kind) (from map[string]string, f
 
 // read adds what is wanted of one kind of config objects.
 func (r *stakaterReading) read(kind reference.Kind) {
-	from, _ := r.origin(kind)
+	from, _ := r.annotationsFor(kind)
 	keys := r.Keys.Of(kind)
 	excluded := r.excluded(keys.Exclude)
 	auto := r.boolean(from, r.Keys.Auto)
@@ -120,7 +120,7 @@ func (r *stakaterReading) read(kind reference.Kind) {
 	asked := slices.ContainsFunc([]setting{auto, typed, search}, asks) || all && r.references(kind)
 	r.intent.Asked = r.intent.Asked || asked
 	if slices.Contains(r.Without, kind) {
-		r.without(kind, keys.Reload, from[keys.Reload])
+		r.reportNotHandled(kind, keys.Reload, from[keys.Reload])
 		return
 	}
 	s := Selection{Kind: kind, Trigger: r.trigger(kind), Excluded: excluded}
@@ -155,8 +155,8 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
 }
 
-// without reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for a time.
-func (r *stakaterReading) without(kind reference.Kind, key, value string) {
+// reportNotHandled reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for a time.
+func (r *stakaterReading) reportNotHandled(kind reference.Kind, key, value string) {
 	if longerThan(value, 0) {
 		r.intent.Asked = true
 		r.report("annotation %q has no effect: this installation does not handle %ss (--resources-to-ignore or --secrets=false)", key, kind)

@@ -120,6 +120,6 @@ func (r *stakaterReading) reportItems(key string, wrong invalidNames, advice str
 		r.report("annotation %q: %s: %s", key, text, advice)
 	}
 	if wrong.more > 0 {
-		r.report("annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(wrong.more, "more item"), wrong.those())
+		r.report("annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(wrong.more, "more item"), wrong.pronoun())
 	}
 }

@@ -63,7 +63,7 @@ func (r *stakaterReading) misplaced() {
 	shared := false
 	for _, kind := range r.Kinds() {
 		keys := r.Keys.Of(kind)
-		if _, fallback := r.origin(kind); fallback {
+		if _, fallback := r.annotationsFor(kind); fallback {
 			shared = true
 		} else {
 			r.overridden(keys.Reload, keys.Auto)
@@ -114,21 +114,21 @@ func (r *stakaterReading) misspelt() {
 	slices.Sort(others)
 	reported := 0
 	for _, key := range others[:min(len(others), maxOthers)] {
-		if right := meant(key, own); right != "" && reported < maxMisspelt {
+		if right := likelyKey(key, own); right != "" && reported < maxMisspelt {
 			r.report("annotation %q has no effect: use %q", key, right)
 			reported++
 		}
 	}
 }
 
-// meant returns the key that is nearly another one, or an empty text. One that differs in no letter goes first.
-func meant(other string, own iter.Seq[string]) string {
-	near, text := "", foldedKey(other)
+// likelyKey returns the key that is nearly another one, or an empty text. One that differs in no letter goes first.
+func likelyKey(other string, own iter.Seq[string]) string {
+	near, text := "", normalizedKey(other)
 	for key := range own {
-		switch right := foldedKey(key); {
+		switch right := normalizedKey(key); {
 		case text == right:
 			return key
-		case near == "" && nearly(text, right):
+		case near == "" && isMisspelled(text, right):
 			near = key
 		}
 	}
@@ -159,12 +159,12 @@ func (r *stakaterReading) unhandled() {
 	}
 }
 
-// foldedKey returns what the likely misspellings of a key have in common, in each label of its prefix and in its name.
-func foldedKey(key string) string {
+// normalizedKey returns what the likely misspellings of a key have in common, in each label of its prefix and in its name.
+func normalizedKey(key string) string {
 	prefix, name, _ := strings.Cut(key, "/")
 	labels := strings.Split(prefix, ".")
 	for i, label := range labels {
-		labels[i] = folded(label)
+		labels[i] = normalized(label)
 	}
-	return strings.Join(labels, ".") + "/" + folded(name)
+	return strings.Join(labels, ".") + "/" + normalized(name)
 }
