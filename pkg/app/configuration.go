@@ -24,7 +24,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the configuration: %w", err)
 	}
-	rights, err := b.buildPreflight(mgr)
+	rights, err := b.buildPermissionCheck(mgr)
 	if err != nil {
 		return err
 	}

@@ -169,8 +169,8 @@ func (p *permissionCheck) emit(ctx context.Context) {
 	p.recorder.Eventf(p.regarding(ctx), nil, kind, reason, event.Action("Watch", fmt.Sprint(note, p.reportedAt)), "%s", note)
 }
 
-// buildPreflight builds the check of the rights on custom resources.
-func (b *builder) buildPreflight(mgr manager.Manager) (*permissionCheck, error) {
+// buildPermissionCheck builds the check of the rights on custom resources.
+func (b *builder) buildPermissionCheck(mgr manager.Manager) (*permissionCheck, error) {
 	client, err := authorizationclient.NewForConfig(b.config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)

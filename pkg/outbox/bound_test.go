@@ -84,8 +84,8 @@ func TestHangingNamespacesHoldUpNoOther(t *testing.T) {
 				a.answers(nil)
 				pass(10 * time.Minute)
 				assert.Zero(t, o.Waiting())
-				assert.Zero(t, o.slowFlying)
-				assert.Empty(t, o.lanes)
+				assert.Zero(t, o.slowInFlight)
+				assert.Empty(t, o.queues)
 			})
 		})
 	}
@@ -121,7 +121,7 @@ func TestNamespaceStaysSlow(t *testing.T) {
 			pass(time.Minute)
 			put(o, "c", time.Hour)
 			synctest.Wait()
-			assert.Empty(t, o.lanes, "its last request was answered at once")
+			assert.Empty(t, o.queues, "its last request was answered at once")
 		})
 	})
 	t.Run("the life of an Event has ended", func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestSlowNamespaceIsForgottenWhenItIsGone(t *testing.T) {
 		o.Put(message("shop", "a"))
 		pass(time.Minute)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 	})
 }
 
@@ -189,7 +189,7 @@ func TestWarningsOfANamespaceAreBounded(t *testing.T) {
 		a.answers(nil)
 		pass(time.Hour)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 		assert.Equal(t, Created, r.get("other"))
 	})
 }
@@ -219,7 +219,7 @@ func TestMessagesOfANamespaceAreBounded(t *testing.T) {
 		}
 		assert.Equal(t, untitledInOne+1+2, o.Waiting(), "neither a Warning nor another namespace counts")
 		o.mu.Lock()
-		for n, i := range o.lanes["shop"].first {
+		for n, i := range o.queues["shop"].first {
 			dropped := n < more
 			assert.Equal(t, dropped, r.get(fmt.Sprint(n)) == Dropped)
 			assert.Equal(t, dropped, i.Event == nil, "what is dropped takes no memory")
@@ -228,7 +228,7 @@ func TestMessagesOfANamespaceAreBounded(t *testing.T) {
 		a.answers(nil)
 		pass(time.Hour)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 		for _, name := range []string{"a", "b", "a of cart", "b of cart", "warning", fmt.Sprint(more), fmt.Sprint(last)} {
 			assert.Equal(t, Created, r.get(name), name)
 		}
@@ -256,7 +256,7 @@ func TestDroppedMessageThatWaitsForItsNextAttempt(t *testing.T) {
 		a.answers(nil)
 		pass(10 * time.Minute)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 		for n := range perSubject + beyond + 5 {
 			want := Created
 			if n < 5 {
@@ -281,7 +281,7 @@ func TestNamespacesAreForgotten(t *testing.T) {
 		}
 		pass(time.Minute)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 	})
 }
 
@@ -303,7 +303,7 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 		_, most := a.load()
 		assert.Equal(t, underWay, most)
 		assert.Zero(t, o.Waiting())
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 	})
 }
 

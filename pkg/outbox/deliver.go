@@ -80,7 +80,7 @@ func (o *Outbox) endQuietPeriods() {
 func (o *Outbox) busy() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.flying > 0
+	return o.inFlight > 0
 }
 
 // next returns the item whose turn it is, or how long it takes until there may be one.
@@ -94,39 +94,39 @@ func (o *Outbox) next() (*item, time.Duration) {
 		}
 	}
 	for len(o.delayed) > 0 && !o.delayed[0].look.After(now) {
-		l := heap.Pop(&o.delayed).(*lane)
+		l := heap.Pop(&o.delayed).(*namespaceQueue)
 		l.waiting = false
 		o.queue(l, now)
-		o.tidy(l)
+		o.forgetIdle(l)
 	}
-	for o.flying < underWay && len(o.turns) > 0 {
+	for o.inFlight < underWay && len(o.turns) > 0 {
 		l := o.turns[0]
 		o.turns[0] = nil
 		o.turns = o.turns[1:]
-		if l.slow && o.slowFlying >= slowUnderWay {
+		if l.slow && o.slowInFlight >= slowUnderWay {
 			o.parked = append(o.parked, l)
 			continue
 		}
 		l.queued = false
 		i, ok := l.take(now)
 		if ok && !i.gone {
-			o.takeOff(i, l)
+			o.beginAttempt(i, l)
 			o.queue(l, now)
 			return i, 0
 		}
 		o.queue(l, now)
-		o.tidy(l)
+		o.forgetIdle(l)
 	}
 	return nil, o.pause(now)
 }
 
-// takeOff counts an attempt that begins.
-func (o *Outbox) takeOff(i *item, l *lane) {
-	i.flying, i.slow = true, l.slow
-	l.flying++
-	o.flying++
+// beginAttempt counts an attempt that begins.
+func (o *Outbox) beginAttempt(i *item, l *namespaceQueue) {
+	i.inFlight, i.slow = true, l.slow
+	l.inFlight++
+	o.inFlight++
 	if i.slow {
-		o.slowFlying++
+		o.slowInFlight++
 	}
 }
 
@@ -142,10 +142,10 @@ func (o *Outbox) pause(now time.Time) time.Duration {
 	return wait
 }
 
-// tidy forgets a lane without items, unless it is slow: its next item would hold up others again.
-func (o *Outbox) tidy(l *lane) {
+// forgetIdle forgets a queue without items, unless it is slow: its next item would hold up others again.
+func (o *Outbox) forgetIdle(l *namespaceQueue) {
 	if l.idle() && !l.slow && l.empty() && !l.waiting && !l.queued {
-		delete(o.lanes, l.namespace)
+		delete(o.queues, l.namespace)
 	}
 }
 
@@ -169,10 +169,10 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 		o.failures.add(err, i.Event)
 		i.failed(err)
 		i.unclear = i.unclear || apianswer.MayBeStored(err)
-		o.landed(i, true)
+		o.endAttempt(i, true)
 		return
 	}
-	o.landed(i, false)
+	o.endAttempt(i, false)
 	i.done(outcome)
 }
 
@@ -211,20 +211,20 @@ func (o *Outbox) createdBy(ctx context.Context, event *eventsv1.Event, exists er
 func (o *Outbox) observe(namespace string, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.lanes[namespace].slow = took >= slowAttempt
+	o.queues[namespace].slow = took >= slowAttempt
 }
 
-// landed ends an attempt; the item stays in the outbox to be tried again, or leaves it.
-func (o *Outbox) landed(i *item, again bool) {
+// endAttempt ends an attempt; the item stays in the outbox to be tried again, or leaves it.
+func (o *Outbox) endAttempt(i *item, again bool) {
 	o.mu.Lock()
 	defer o.notify()
 	defer o.mu.Unlock()
-	l := o.lanes[i.Event.Namespace]
-	l.flying--
-	o.flying--
-	i.flying = false
+	l := o.queues[i.Event.Namespace]
+	l.inFlight--
+	o.inFlight--
+	i.inFlight = false
 	if i.slow {
-		o.slowFlying--
+		o.slowInFlight--
 		o.turns, o.parked = append(o.turns, o.parked...), nil
 	}
 	now := time.Now()
@@ -236,5 +236,5 @@ func (o *Outbox) landed(i *item, again bool) {
 		o.remove(i)
 	}
 	o.queue(l, now)
-	o.tidy(l)
+	o.forgetIdle(l)
 }

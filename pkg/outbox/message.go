@@ -47,7 +47,7 @@ type item struct {
 
 	// ends is when its life ends, due when the next attempt may be made, first when the first one could be made.
 	ends, due, first time.Time
-	// place is where the lane has it among the items without a Topic.
+	// place is where the queue has it among the items without a Topic.
 	place *list.Element
 	// order distinguishes items that are due at the same time.
 	order    int64
@@ -55,9 +55,9 @@ type item struct {
 	// unclear says that an attempt had no answer: it may have stored the Event.
 	unclear bool
 	delayed bool
-	// flying is set while a request for it is under way, gone when it has left the outbox.
-	flying, gone bool
-	// slow says that the attempt that is under way counts among those of slow lanes.
+	// inFlight is set while a request for it is under way, gone when it has left the outbox.
+	inFlight, gone bool
+	// slow says that the attempt that is under way counts among those of slow queues.
 	slow bool
 }
 

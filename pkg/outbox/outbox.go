@@ -57,17 +57,17 @@ type Outbox struct {
 	wake        chan struct{}
 	quietPeriod time.Duration
 
-	mu    sync.Mutex
-	lanes map[string]*lane
-	turns []*lane
-	// parked are slow lanes that wait until fewer of them have an attempt under way.
-	parked             []*lane
-	delayed            delayed
-	later              later
-	subjects           map[string][]*item
-	flying, slowFlying int
-	order              int64
-	waiting            int
+	mu     sync.Mutex
+	queues map[string]*namespaceQueue
+	turns  []*namespaceQueue
+	// parked are slow queues that wait until fewer of them have an attempt under way.
+	parked                 []*namespaceQueue
+	delayed                delayed
+	later                  later
+	subjects               map[string][]*item
+	inFlight, slowInFlight int
+	order                  int64
+	waiting                int
 	// surplus is how many of the messages that wait are beyond perSubject.
 	surplus int
 }
@@ -77,7 +77,7 @@ type Outbox struct {
 func New(writer Writer, metrics prometheus.Registerer, log logr.Logger) *Outbox {
 	o := &Outbox{
 		writer: writer, failures: newFailures(log), wake: make(chan struct{}, 1), quietPeriod: quietPeriod,
-		lanes: map[string]*lane{}, subjects: map[string][]*item{},
+		queues: map[string]*namespaceQueue{}, subjects: map[string][]*item{},
 	}
 	metrics.MustRegister(o.failures.attempts, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_pending_events",
@@ -100,13 +100,13 @@ func (o *Outbox) Put(m Message) {
 // put returns the message that is dropped, if any: the new one, or another one for it.
 func (o *Outbox) put(m Message) (dropped *Message) {
 	now := time.Now()
-	waiting, l := o.subjects[m.Subject], o.lane(m.Event.Namespace)
+	waiting, l := o.subjects[m.Subject], o.namespaceQueue(m.Event.Namespace)
 	switch {
 	case m.Topic == "":
 		dropped = o.dropOldest(waiting, l)
 	case replaces(waiting, m, now):
 		return nil
-	case l.titled >= topicsInOne:
+	case l.withTopic >= topicsInOne:
 		return &m
 	}
 	o.order++
@@ -114,7 +114,7 @@ func (o *Outbox) put(m Message) (dropped *Message) {
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
 	l.add(i)
-	if m.Topic == "" && untitled(o.subjects[m.Subject]) > perSubject {
+	if m.Topic == "" && withoutTopic(o.subjects[m.Subject]) > perSubject {
 		o.surplus++
 	}
 	o.schedule(i, now)
@@ -128,7 +128,7 @@ func (o *Outbox) put(m Message) (dropped *Message) {
 // replaces puts a message in the place of the one that waits with its Topic, and reports whether there was one.
 func replaces(waiting []*item, m Message, now time.Time) bool {
 	for _, i := range waiting {
-		if i.Topic == m.Topic && !i.flying {
+		if i.Topic == m.Topic && !i.inFlight {
 			i.Message, i.ends, i.attempts = m, now.Add(m.Life), 0
 			return true
 		}
@@ -137,14 +137,14 @@ func replaces(waiting []*item, m Message, now time.Time) bool {
 }
 
 // dropOldest removes the oldest message without a Topic of a subject or of a namespace that may have no further one.
-func (o *Outbox) dropOldest(waiting []*item, l *lane) *Message {
+func (o *Outbox) dropOldest(waiting []*item, l *namespaceQueue) *Message {
 	var oldest *item
 	switch {
-	case untitled(waiting) >= perSubject && o.surplus >= beyond:
-		if n := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.flying }); n >= 0 {
+	case withoutTopic(waiting) >= perSubject && o.surplus >= beyond:
+		if n := slices.IndexFunc(waiting, func(i *item) bool { return i.Topic == "" && !i.inFlight }); n >= 0 {
 			oldest = waiting[n]
 		}
-	case l.untitled.Len() >= untitledInOne:
+	case l.withoutTopic.Len() >= untitledInOne:
 		oldest = l.oldest()
 	}
 	if oldest == nil {
@@ -156,8 +156,8 @@ func (o *Outbox) dropOldest(waiting []*item, l *lane) *Message {
 	return &dropped
 }
 
-// untitled returns how many messages have no Topic.
-func untitled(items []*item) int {
+// withoutTopic returns how many messages have no Topic.
+func withoutTopic(items []*item) int {
 	count := 0
 	for _, i := range items {
 		if i.Topic == "" {
@@ -171,8 +171,8 @@ func untitled(items []*item) int {
 func (o *Outbox) remove(i *item) {
 	i.gone = true
 	o.waiting--
-	o.lanes[i.Event.Namespace].remove(i)
-	if i.Topic == "" && untitled(o.subjects[i.Subject]) > perSubject {
+	o.queues[i.Event.Namespace].remove(i)
+	if i.Topic == "" && withoutTopic(o.subjects[i.Subject]) > perSubject {
 		o.surplus--
 	}
 	rest := slices.DeleteFunc(o.subjects[i.Subject], func(other *item) bool { return other == i })
@@ -189,25 +189,25 @@ func (o *Outbox) schedule(i *item, now time.Time) {
 		heap.Push(&o.later, i)
 		return
 	}
-	l := o.lanes[i.Event.Namespace]
+	l := o.queues[i.Event.Namespace]
 	l.put(i, now, o.quietPeriod)
 	o.queue(l, now)
 }
 
-// lane returns the lane of a namespace.
-func (o *Outbox) lane(namespace string) *lane {
-	l := o.lanes[namespace]
+// namespaceQueue returns the queue of a namespace.
+func (o *Outbox) namespaceQueue(namespace string) *namespaceQueue {
+	l := o.queues[namespace]
 	if l == nil {
-		l = &lane{namespace: namespace}
-		o.lanes[namespace] = l
+		l = &namespaceQueue{namespace: namespace}
+		o.queues[namespace] = l
 	}
 	return l
 }
 
-// queue gives a lane its turn, if it can use one, or looks at it again when its quiet period may be over.
-func (o *Outbox) queue(l *lane, now time.Time) {
+// queue gives a queue its turn, if it can use one, or looks at it again when its quiet period may be over.
+func (o *Outbox) queue(l *namespaceQueue, now time.Time) {
 	switch {
-	case l.queued || l.empty() || l.flying >= l.limit():
+	case l.queued || l.empty() || l.inFlight >= l.limit():
 	case l.ready(now):
 		l.queued = true
 		o.turns = append(o.turns, l)

@@ -34,7 +34,7 @@ type api struct {
 	// reporters are the answers to who has created an Event; an empty one is an error.
 	reporters []string
 	asked     int
-	flying    int
+	inFlight  int
 	most      int
 }
 
@@ -46,14 +46,14 @@ func (a *api) Create(ctx context.Context, event *eventsv1.Event) error {
 	a.attempts[event.Name]++
 	attempt := a.attempts[event.Name]
 	a.order = append(a.order, event.Name)
-	a.flying++
-	a.most = max(a.most, a.flying)
+	a.inFlight++
+	a.most = max(a.most, a.inFlight)
 	answer := a.answer
 	a.mu.Unlock()
 	defer func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.flying--
+		a.inFlight--
 	}()
 	if answer == nil {
 		return nil
@@ -92,7 +92,7 @@ func (a *api) tries(name string) int {
 func (a *api) load() (now, most int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.flying, a.most
+	return a.inFlight, a.most
 }
 
 // answers changes the answer.
@@ -209,7 +209,7 @@ func TestFailedEventIsWrittenAgain(t *testing.T) {
 		assert.Zero(t, o.Waiting())
 		pass(time.Hour)
 		assert.Equal(t, 4, a.tries("a"), "it is done")
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 		assert.Empty(t, o.subjects)
 	})
 }

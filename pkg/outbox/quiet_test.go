@@ -29,7 +29,7 @@ func TestEventsWaitForAQuietPeriodOfTheirNamespace(t *testing.T) {
 		pass(1)
 		assert.Len(t, a.created(), 21, "the quiet period is over")
 		assert.Empty(t, o.delayed)
-		assert.Empty(t, o.lanes)
+		assert.Empty(t, o.queues)
 	})
 }
 

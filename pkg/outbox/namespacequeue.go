@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// lane has the items of one namespace that are due. It exists while an item of the namespace is in the outbox or the namespace is slow.
-type lane struct {
+// namespaceQueue has the items of one namespace that are due. It exists while an item of the namespace is in the outbox or the namespace is slow.
+type namespaceQueue struct {
 	namespace string
 	// first are those that were not tried yet, again those that have failed.
 	first, again []*item
-	flying       int
-	// titled counts the items of the namespace with a Topic, due or not; untitled has those without one, the oldest first.
-	titled   int
-	untitled list.List
+	inFlight     int
+	// withTopic counts the items of the namespace with a Topic, due or not; withoutTopic has those without one, the oldest first.
+	withTopic    int
+	withoutTopic list.List
 	// slow says that the last request took long.
 	slow bool
-	// queued says that the lane waits for its turn.
+	// queued says that the queue waits for its turn.
 	queued bool
 	taken  int
 	// quietAt is when the quiet period is over if no further message comes. latest is until when the first attempts wait for it.
 	quietAt, latest time.Time
-	// waiting says that the lane is looked at again at the time look.
+	// waiting says that the queue is looked at again at the time look.
 	waiting bool
 	look    time.Time
 }
 
 // limit is how many attempts may be under way.
-func (l *lane) limit() int {
+func (l *namespaceQueue) limit() int {
 	if l.slow {
 		return 1
 	}
@@ -37,7 +37,7 @@ func (l *lane) limit() int {
 // retryEvery is how often a retry goes before a first attempt, so that neither starves the other.
 const retryEvery = 4
 
-func (l *lane) put(i *item, now time.Time, quietPeriod time.Duration) {
+func (l *namespaceQueue) put(i *item, now time.Time, quietPeriod time.Duration) {
 	if i.attempts > 0 {
 		l.again = append(l.again, i)
 		return
@@ -50,7 +50,7 @@ func (l *lane) put(i *item, now time.Time, quietPeriod time.Duration) {
 }
 
 // due is when the first attempts may be made, as far as is known.
-func (l *lane) due() time.Time {
+func (l *namespaceQueue) due() time.Time {
 	if l.latest.Before(l.quietAt) {
 		return l.latest
 	}
@@ -58,12 +58,12 @@ func (l *lane) due() time.Time {
 }
 
 // ready reports whether an item may be taken.
-func (l *lane) ready(now time.Time) bool {
+func (l *namespaceQueue) ready(now time.Time) bool {
 	return len(l.again) > 0 || len(l.first) > 0 && !now.Before(l.due())
 }
 
 // take returns the next item; false if there is none yet.
-func (l *lane) take(now time.Time) (*item, bool) {
+func (l *namespaceQueue) take(now time.Time) (*item, bool) {
 	l.taken++
 	from := &l.first
 	if len(l.first) == 0 || now.Before(l.due()) || len(l.again) > 0 && l.taken%retryEvery == 0 {
@@ -81,27 +81,27 @@ func (l *lane) take(now time.Time) (*item, bool) {
 }
 
 // add takes in an item of the namespace.
-func (l *lane) add(i *item) {
+func (l *namespaceQueue) add(i *item) {
 	if i.Topic != "" {
-		l.titled++
+		l.withTopic++
 		return
 	}
-	i.place = l.untitled.PushBack(i)
+	i.place = l.withoutTopic.PushBack(i)
 }
 
 // remove takes out an item of the namespace, except where it is due: there it is passed over.
-func (l *lane) remove(i *item) {
+func (l *namespaceQueue) remove(i *item) {
 	if i.Topic != "" {
-		l.titled--
+		l.withTopic--
 		return
 	}
-	l.untitled.Remove(i.place)
+	l.withoutTopic.Remove(i.place)
 }
 
 // oldest returns the item without a Topic that has waited longest; nil if each one is under way.
-func (l *lane) oldest() *item {
-	for e := l.untitled.Front(); e != nil; e = e.Next() {
-		if i := e.Value.(*item); !i.flying {
+func (l *namespaceQueue) oldest() *item {
+	for e := l.withoutTopic.Front(); e != nil; e = e.Next() {
+		if i := e.Value.(*item); !i.inFlight {
 			return i
 		}
 	}
@@ -109,19 +109,19 @@ func (l *lane) oldest() *item {
 }
 
 // idle reports whether the namespace has no item in the outbox.
-func (l *lane) idle() bool { return l.titled+l.untitled.Len() == 0 }
+func (l *namespaceQueue) idle() bool { return l.withTopic+l.withoutTopic.Len() == 0 }
 
-func (l *lane) empty() bool { return len(l.first)+len(l.again) == 0 }
+func (l *namespaceQueue) empty() bool { return len(l.first)+len(l.again) == 0 }
 
-// delayed is a heap of the lanes whose first attempts wait for a quiet period.
-type delayed []*lane
+// delayed is a heap of the queues whose first attempts wait for a quiet period.
+type delayed []*namespaceQueue
 
 func (h delayed) Len() int           { return len(h) }
 func (h delayed) Less(i, j int) bool { return h[i].look.Before(h[j].look) }
 func (h delayed) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push is for package heap.
-func (h *delayed) Push(x any) { *h = append(*h, x.(*lane)) }
+func (h *delayed) Push(x any) { *h = append(*h, x.(*namespaceQueue)) }
 
 // Pop is for package heap.
 func (h *delayed) Pop() any {
