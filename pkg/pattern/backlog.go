@@ -17,16 +17,16 @@ type backlog[K comparable] struct {
 // batch has what came for workloads and config objects. Of what comes for one of them the last counts, so that it does not grow with the
 // number of events.
 type batch[K comparable] struct {
-	keys   []K
-	uses   map[K][]Use
+	keys []K
+	uses map[K][]Use
 	// memory is how many bytes are left for patterns.
-	memory int
-	refs   []reference.Ref
-	news   map[reference.Ref]news[K]
+	memory  int
+	refs    []reference.Ref
+	changes map[reference.Ref]objectChange[K]
 }
 
-// news is what became of a config object; later is called with the workloads that it concerns.
-type news[K comparable] struct {
+// objectChange is what became of a config object; later is called with the workloads that it concerns.
+type objectChange[K comparable] struct {
 	exists bool
 	later  func([]K)
 }
@@ -51,22 +51,22 @@ func (b *batch[K]) set(key K, patterns []Use) {
 }
 
 // change adds what became of a config object.
-func (b *batch[K]) change(ref reference.Ref, n news[K]) {
-	if b.news == nil {
-		b.news = map[reference.Ref]news[K]{}
+func (b *batch[K]) change(ref reference.Ref, n objectChange[K]) {
+	if b.changes == nil {
+		b.changes = map[reference.Ref]objectChange[K]{}
 	}
-	earlier, waits := b.news[ref]
+	earlier, waits := b.changes[ref]
 	if !waits {
 		b.refs = append(b.refs, ref)
 	}
 	if n.later == nil {
 		n.later = earlier.later
 	}
-	b.news[ref] = n
+	b.changes[ref] = n
 }
 
 // take takes out what is to be done next, or returns nil. slow says that it can take long.
-func (b *backlog[K]) take(n *inNamespace[K]) (do func(), slow bool) {
+func (b *backlog[K]) take(n *namespaceIndex[K]) (do func(), slow bool) {
 	if len(b.now.keys)+len(b.now.refs) == 0 {
 		b.now, b.next = b.next, batch[K]{memory: b.memory}
 	}
@@ -74,7 +74,7 @@ func (b *backlog[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 }
 
 // take is that of a backlog. Patterns come before config objects: so no object is missed by a workload that waits, too.
-func (b *batch[K]) take(n *inNamespace[K]) (do func(), slow bool) {
+func (b *batch[K]) take(n *namespaceIndex[K]) (do func(), slow bool) {
 	if len(b.keys) > 0 {
 		key := b.keys[0]
 		patterns := b.uses[key]
@@ -86,9 +86,9 @@ func (b *batch[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 		return nil, false
 	}
 	ref := b.refs[0]
-	change := b.news[ref]
+	change := b.changes[ref]
 	b.refs = b.refs[1:]
-	delete(b.news, ref)
+	delete(b.changes, ref)
 	return func() {
 		keys := n.changed(ref, change.exists)
 		if change.later != nil && len(keys) > 0 {
@@ -97,9 +97,9 @@ func (b *batch[K]) take(n *inNamespace[K]) (do func(), slow bool) {
 	}, n.effortOf(ref) > quick
 }
 
-// workOff does what waits, until nothing does; each part that can take long takes a turn. No other goroutine uses the tables while the
+// process does what waits, until nothing does; each part that can take long takes a turn. No other goroutine uses the tables while the
 // namespace is busy.
-func (n *inNamespace[K]) workOff(turn chan struct{}) {
+func (n *namespaceIndex[K]) process(turn chan struct{}) {
 	for {
 		n.mu.Lock()
 		do, slow := n.backlog.take(n)

@@ -29,13 +29,13 @@ func longNames(n int) []string {
 }
 
 // stall makes a namespace as busy as if it matched; the returned function works off what has come since.
-func stall[K comparable](x *Index[K], namespace string) (workOff func()) {
+func stall[K comparable](x *Index[K], namespace string) (process func()) {
 	n := x.enter(namespace, true)
 	n.mu.Lock()
 	n.busy = true
 	n.mu.Unlock()
 	return func() {
-		n.workOff(x.turn)
+		n.process(x.turn)
 		x.leave(namespace, n)
 	}
 }
@@ -45,7 +45,7 @@ func TestEventsOfBusyNamespaceAreHandledLater(t *testing.T) {
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"app-1"}}.names)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
 	x.Set("goes", "shop", uses(t, reference.ConfigMap, "app-.*"))
-	workOff := stall(x, "shop")
+	process := stall(x, "shop")
 	var found []string
 	later := func(keys []string) {
 		require.NotEmpty(t, keys, "there is nothing to do for none")
@@ -64,7 +64,7 @@ func TestEventsOfBusyNamespaceAreHandledLater(t *testing.T) {
 	assert.False(t, known, "it is not known whether a name is missing")
 	assert.Empty(t, found)
 
-	workOff()
+	process()
 	assert.Equal(t, []string{"cart", "pay"}, found, "a workload that came after the object is found, too, and no pattern is left that matches db")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, ".*2"))
 	assert.True(t, known)
@@ -78,7 +78,7 @@ func TestConfigObjectWaitsForNoWorkloadThatComesLater(t *testing.T) {
 	x := NewIndex[string](existing{}.names)
 	patterns := uses(t, reference.ConfigMap, "app-.*")
 	x.Set("cart", "shop", patterns)
-	workOff := stall(x, "shop")
+	process := stall(x, "shop")
 	var found []string
 	x.Set("cart", "shop", patterns)
 	x.Put("shop", configMap("app-1"), func(keys []string) { found = keys })
@@ -92,7 +92,7 @@ func TestConfigObjectWaitsForNoWorkloadThatComesLater(t *testing.T) {
 		x.Set("cart", "shop", patterns)
 	}
 	assert.Equal(t, []string{"cart"}, found)
-	workOff()
+	process()
 }
 
 // Only what takes long waits for the turn that all namespaces share.
@@ -100,14 +100,14 @@ func TestQuickPartsOfABacklogTakeNoTurn(t *testing.T) {
 	t.Parallel()
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: longNames(400)}.names)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
-	workOff := stall(x, "shop")
+	process := stall(x, "shop")
 	var found []string
 	x.Put("shop", configMap("app-1"), func(keys []string) { found = keys })
 	x.turn <- struct{}{} // another namespace has it
-	workOff()
+	process()
 	assert.Equal(t, []string{"cart"}, found)
 
-	workOff = stall(x, "shop")
+	process = stall(x, "shop")
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, slow))
 	n := x.namespaces["shop"]
 	n.mu.Lock()
@@ -115,7 +115,7 @@ func TestQuickPartsOfABacklogTakeNoTurn(t *testing.T) {
 	n.mu.Unlock()
 	assert.NotNil(t, do)
 	assert.True(t, slow)
-	workOff()
+	process()
 }
 
 // A workload may have been resolved with a name that the index has never had.
@@ -123,21 +123,21 @@ func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *test
 	t.Parallel()
 	x := NewIndex[string](existing{}.names)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "app-.*"))
-	workOff := stall(x, "shop")
+	process := stall(x, "shop")
 	var found []string
 	later := func(keys []string) { found = append(found, keys...) }
 	x.Put("shop", configMap("app-1"), later)
 	x.Remove("shop", configMap("app-1"), nil)
 	x.Put("shop", configMap("app-2"), nil) // as at a start, when all are looked at anyway
-	workOff()
+	process()
 	assert.Equal(t, []string{"cart"}, found, "an event without a caller for later hides no earlier one")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
 	assert.True(t, known)
 	assert.Equal(t, []string{"app-2"}, names)
 
-	workOff = stall(x, "shop")
+	process = stall(x, "shop")
 	x.Delete("cart", "shop")
-	workOff()
+	process()
 	assert.Empty(t, x.namespaces, "nothing is kept")
 }
 
@@ -236,7 +236,7 @@ func TestBusyIndexAgreesWithBruteForce(t *testing.T) {
 		x.Set(100, "shop", uses(t, reference.ConfigMap, "never")) // so that the names are known
 		patterns := map[int][]Use{}
 		for range 20 {
-			workOff := stall(x, "shop")
+			process := stall(x, "shop")
 			found, changed := map[string]map[int]bool{}, map[string]bool{}
 			for range random.IntN(20) {
 				name := fmt.Sprintf("%c%c", "abc"[random.IntN(3)], "abc-"[random.IntN(4)])
@@ -263,7 +263,7 @@ func TestBusyIndexAgreesWithBruteForce(t *testing.T) {
 					require.Nil(t, x.Remove("shop", configMap(name), later))
 				}
 			}
-			workOff()
+			process()
 			for name := range changed {
 				want := map[int]bool{}
 				for key, all := range patterns {

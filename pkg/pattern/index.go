@@ -24,11 +24,11 @@ type Index[K comparable] struct {
 	turn chan struct{}
 
 	mu         sync.Mutex
-	namespaces map[string]*inNamespace[K]
+	namespaces map[string]*namespaceIndex[K]
 }
 
-// inNamespace is what an Index knows of one namespace.
-type inNamespace[K comparable] struct {
+// namespaceIndex is what an Index knows of one namespace.
+type namespaceIndex[K comparable] struct {
 	// callers counts those that use it now. Index.mu guards it; without callers, that guards the rest, too.
 	callers int
 
@@ -72,16 +72,16 @@ func (u Use) use() use { return use{u.Kind, u.Pattern.text} }
 // NewIndex returns an empty index. names returns the names of the config objects that exist, when the first pattern of a
 // namespace arrives; from then on Put and Remove must be called for every change that names does not show.
 func NewIndex[K comparable](names func(namespace string, kind reference.Kind) []string) *Index[K] {
-	return &Index[K]{names: names, memory: mostMemory, turn: make(chan struct{}, 1), namespaces: map[string]*inNamespace[K]{}}
+	return &Index[K]{names: names, memory: mostMemory, turn: make(chan struct{}, 1), namespaces: map[string]*namespaceIndex[K]{}}
 }
 
 // enter returns what is known of a namespace, for one caller of leave. Where nothing is known, it is new if create says so, else nil.
-func (x *Index[K]) enter(namespace string, create bool) *inNamespace[K] {
+func (x *Index[K]) enter(namespace string, create bool) *namespaceIndex[K] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := x.namespaces[namespace]
 	if n == nil && create {
-		n = &inNamespace[K]{
+		n = &namespaceIndex[K]{
 			names:  func(kind reference.Kind) []string { return x.names(namespace, kind) },
 			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{}, memory: x.memory, backlog: backlog[K]{memory: x.memory, next: batch[K]{memory: x.memory}},
 		}
@@ -94,7 +94,7 @@ func (x *Index[K]) enter(namespace string, create bool) *inNamespace[K] {
 }
 
 // leave forgets a namespace without patterns.
-func (x *Index[K]) leave(namespace string, n *inNamespace[K]) {
+func (x *Index[K]) leave(namespace string, n *namespaceIndex[K]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if n.callers--; n.callers == 0 && len(n.byKey) == 0 {
@@ -129,16 +129,16 @@ func (x *Index[K]) Delete(key K, namespace string) { x.Set(key, namespace, nil) 
 // long to find them it returns none, and another goroutine calls later with them, unless that is nil. Events of one object that wait for
 // that are one.
 func (x *Index[K]) Put(namespace string, ref reference.Ref, later func([]K)) []K {
-	return x.change(namespace, ref, news[K]{exists: true, later: later})
+	return x.change(namespace, ref, objectChange[K]{exists: true, later: later})
 }
 
 // Remove takes in that a config object is gone, and finds the workloads with a pattern that matches its name as Put does.
 func (x *Index[K]) Remove(namespace string, ref reference.Ref, later func([]K)) []K {
-	return x.change(namespace, ref, news[K]{exists: false, later: later})
+	return x.change(namespace, ref, objectChange[K]{exists: false, later: later})
 }
 
 // change changes the table of a config object, if there is one.
-func (x *Index[K]) change(namespace string, ref reference.Ref, what news[K]) []K {
+func (x *Index[K]) change(namespace string, ref reference.Ref, what objectChange[K]) []K {
 	if x == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (x *Index[K]) change(namespace string, ref reference.Ref, what news[K]) []K
 }
 
 // begin has the backlog of a namespace worked off, if that has not begun. The caller holds its lock.
-func (x *Index[K]) begin(namespace string, n *inNamespace[K]) {
+func (x *Index[K]) begin(namespace string, n *namespaceIndex[K]) {
 	if n.busy {
 		return
 	}
@@ -171,7 +171,7 @@ func (x *Index[K]) begin(namespace string, n *inNamespace[K]) {
 	x.mu.Unlock()
 	go func() {
 		defer x.leave(namespace, n)
-		n.workOff(x.turn)
+		n.process(x.turn)
 	}()
 }
 
@@ -214,7 +214,7 @@ func (x *Index[K]) Full(namespace string, kind reference.Kind) bool {
 }
 
 // set replaces the patterns of a workload.
-func (n *inNamespace[K]) set(key K, patterns []Use) {
+func (n *namespaceIndex[K]) set(key K, patterns []Use) {
 	patterns = slices.Clone(patterns)
 	slices.SortFunc(patterns, func(a, b Use) int { return a.use().compare(b.use()) })
 	patterns = slices.CompactFunc(patterns, func(a, b Use) bool { return a.use() == b.use() })
@@ -241,7 +241,7 @@ func (n *inNamespace[K]) set(key K, patterns []Use) {
 
 // effort returns how many steps it can take to match the new ones of some patterns, and to take the others from a workload. It need not
 // count further than what is quick.
-func (n *inNamespace[K]) effort(key K, patterns []Use) int {
+func (n *namespaceIndex[K]) effort(key K, patterns []Use) int {
 	sum := n.effortOfDrops(key, patterns)
 	for _, p := range patterns {
 		if t := n.table(p.Kind); t.byText[p.Pattern.text] == nil {
@@ -255,7 +255,7 @@ func (n *inNamespace[K]) effort(key K, patterns []Use) int {
 }
 
 // effortOfDrops returns how many steps it can take to take those from a workload that are not among some patterns.
-func (n *inNamespace[K]) effortOfDrops(key K, patterns []Use) int {
+func (n *namespaceIndex[K]) effortOfDrops(key K, patterns []Use) int {
 	before, kept := n.byKey[key], map[use]bool{}
 	for _, p := range patterns {
 		if u := p.use(); u.in(before) {
@@ -281,7 +281,7 @@ func (n *inNamespace[K]) effortOfDrops(key K, patterns []Use) int {
 }
 
 // effortOf returns how many steps it can take to match the name of a config object with all patterns.
-func (n *inNamespace[K]) effortOf(ref reference.Ref) int {
+func (n *namespaceIndex[K]) effortOf(ref reference.Ref) int {
 	if t := n.tables[ref.Kind]; t != nil {
 		return t.effort(ref.Name)
 	}
@@ -289,7 +289,7 @@ func (n *inNamespace[K]) effortOf(ref reference.Ref) int {
 }
 
 // changed takes in what became of a config object, and returns the workloads with a pattern that matches its name.
-func (n *inNamespace[K]) changed(ref reference.Ref, exists bool) []K {
+func (n *namespaceIndex[K]) changed(ref reference.Ref, exists bool) []K {
 	t := n.tables[ref.Kind]
 	if t == nil {
 		return nil
@@ -303,7 +303,7 @@ func (n *inNamespace[K]) changed(ref reference.Ref, exists bool) []K {
 }
 
 // table returns the table of a kind, and fills a new one with the names that exist.
-func (n *inNamespace[K]) table(kind reference.Kind) *table[K] {
+func (n *namespaceIndex[K]) table(kind reference.Kind) *table[K] {
 	t := n.tables[kind]
 	if t == nil {
 		t = &table[K]{byText: map[string]*row[K]{}}
@@ -314,7 +314,7 @@ func (n *inNamespace[K]) table(kind reference.Kind) *table[K] {
 }
 
 // drop takes the patterns from a workload that it has no more, and returns those that remain, sorted.
-func (n *inNamespace[K]) drop(key K, before, after []use) (kept []use) {
+func (n *namespaceIndex[K]) drop(key K, before, after []use) (kept []use) {
 	for _, u := range before {
 		if u.in(after) {
 			kept = append(kept, u)
@@ -326,7 +326,7 @@ func (n *inNamespace[K]) drop(key K, before, after []use) (kept []use) {
 }
 
 // kindsOf returns the kinds of some sorted uses.
-func (n *inNamespace[K]) kindsOf(uses []use) (kinds []reference.Kind) {
+func (n *namespaceIndex[K]) kindsOf(uses []use) (kinds []reference.Kind) {
 	for _, u := range uses {
 		kinds = append(kinds, u.kind)
 	}
@@ -334,7 +334,7 @@ func (n *inNamespace[K]) kindsOf(uses []use) (kinds []reference.Kind) {
 }
 
 // sweep removes the rows that no workload has from the tables of some kinds, and the tables without rows.
-func (n *inNamespace[K]) sweep(kinds []reference.Kind) {
+func (n *namespaceIndex[K]) sweep(kinds []reference.Kind) {
 	for _, kind := range kinds {
 		if t := n.tables[kind]; t.sweep() {
 			delete(n.tables, kind)

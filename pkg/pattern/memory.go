@@ -56,7 +56,7 @@ func within(patterns []Use, memory int, cost func(Use) int) []Use {
 }
 
 // cost returns how many bytes it counts to give a pattern to a workload that has some already.
-func (n *inNamespace[K]) cost(u Use, kept []use) int {
+func (n *namespaceIndex[K]) cost(u Use, kept []use) int {
 	if u.use().in(kept) {
 		return 0
 	}

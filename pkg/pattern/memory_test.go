@@ -101,7 +101,7 @@ func TestPatternsThatWaitAreLimited(t *testing.T) {
 	assert.Zero(t, n.backlog.next.memory, "the last patterns of a workload count")
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, "c.*", "d.*"))
 	assert.Equal(t, []Use{{reference.ConfigMap, everything}}, n.backlog.next.uses["pay"])
-	n.workOff(x.turn)
+	n.process(x.turn)
 	x.leave("shop", n)
 	assert.Equal(t, []string{"cart", "pay"}, x.Put("shop", configMap("a1"), nil))
 	assert.ElementsMatch(t, []string{"cart", "pay"}, x.Put("shop", configMap("d1"), nil), "of two patterns of cart one has no memory besides that of first")
@@ -146,7 +146,7 @@ func TestFullIndexMissesNoWorkload(t *testing.T) {
 }
 
 // counted returns how many bytes a namespace has counted for what it keeps.
-func counted(n *inNamespace[string]) int {
+func counted(n *namespaceIndex[string]) int {
 	sum := 0
 	for _, t := range n.tables {
 		for _, r := range t.rows {

@@ -60,12 +60,12 @@ func Compile(text string) (*Pattern, error) {
 	if size > maxCost {
 		return nil, fmt.Errorf("the expression %s repeats too much: write it shorter", reference.Quote(text))
 	}
-	if !possible(tree) {
+	if !canMatchName(tree) {
 		return nil, fmt.Errorf("the expression %s matches no name that an object can have; a comma separates items", reference.Quote(text))
 	}
 	// A copy: the pattern lives on in caches, which must not keep the annotation.
 	p := &Pattern{text: strings.Clone(text), cost: size}
-	if p.prefix, p.rest = outline(tree); p.rest != nil {
+	if p.prefix, p.rest = literalPrefix(tree); p.rest != nil {
 		return p, nil
 	}
 	steps, ok := stepsWithin(tree, maxSteps)

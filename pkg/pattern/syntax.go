@@ -36,8 +36,8 @@ type gap struct {
 	literal string
 }
 
-// outline returns what each text that a tree matches as a whole begins with, and what follows; nil if that is no glob.
-func outline(tree *syntax.Regexp) (prefix string, after glob) {
+// literalPrefix returns what each text that a tree matches as a whole begins with, and what follows; nil if that is no glob.
+func literalPrefix(tree *syntax.Regexp) (prefix string, after glob) {
 	parts := withoutAnchors(tree)
 	if literal, ok := literalOf(parts[0]); ok {
 		prefix, parts = literal, parts[1:]
@@ -119,9 +119,9 @@ func withoutAnchors(tree *syntax.Regexp) []*syntax.Regexp {
 	return parts
 }
 
-// possible reports whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
+// canMatchName reports whether a tree can match a part of a name. It errs towards true: what begins with a dash, say, is not
 // looked for.
-func possible(tree *syntax.Regexp) bool {
+func canMatchName(tree *syntax.Regexp) bool {
 	switch tree.Op {
 	case syntax.OpNoMatch:
 		return false
@@ -131,13 +131,13 @@ func possible(tree *syntax.Regexp) bool {
 	case syntax.OpCharClass:
 		return overlapsNames(tree.Rune)
 	case syntax.OpRepeat:
-		return tree.Min == 0 || possible(tree.Sub[0])
+		return tree.Min == 0 || canMatchName(tree.Sub[0])
 	case syntax.OpPlus, syntax.OpCapture:
-		return possible(tree.Sub[0])
+		return canMatchName(tree.Sub[0])
 	case syntax.OpConcat:
-		return !slices.ContainsFunc(tree.Sub, func(part *syntax.Regexp) bool { return !possible(part) })
+		return !slices.ContainsFunc(tree.Sub, func(part *syntax.Regexp) bool { return !canMatchName(part) })
 	case syntax.OpAlternate:
-		return slices.ContainsFunc(tree.Sub, possible)
+		return slices.ContainsFunc(tree.Sub, canMatchName)
 	default: // a star, a question mark, any character, an empty match
 		return true
 	}
