@@ -92,8 +92,8 @@ func (a *attempt) lose(err error) {
 	a.lost = err
 }
 
-// loss is the error by which the connection of a watch broke, nil if it did not.
-func (a *attempt) loss() error {
+// connectionError is the error by which the connection of a watch broke, nil if it did not.
+func (a *attempt) connectionError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lost

@@ -98,7 +98,7 @@ func (b *Bulk) run(ctx context.Context) error {
 		return fmt.Errorf("watch %s: %w", name(b.config.GVR, b.config.Namespace, ""), err)
 	}
 	var running sync.WaitGroup
-	running.Go(func() { b.informer.RunWithContext(quiet(ctx, b.config.Logger)) })
+	running.Go(func() { b.informer.RunWithContext(discardClientLogs(ctx, b.config.Logger)) })
 	running.Go(func() { b.debouncer.Run(ctx) })
 	running.Go(func() { b.failures.report(ctx) })
 	running.Go(func() {

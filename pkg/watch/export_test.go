@@ -9,9 +9,9 @@ import (
 )
 
 // Heard is the last of the values of a log line of client-go that counts as the loss of a connection.
-func Heard(ctx context.Context, values ...any) (loss error) {
-	klog.FromContext(listen(ctx, func(err error) { loss = err })).Info("It happened", values...)
-	return loss
+func Heard(ctx context.Context, values ...any) (connectionError error) {
+	klog.FromContext(listen(ctx, func(err error) { connectionError = err })).Info("It happened", values...)
+	return connectionError
 }
 
 // Handler gives the events that an informer sends rarely.

@@ -36,9 +36,9 @@ func guard(log *slog.Logger, name string, call func() error) {
 	}
 }
 
-// quiet is the context that client-go logs into: its remarks about errors that
+// discardClientLogs is the context that client-go logs into: its remarks about errors that
 // the watcher reports itself are for debugging. It is for client-go alone: the
 // callbacks get the context of Start, with the logger of their program.
-func quiet(ctx context.Context, logger logr.Logger) context.Context {
+func discardClientLogs(ctx context.Context, logger logr.Logger) context.Context {
 	return logr.NewContext(ctx, logger.V(1))
 }

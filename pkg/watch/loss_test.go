@@ -18,9 +18,9 @@ func TestListenerPassesOnWhatIsLogged(t *testing.T) {
 	for name, listens := range map[string]bool{"plain": false, "listening": true} {
 		var lines []string
 		ctx := klog.NewContext(t.Context(), funcr.New(func(prefix, args string) { lines = append(lines, prefix+": "+args) }, funcr.Options{}))
-		var loss error
+		var connectionError error
 		if listens {
-			ctx = listen(ctx, func(err error) { loss = err })
+			ctx = listen(ctx, func(err error) { connectionError = err })
 		}
 		logger := klog.FromContext(ctx).WithName("reflector").WithValues("resource", "widgets")
 		logger.Error(errors.New("no answer"), "Failed to watch")
@@ -31,17 +31,17 @@ func TestListenerPassesOnWhatIsLogged(t *testing.T) {
 			`reflector: "level"=0 "msg"="Watch closed" "resource"="widgets" "items"=3`,
 		}, lines, "%s: what is too detailed for the log is not in it", name)
 		if listens {
-			assert.Equal(t, io.ErrUnexpectedEOF, loss, "it is heard all the same")
+			assert.Equal(t, io.ErrUnexpectedEOF, connectionError, "it is heard all the same")
 		}
 	}
 }
 
 func TestListenerNeedsNoLog(t *testing.T) {
 	t.Parallel()
-	var loss error
-	ctx := listen(klog.NewContext(context.Background(), logr.Logger{}), func(err error) { loss = err })
+	var connectionError error
+	ctx := listen(klog.NewContext(context.Background(), logr.Logger{}), func(err error) { connectionError = err })
 	logger := klog.FromContext(ctx).WithName("reflector").WithValues("resource", "widgets")
 	logger.Error(errors.New("no answer"), "Failed to watch")
 	logger.Info("Unable to decode", "err", io.ErrUnexpectedEOF)
-	assert.Equal(t, io.ErrUnexpectedEOF, loss)
+	assert.Equal(t, io.ErrUnexpectedEOF, connectionError)
 }

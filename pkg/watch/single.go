@@ -58,7 +58,7 @@ func NewSingle(config SingleConfig, client dynamic.Interface) (*Single, error) {
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, config.Name).String()
 	s.source = &source{
 		client: client, resource: config.GVR, namespace: config.Namespace, failures: s.failures,
-		fields: serverFields{sure: byName, wide: byName}, prepare: s.prepare, selects: s.own,
+		fields: serverFields{sure: byName, wide: byName}, prepare: s.prepare, selects: s.hasName,
 		listing: make(chan struct{}, 1),
 	}
 	s.informer = s.source.informer(singleResync)
@@ -88,7 +88,7 @@ func (s *Single) run(ctx context.Context) error {
 		return fmt.Errorf("watch %s: %w", what, err)
 	}
 	var running sync.WaitGroup
-	running.Go(func() { s.informer.RunWithContext(quiet(ctx, s.config.Logger)) })
+	running.Go(func() { s.informer.RunWithContext(discardClientLogs(ctx, s.config.Logger)) })
 	running.Go(func() { s.callBack(ctx) })
 	running.Go(func() { s.failures.report(ctx) })
 	running.Go(func() {
@@ -138,7 +138,7 @@ func (s *Single) scoped(ctx context.Context) bool {
 
 // get requests the object in the namespace.
 func (s *Single) get(ctx context.Context, namespace string) error {
-	requestCtx, request := newAttempt(quiet(ctx, s.config.Logger), bodyLimit, watchLimit)
+	requestCtx, request := newAttempt(discardClientLogs(ctx, s.config.Logger), bodyLimit, watchLimit)
 	defer request.cancel(nil)
 	_, err := s.source.client.Resource(s.config.GVR).Namespace(namespace).Get(requestCtx, s.config.Name, metav1.GetOptions{})
 	return request.finish(err)
@@ -184,9 +184,9 @@ func (s *Single) handler(ctx context.Context) cache.ResourceEventHandler {
 	}
 }
 
-// own drops objects of other names: a server that ignores the field selector
+// hasName drops objects of other names: a server that ignores the field selector
 // (such as client-go's fake) sends them.
-func (s *Single) own(object *unstructured.Unstructured) bool {
+func (s *Single) hasName(object *unstructured.Unstructured) bool {
 	return object.GetName() == s.config.Name && object.GetNamespace() == s.config.Namespace
 }
 

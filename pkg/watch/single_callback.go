@@ -14,13 +14,13 @@ import (
 type inbox struct {
 	wake chan struct{} // holds one token: there may be something to deliver
 
-	mu     sync.Mutex
-	synced bool // else changes are dropped
-	mail   mail
+	mu       sync.Mutex
+	synced   bool // else changes are dropped
+	delivery delivery
 }
 
-// mail is what is to be delivered.
-type mail struct {
+// delivery is what is to be delivered.
+type delivery struct {
 	sync    bool                       // OnSyncComplete is due
 	state   *unstructured.Unstructured // for OnSyncComplete; nil if the object does not exist
 	changed bool                       // OnChange is due
@@ -31,7 +31,7 @@ func (i *inbox) put() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.synced {
-		i.mail.changed = true
+		i.delivery.changed = true
 		i.signal()
 	}
 }
@@ -41,7 +41,7 @@ func (i *inbox) put() {
 func (i *inbox) open(state func() *unstructured.Unstructured, mark func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.synced, i.mail.sync, i.mail.state = true, true, state()
+	i.synced, i.delivery.sync, i.delivery.state = true, true, state()
 	mark()
 	i.signal()
 }
@@ -54,11 +54,11 @@ func (i *inbox) signal() {
 }
 
 // take empties the inbox.
-func (i *inbox) take() mail {
+func (i *inbox) take() delivery {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	taken := i.mail
-	i.mail = mail{}
+	taken := i.delivery
+	i.delivery = delivery{}
 	return taken
 }
 
@@ -79,12 +79,12 @@ func (s *Single) callBack(ctx context.Context) {
 
 // deliver makes the callbacks that are due.
 func (s *Single) deliver(ctx context.Context) {
-	mail := s.inbox.take()
-	if mail.sync && s.config.OnSyncComplete != nil {
-		s.shown, s.known = mail.state, true
-		s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, mail.state)
+	delivery := s.inbox.take()
+	if delivery.sync && s.config.OnSyncComplete != nil {
+		s.shown, s.known = delivery.state, true
+		s.call(ctx, "OnSyncComplete", s.config.OnSyncComplete, delivery.state)
 	}
-	if !mail.changed || s.config.OnChange == nil || ctx.Err() != nil {
+	if !delivery.changed || s.config.OnChange == nil || ctx.Err() != nil {
 		return
 	}
 	// What was shown may have been ahead of the events that led to it.

@@ -115,16 +115,16 @@ func (o *observed) send(ctx context.Context, event watch.Event) bool {
 // closed records a stream that did not just end. What it reports after Stop is
 // the echo of its closing. The client's transport may end a silent one earlier.
 func (o *observed) closed(ctx context.Context) {
-	loss := o.request.loss()
+	connectionError := o.request.connectionError()
 	if time.Since(o.began) > unheard && time.Since(o.received) > unheard {
 		o.source.maybeRestored.Store(true)
 	}
 	switch {
 	case o.failed, o.stopped():
 	case o.listing:
-		o.listInstead(ctx, "the stream ended within the initial list", loss)
-	case loss != nil:
-		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", loss))
+		o.listInstead(ctx, "the stream ended within the initial list", connectionError)
+	case connectionError != nil:
+		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", connectionError))
 	case o.received.IsZero() && time.Since(o.began) < time.Second:
 		o.source.failures.record(ctx, errShort)
 	default:
@@ -149,9 +149,9 @@ func (o *observed) silent(ctx context.Context) {
 // listInstead ends a streamed list with an error event: client-go would ask for
 // the next stream at once and for ever after one that just ends, but lists, and
 // pauses, after an error.
-func (o *observed) listInstead(ctx context.Context, reason string, loss error) {
-	if loss != nil {
-		reason += ": " + loss.Error()
+func (o *observed) listInstead(ctx context.Context, reason string, connectionError error) {
+	if connectionError != nil {
+		reason += ": " + connectionError.Error()
 	}
 	status := apierrors.NewTimeoutError(reason, 0)
 	o.source.failures.record(ctx, status)
