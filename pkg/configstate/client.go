@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/zeroing"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
@@ -49,7 +49,7 @@ func newClient(config *rest.Config, httpClient *http.Client) (*client, error) {
 		config = rest.CopyConfig(config)
 		config.Timeout = 0 // it would end watches
 		var err error
-		if httpClient, err = quiet.NewHTTPClient(config); err != nil {
+		if httpClient, err = zeroing.NewHTTPClient(config); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +111,7 @@ func (c *client) contentAt(ctx context.Context, k objectKey, ring digest.Ring, v
 	}
 	request := c.request(k.ref.Kind, k.namespace, acceptObject).VersionedParams(&options, metav1.ParameterCodec)
 	err = c.read(ctx, k, request, func(data []byte) error {
-		message, listed, err := wire.Only(data)
+		message, listed, err := wire.SingleItem(data)
 		if err != nil || !listed {
 			return err
 		}

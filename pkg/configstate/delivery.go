@@ -12,9 +12,9 @@ type deliveries map[*watcher]uint64
 // read returns the origin of a read that begins now.
 func (d deliveries) read(w *watcher) origin { return origin{read: true, delivered: d[w]} }
 
-// takes reports whether something is taken in. What a read has found is not, if the watch has delivered anything since that may
+// accepts reports whether something is taken in. What a read has found is not, if the watch has delivered anything since that may
 // be newer. Reads do not count: those of other objects are under way at the same time.
-func (d deliveries) takes(w *watcher, from origin) bool {
+func (d deliveries) accepts(w *watcher, from origin) bool {
 	if from.read {
 		return d[w] == from.delivered
 	}

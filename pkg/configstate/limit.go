@@ -3,8 +3,8 @@ package configstate
 import (
 	"context"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/share"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/zeroing"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 )
@@ -18,7 +18,7 @@ import (
 // to readLimit; then the others have their turns. With a smaller share, a workload with some hundred objects would exceed the
 // deadline of the webhook where the API server is slow.
 const (
-	readsInFlight     = quiet.IdleConnections / 2
+	readsInFlight     = zeroing.IdleConnections / 2
 	readsOfANamespace = readsInFlight * 3 / 4
 )
 

@@ -45,7 +45,7 @@ func newMetadataCache(ws watches, d *digests, p *syncProgress, n *notifier) *met
 // put stores an object. Of a new one that the watch delivers, that is the creation.
 func (c *metadataCache) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
 	c.mu.Lock()
-	if !c.delivered.takes(w, from) {
+	if !c.delivered.accepts(w, from) {
 		c.mu.Unlock()
 		return
 	}
@@ -103,7 +103,7 @@ func (o object) createdAs(meta *metav1.PartialObjectMetadata) string {
 // remove deletes an object.
 func (c *metadataCache) remove(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
 	c.mu.Lock()
-	if !c.delivered.takes(w, from) {
+	if !c.delivered.accepts(w, from) {
 		c.mu.Unlock()
 		return
 	}
@@ -151,7 +151,7 @@ func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadat
 	}
 	maps.Copy(c.objects, fresh)
 	c.progress.list(w)
-	c.delivered.takes(w, origin{})
+	c.delivered.accepts(w, origin{})
 	c.mu.Unlock()
 	defer c.progress.end(initial)
 

@@ -55,7 +55,7 @@ func (p *podStatus) UnmarshalJSON(data []byte) error {
 	}
 	p.reduced = podstatus.Status{
 		Name: p.Name, UID: string(p.UID), ResourceVersion: p.ResourceVersion, Class: sent.Status.Class, Rotated: sent.Generation > 1,
-		Objects: bounded(objects),
+		Objects: digestIfLarge(objects),
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ func (p *podStatus) UnmarshalJSON(data []byte) error {
 // author with the right to write statuses can write a megabyte into each.
 const maxObjects = 16 << 10
 
-// bounded returns objects, or their digest where they are large.
-func bounded(objects map[string]string) map[string]string {
+// digestIfLarge returns objects, or their digest where they are large.
+func digestIfLarge(objects map[string]string) map[string]string {
 	size := 0
 	for id, version := range objects {
 		size += len(id) + len(version)

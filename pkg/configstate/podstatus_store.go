@@ -155,7 +155,7 @@ func (c *podStatusCache) change(w *watcher, classes []objectKey, key statusKey, 
 		before = append(before, c.statuses.version(k))
 	}
 	change()
-	c.delivered.takes(w, origin{})
+	c.delivered.accepts(w, origin{})
 	initial := c.progress.begin()
 	var events []Event
 	for i, k := range classes {
@@ -173,7 +173,7 @@ func (c *podStatusCache) change(w *watcher, classes []objectKey, key statusKey, 
 // replace stores a listing of a namespace, or of all of them, in place of what was delivered before.
 func (c *podStatusCache) replace(w *watcher, namespace string, listed podStatuses, from origin) {
 	c.mu.Lock()
-	if !c.delivered.takes(w, from) {
+	if !c.delivered.accepts(w, from) {
 		c.mu.Unlock()
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/zeroing"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -135,7 +135,7 @@ func (o Options) kinds() []reference.Kind {
 // NewHTTPClient makes the client that a Store makes for itself when it is given none: HTTP/1.1, without compression,
 // and with connections that overwrite their buffers. It is for programs that read Secrets elsewhere too.
 func NewHTTPClient(config *rest.Config) (*http.Client, error) {
-	return quiet.NewHTTPClient(config)
+	return zeroing.NewHTTPClient(config)
 }
 
 // OnEvent registers a handler, before Start. It is called from the goroutine of a watch, in the order of that watch, and

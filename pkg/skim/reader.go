@@ -56,7 +56,7 @@ func (r *Reader) Object(member func(key string) error) error {
 func (r *Reader) List(element func(text []byte) error) error {
 	first, err := r.peek()
 	if err != nil {
-		return midway(err)
+		return unexpectedEOF(err)
 	}
 	if first == 'n' {
 		_, err := r.value()
@@ -79,7 +79,7 @@ func (r *Reader) items(first, last byte, read func() error) error {
 	for separator := first; ; separator = ',' {
 		c, err := r.peek()
 		if err != nil {
-			return midway(err)
+			return unexpectedEOF(err)
 		}
 		if c == last {
 			_, err = r.r.Discard(1)
@@ -91,7 +91,7 @@ func (r *Reader) items(first, last byte, read func() error) error {
 			}
 		}
 		if err := read(); err != nil {
-			return midway(err)
+			return unexpectedEOF(err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (r *Reader) items(first, last byte, read func() error) error {
 func (r *Reader) expect(wanted byte) error {
 	c, err := r.peek()
 	if err != nil {
-		return midway(err)
+		return unexpectedEOF(err)
 	}
 	if c != wanted {
 		return fmt.Errorf("%w: %q where %q belongs", ErrMalformed, c, wanted)
@@ -127,7 +127,7 @@ func (r *Reader) peek() (byte, error) {
 // value reads the text of a value.
 func (r *Reader) value() ([]byte, error) {
 	if _, err := r.peek(); err != nil {
-		return nil, midway(err)
+		return nil, unexpectedEOF(err)
 	}
 	if cap(r.buffer) > retained {
 		r.buffer = nil
@@ -139,11 +139,11 @@ func (r *Reader) value() ([]byte, error) {
 			if e.scalar && errors.Is(err, io.EOF) {
 				return r.buffer, nil
 			}
-			return nil, midway(err)
+			return nil, unexpectedEOF(err)
 		}
 		piece, err := r.r.Peek(r.r.Buffered())
 		if err != nil {
-			return nil, midway(err)
+			return nil, unexpectedEOF(err)
 		}
 		n, complete := e.scan(piece)
 		if len(r.buffer)+n > Largest {
@@ -159,8 +159,8 @@ func (r *Reader) value() ([]byte, error) {
 	}
 }
 
-// midway makes the end of a stream inside a value an error of its own.
-func midway(err error) error {
+// unexpectedEOF makes the end of a stream inside a value an error of its own.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -104,7 +104,7 @@ func (s *stream) fields(visit func(number int, length int64) error) error {
 			return nil
 		}
 		if err != nil {
-			return noEOF(err)
+			return unexpectedEOF(err)
 		}
 		number, kind := protowire.DecodeTag(tag)
 		if kind != protowire.BytesType {
@@ -112,7 +112,7 @@ func (s *stream) fields(visit func(number int, length int64) error) error {
 		}
 		length, err := s.varint()
 		if err != nil {
-			return noEOF(err)
+			return unexpectedEOF(err)
 		}
 		if length > math.MaxInt64 {
 			return errTruncated // consume refuses what is longer than the rest of its message
@@ -131,7 +131,7 @@ func (s *stream) varint() (uint64, error) {
 	for shift := 0; shift < 64; shift += 7 {
 		if _, err := io.ReadFull(s.r, one[:]); err != nil {
 			if shift > 0 {
-				err = noEOF(err)
+				err = unexpectedEOF(err)
 			}
 			return 0, err
 		}
@@ -160,7 +160,7 @@ func (s *stream) step(length int64) error {
 		return err
 	}
 	_, err := io.CopyN(io.Discard, s.r, length)
-	return noEOF(err)
+	return unexpectedEOF(err)
 }
 
 // consume counts bytes of the current message.

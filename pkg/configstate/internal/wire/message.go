@@ -96,9 +96,9 @@ func Object(data []byte) (kind string, message []byte, err error) {
 	return kind, message, nil
 }
 
-// Only opens the envelope of a list that has one object at most, and returns its message, which aliases data; false where the list is
+// SingleItem opens the envelope of a list that has one object at most, and returns its message, which aliases data; false where the list is
 // empty.
-func Only(data []byte) (message []byte, found bool, err error) {
+func SingleItem(data []byte) (message []byte, found bool, err error) {
 	_, list, err := Object(data)
 	if err != nil {
 		return nil, false, err

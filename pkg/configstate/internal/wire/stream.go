@@ -34,7 +34,7 @@ func (b *Buffer) Fill(r io.Reader, n int) ([]byte, error) {
 	}
 	b.bytes = b.bytes[:cap(b.bytes)]
 	if _, err := io.ReadFull(r, b.bytes[:n]); err != nil {
-		return nil, noEOF(err)
+		return nil, unexpectedEOF(err)
 	}
 	return b.bytes[:n], nil
 }
@@ -81,8 +81,8 @@ func (b *Buffer) ReadAll(r io.Reader, admit func() error) ([]byte, error) {
 	}
 }
 
-// noEOF makes the end of a stream in the middle of a message an error of its own.
-func noEOF(err error) error {
+// unexpectedEOF makes the end of a stream in the middle of a message an error of its own.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -192,7 +192,7 @@ func TestOnlyItemOfAList(t *testing.T) {
 	t.Parallel()
 	list := &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: metadata("a"), Data: map[string]string{"key": "value"}}}}
 	data := encode(t, list)
-	message, found, err := wire.Only(data)
+	message, found, err := wire.SingleItem(data)
 	require.NoError(t, err)
 	require.True(t, found)
 	object, meta, err := wire.ConfigMapOf(message)
@@ -200,10 +200,10 @@ func TestOnlyItemOfAList(t *testing.T) {
 	assert.Equal(t, "a", meta.Name)
 	assert.Equal(t, map[string]string{"key": "value"}, object.Data)
 
-	_, found, err = wire.Only(encode(t, &corev1.ConfigMapList{}))
+	_, found, err = wire.SingleItem(encode(t, &corev1.ConfigMapList{}))
 	require.NoError(t, err)
 	assert.False(t, found, "the list is empty")
-	_, _, err = wire.Only(data[:len(data)/2])
+	_, _, err = wire.SingleItem(data[:len(data)/2])
 	require.Error(t, err)
 }
 
@@ -216,7 +216,7 @@ func TestTruncated(t *testing.T) {
 	for n := range len(list) - 4 {
 		_, err := wire.ReadList(bytes.NewReader(list[:n]), ours())
 		require.Error(t, err, "%d of %d bytes of a list", n, len(list))
-		_, _, err = wire.Only(list[:n])
+		_, _, err = wire.SingleItem(list[:n])
 		require.Error(t, err, "%d of %d bytes of a list of one object", n, len(list))
 	}
 	data := encode(t, object)

@@ -1,4 +1,4 @@
-package quiet_test
+package zeroing_test
 
 import (
 	"crypto/tls"
@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/zeroing"
 )
 
 // proxy is an HTTP proxy that knows nothing but CONNECT. It counts the connections that it makes.
@@ -67,7 +67,7 @@ func TestThroughAProxy(t *testing.T) {
 	address, err := url.Parse(between.URL)
 	require.NoError(t, err)
 
-	client, err := quiet.NewHTTPClient(&rest.Config{
+	client, err := zeroing.NewHTTPClient(&rest.Config{
 		Host: server.URL, Proxy: http.ProxyURL(address), TLSClientConfig: credentials(t, server),
 	})
 	require.NoError(t, err)

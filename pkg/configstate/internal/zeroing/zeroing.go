@@ -1,4 +1,4 @@
-// Package quiet makes an HTTP client whose connections do not remember what came through them.
+// Package zeroing makes an HTTP client whose connections do not remember what came through them.
 //
 // configstate uses it: reading Secrets through net/http leaves their plain text in buffers that live as
 // long as the connection. There are three below the body of a response: the record buffer of crypto/tls, in which
@@ -9,7 +9,7 @@
 //
 // Through a proxy net/http makes the TLS connection itself. Its records are cleared like all others, but the last few KiB
 // that came stay in its buffered reader until more come.
-package quiet
+package zeroing
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package quiet_test
+package zeroing_test
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/quiet"
+	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/zeroing"
 )
 
 // child is set in the process that TestNothingRemains looks into.
@@ -51,7 +51,7 @@ func read(url string) error {
 		return err
 	}
 	conns := &conns{}
-	client, err := quiet.NewHTTPClient(&rest.Config{
+	client, err := zeroing.NewHTTPClient(&rest.Config{
 		Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: ca}, Dial: conns.dial,
 	})
 	if err != nil {
