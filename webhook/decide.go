@@ -38,8 +38,8 @@ func (d decision) acted() bool {
 	return len(d.ops) > 0 || d.result.Reject != nil || len(d.warnings) > 0
 }
 
-// safely decides, and lets the request pass when deciding panics: what an admission.Webhook answers to a panic rejects it.
-func (h *Handler) safely(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) (d decision) {
+// decideRecovering decides, and lets the request pass when deciding panics: what an admission.Webhook answers to a panic rejects it.
+func (h *Handler) decideRecovering(ctx context.Context, req *admissionv1.AdmissionRequest, timeout time.Duration) (d decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
@@ -87,7 +87,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 		d.ops = h.operations(request, wr, result.Managed)
 	}
 	d.outcome = outcome(result, len(d.ops))
-	d.warnings = bound(append(h.brought(problems, request, wr), result.Warnings...))
+	d.warnings = limitWarnings(append(h.newProblems(problems, request, wr), result.Warnings...))
 	return d
 }
 
@@ -103,7 +103,7 @@ func busy(reason error, timeout time.Duration) decision {
 
 // malformed lets an invalid request pass. The API server sends none.
 func malformed(reason error) decision {
-	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: bound([]string{
+	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: limitWarnings([]string{
 		fmt.Sprintf("pod-reloader could not read this write: %v", reason),
 	})}
 }
@@ -151,9 +151,9 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 	return live
 }
 
-// brought returns the warnings about the Problems that this write brings: a Problem that was there before was
+// newProblems returns the warnings about the Problems that this write brings: a Problem that was there before was
 // reported with the write that brought it.
-func (h *Handler) brought(problems []annotation.Problem, request stamp.Request, wr write) []string {
+func (h *Handler) newProblems(problems []annotation.Problem, request stamp.Request, wr write) []string {
 	if len(problems) == 0 || request.New.Ignored {
 		return nil
 	}

@@ -8,7 +8,7 @@
 // up.
 //
 // controller-runtime limits the memory of one body, not of all callers' bodies; answers a panic with a rejection; and cancels
-// requests in flight when its Server stops. This package handles all three: see intake, safely and withTimeout.
+// requests in flight when its Server stops. This package handles all three: see intake, decideRecovering and withTimeout.
 package webhook
 
 import (
@@ -172,7 +172,7 @@ func (h *Handler) incoming(ctx context.Context) *incoming {
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	in := h.incoming(ctx)
 	in.decoded = true
-	d := h.safely(ctx, &req.AdmissionRequest, in.timeout)
+	d := h.decideRecovering(ctx, &req.AdmissionRequest, in.timeout)
 	h.observe(&req.AdmissionRequest, d, time.Since(in.arrived))
 	return d.response()
 }

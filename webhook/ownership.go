@@ -25,7 +25,7 @@ func disown(raw map[string]any, annotation string) []jsonpatch.Operation {
 			continue
 		}
 		path := fmt.Sprintf("/metadata/managedFields/%d", i)
-		if !alone(fields, "f:metadata") || !alone(inMetadata, "f:annotations") || !alone(annotations, field) {
+		if !hasOneMember(fields, "f:metadata") || !hasOneMember(inMetadata, "f:annotations") || !hasOneMember(annotations, field) {
 			path += "/fieldsV1/f:metadata/f:annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
 		}
 		ops = append(ops, jsonpatch.NewOperation("remove", path, nil))
@@ -33,8 +33,8 @@ func disown(raw map[string]any, annotation string) []jsonpatch.Operation {
 	return ops
 }
 
-// alone reports whether a set of fields has at most one member, not counting the entry of the set itself.
-func alone(fields map[string]any, member string) bool {
+// hasOneMember reports whether a set of fields has at most one member, not counting the entry of the set itself.
+func hasOneMember(fields map[string]any, member string) bool {
 	for name := range fields {
 		if name != member && name != "." {
 			return false

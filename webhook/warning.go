@@ -13,8 +13,8 @@ const (
 	maxWarnings = 2048
 )
 
-// bound makes warnings fit for the headers in which they travel: each on one line and not too long, and not too many.
-func bound(warnings []string) []string {
+// limitWarnings makes warnings fit for the headers in which they travel: each on one line and not too long, and not too many.
+func limitWarnings(warnings []string) []string {
 	var kept []string
 	left := maxWarnings
 	for i, w := range warnings {

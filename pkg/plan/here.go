@@ -15,8 +15,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// here returns what this program does when an object changes.
-func (c *comparison) here(s subject, ch change) Action {
+// ourAction returns what this program does when an object changes.
+func (c *comparison) ourAction(s subject, ch change) Action {
 	_, known := c.Here.Kinds.Get(s.object.Kind.GroupVersionKind)
 	outside := c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels())
 	if !known || outside != "" || excluded(s, c.Here.Keys) || s.object.Check() != nil {
@@ -26,20 +26,20 @@ func (c *comparison) here(s subject, ch change) Action {
 	if !ok || policy.Assess(in).Verdict.Action != policy.Reload {
 		return Nothing
 	}
-	action := acting(s, in.Intent.Tracked[ch.ref].AtOnce, c.Here.RerunFinishedJobs)
+	action := workloadAction(s, in.Intent.Tracked[ch.ref].AtOnce, c.Here.RerunFinishedJobs)
 	if c.Here.NotifyOnly && action != Nothing {
 		return Notify
 	}
 	return action
 }
 
-// acting returns how a reload restarts a workload of its kind.
-func acting(s subject, atOnce, rerunFinished bool) Action {
+// workloadAction returns how a reload restarts a workload of its kind.
+func workloadAction(s subject, atOnce, rerunFinished bool) Action {
 	kind := s.object.Kind
 	cron := cronrun.CronJob{Object: s.object}
 	switch {
 	case kind.CreateOnly:
-		return creatingAgain(s, atOnce, rerunFinished)
+		return jobAction(s, atOnce, rerunFinished)
 	case kind.Schedules() && (!atOnce || cron.Decide(0) == cronrun.Skip):
 		return NextRun
 	case kind.Schedules() && cron.Exclusive():
@@ -53,8 +53,8 @@ func acting(s subject, atOnce, rerunFinished bool) Action {
 	}
 }
 
-// creatingAgain returns what becomes of a Job.
-func creatingAgain(s subject, atOnce, rerunFinished bool) Action {
+// jobAction returns what becomes of a Job.
+func jobAction(s subject, atOnce, rerunFinished bool) Action {
 	if atOnce && (jobrun.Job{Object: s.object}).Decide(rerunFinished) == jobrun.Recreate {
 		return Recreate
 	}

@@ -154,11 +154,11 @@ func TestModelOfReloaderWithOurRulesDecidesAsThisProgram(t *testing.T) {
 				if _, listed := s.sap.Tracked[ref]; listed && (ch.traits.Ignored || !ch.traits.Marked) && event == policy.Deleted {
 					continue // the object's own annotations, which only one dialect reads, are gone with it
 				}
-				ours := c.here(s, ch)
+				ours := c.ourAction(s, ch)
 				if ours != Nothing {
 					reloads++
 				}
-				require.Equal(t, ours, c.theirs(rules()...).decide(s, ch), "seed %d: %s %s of\n%+v\nwith %+v", seed, ref, event, s.object.Raw, c.Reloader.Dialect)
+				require.Equal(t, ours, c.reloaderModel(rules()...).decide(s, ch), "seed %d: %s %s of\n%+v\nwith %+v", seed, ref, event, s.object.Raw, c.Reloader.Dialect)
 			}
 		}
 	}

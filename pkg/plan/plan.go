@@ -122,7 +122,7 @@ type comparison struct {
 // compare adds the differences of one workload.
 func (c *comparison) compare(object workload.Object) {
 	s := c.read(object)
-	if !s.concerned || !c.theirs().inScope(s) && !c.theirs(byScope).inScope(s) {
+	if !s.concerned || !c.reloaderModel().inScope(s) && !c.reloaderModel(byScope).inScope(s) {
 		return
 	}
 	c.compared++
@@ -153,7 +153,7 @@ func (c *comparison) reported(s subject) []annotation.Problem {
 
 // effect adds what differs about one change of one object.
 func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) {
-	theirs, ours := c.theirs().decide(s, ch), c.here(s, ch)
+	theirs, ours := c.reloaderModel().decide(s, ch), c.ourAction(s, ch)
 	c.runs, c.recreates = c.runs || ours == Run || ours == RunAlone, c.recreates || ours == Recreate
 	if ours != Nothing {
 		c.name(s.object.Namespace(), ch.ref)
@@ -216,14 +216,14 @@ func (c *comparison) events(s subject, ref reference.Ref) []policy.ChangeType {
 func (c *comparison) reasons(s subject, ch change, ours Action) []Reason {
 	all := rules()
 	for _, rule := range all {
-		if c.theirs(rule).decide(s, ch) == ours {
+		if c.reloaderModel(rule).decide(s, ch) == ours {
 			return []Reason{rule}
 		}
 	}
 	needed := slices.Clone(all)
 	for _, rule := range all {
 		fewer := slices.DeleteFunc(slices.Clone(needed), func(r Reason) bool { return r == rule })
-		if c.theirs(fewer...).decide(s, ch) == ours {
+		if c.reloaderModel(fewer...).decide(s, ch) == ours {
 			needed = fewer
 		}
 	}
@@ -241,12 +241,12 @@ func (c *comparison) name(namespace string, ref reference.Ref) {
 // unnamed adds the objects whose changes Reloader posts though no workload depends on them.
 func (c *comparison) unnamed() {
 	for _, namespace := range slices.Sorted(maps.Keys(c.Objects)) {
-		if !c.theirs().watches(namespace, c.NamespaceLabels[namespace]) {
+		if !c.reloaderModel().watches(namespace, c.NamespaceLabels[namespace]) {
 			continue
 		}
 		refs := slices.SortedFunc(maps.Keys(c.Objects[namespace]), reference.Ref.Compare)
 		for _, ref := range refs {
-			if !c.named[namespace][ref] && !c.Objects[namespace][ref].Unselected && c.theirs().watchesKind(ref.Kind) {
+			if !c.named[namespace][ref] && !c.Objects[namespace][ref].Unselected && c.reloaderModel().watchesKind(ref.Kind) {
 				g := c.group(byUnnamedObject)
 				g.Objects = append(g.Objects, Object{Kind: string(ref.Kind), Namespace: namespace, Name: ref.Name})
 			}

@@ -36,11 +36,11 @@ func (c compiled) matches(text, name string) bool {
 	return expression != nil && expression.MatchString(name)
 }
 
-func (c *comparison) theirs(exchanged ...Reason) model {
+func (c *comparison) reloaderModel(exchanged ...Reason) model {
 	return model{Reloader: c.Reloader, ours: c.Here, exchanged: exchanged, compiled: c.compiled}
 }
 
-func (m model) here(rule Reason) bool { return slices.Contains(m.exchanged, rule) }
+func (m model) usesOurRule(rule Reason) bool { return slices.Contains(m.exchanged, rule) }
 
 // decide returns what follows for a workload when an object changes. The order is that of the handlers in
 // internal/pkg/handler (update.go, create.go, delete.go): ShouldReload of pkg/common/common.go decides for each workload, and
@@ -71,7 +71,7 @@ func (m model) watches(namespace string, namespaceLabels map[string]string) bool
 // inScope reports whether the workload is in a namespace to watch.
 func (m model) inScope(s subject) bool {
 	namespace := s.object.Namespace()
-	if m.here(byScope) {
+	if m.usesOurRule(byScope) {
 		return m.ours.Scope.Outside(namespace, s.namespaceLabels, s.object.Labels()) == ""
 	}
 	return m.watches(namespace, s.namespaceLabels)
@@ -79,11 +79,11 @@ func (m model) inScope(s subject) bool {
 
 // handles reports whether the workload is one to reload.
 func (m model) handles(s subject) bool {
-	if m.here(byExcluded) && excluded(s, m.ours.Keys) {
+	if m.usesOurRule(byExcluded) && excluded(s, m.ours.Keys) {
 		return false
 	}
 	kinds := m.Kinds
-	if m.here(byKind) {
+	if m.usesOurRule(byKind) {
 		kinds = m.ours.Kinds
 	}
 	_, known := kinds.Get(s.object.Kind.GroupVersionKind)
@@ -97,31 +97,31 @@ func excluded(s subject, keys annotation.Keys) bool {
 
 // triggers reports whether the change of the object calls for a reload.
 func (m model) triggers(s subject, c change) bool {
-	if m.here(byLimit) && s.beyondLimit(c.ref) {
+	if m.usesOurRule(byLimit) && s.beyondLimit(c.ref) {
 		return false
 	}
 	_, listed := s.sap.Tracked[c.ref]
-	listed = listed && m.here(bySAP)
+	listed = listed && m.usesOurRule(bySAP)
 	selected := m.selects(s, c)
 	switch c.event {
 	case policy.Created:
-		return m.creation(s, c, selected && m.notices() && m.on(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
+		return m.creation(s, c, selected && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
 	case policy.Deleted:
-		return m.deletion(s, c, selected && m.notices() && m.on(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
+		return m.deletion(s, c, selected && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
 	default:
 		return selected || listed
 	}
 }
 
-// notices reports whether creations and deletions are processed at all (Add and Delete in internal/pkg/controller/controller.go).
-func (m model) notices() bool { return !m.OneKind || m.here(byOneKind) }
+// handlesCreateDelete reports whether creations and deletions are processed at all (Add and Delete in internal/pkg/controller/controller.go).
+func (m model) handlesCreateDelete() bool { return !m.OneKind || m.usesOurRule(byOneKind) }
 
-// on reports whether a flag is on, by what its value means in both programs.
-func (m model) on(theirs, ours bool) bool { return theirs || ours && m.here(bySwitch) }
+// isFlagOn reports whether a flag is on, by what its value means in both programs.
+func (m model) isFlagOn(theirs, ours bool) bool { return theirs || ours && m.usesOurRule(bySwitch) }
 
 // creation is for created objects, which count with --reload-on-create; those of the first dialect's lists always.
 func (m model) creation(s subject, c change, selected, listed bool) bool {
-	waited := m.here(byRequiredCreated) && s.required[c.ref]
+	waited := m.usesOurRule(byRequiredCreated) && s.required[c.ref]
 	return (selected || listed) && !waited
 }
 
@@ -131,7 +131,7 @@ func (m model) deletion(s subject, c change, selected, listed bool) bool {
 	if listed && !selected {
 		return !s.required[c.ref] || m.ours.ReloadMissingRequired
 	}
-	return selected && (!m.Variables || m.here(byDeletedVariable) || s.variables[strategy.VariableName(c.ref)])
+	return selected && (!m.Variables || m.usesOurRule(byDeletedVariable) || s.variables[strategy.VariableName(c.ref)])
 }
 
 // origin returns the annotations that count for a kind: those of the pod template where the workload has none of four.
@@ -163,7 +163,7 @@ func (m model) selects(s subject, c change) bool {
 		return false
 	}
 	from := m.origin(s, c.ref.Kind)
-	if on, err := strconv.ParseBool(from[m.Dialect.Keys.Auto]); m.here(byAutoFalse) && err == nil && !on {
+	if on, err := strconv.ParseBool(from[m.Dialect.Keys.Auto]); m.usesOurRule(byAutoFalse) && err == nil && !on {
 		return false
 	}
 	return m.matches(m.accepted(s, c.ref.Kind), c.ref.Name) || m.automatic(s, from, c.ref) ||
@@ -180,7 +180,7 @@ func (m model) automatic(s subject, from map[string]string, ref reference.Ref) b
 
 // uses reports whether the pod spec names the object.
 func (m model) uses(s subject, ref reference.Ref) bool {
-	if m.here(byReferences) {
+	if m.usesOurRule(byReferences) {
 		return s.references[ref]
 	}
 	return s.seen[ref]
@@ -189,7 +189,7 @@ func (m model) uses(s subject, ref reference.Ref) bool {
 // accepted returns the items of the list that count.
 func (m model) accepted(s subject, kind reference.Kind) []string {
 	items := m.items(s, kind)
-	if !m.here(byRejected) {
+	if !m.usesOurRule(byRejected) {
 		return items
 	}
 	known := map[string]bool{}
@@ -210,7 +210,7 @@ func (m model) matches(items []string, name string) bool {
 			return item == name
 		}
 		text := "^" + item + "$"
-		if m.here(byWholeName) {
+		if m.usesOurRule(byWholeName) {
 			text = "^(?:" + item + ")$"
 		}
 		return m.compiled.matches(text, name)
@@ -222,8 +222,8 @@ func (m model) matches(items []string, name string) bool {
 func (m model) act(s subject, selected bool) Action {
 	kind := s.object.Kind
 	switch {
-	case kind.CreateOnly && m.here(byJob):
-		return creatingAgain(s, selected, m.ours.RerunFinishedJobs)
+	case kind.CreateOnly && m.usesOurRule(byJob):
+		return jobAction(s, selected, m.ours.RerunFinishedJobs)
 	case kind.CreateOnly:
 		return Recreate
 	case kind.Schedules():
@@ -238,9 +238,9 @@ func (m model) act(s subject, selected bool) Action {
 // run returns what becomes of a CronJob, which Reloader runs whatever its spec says.
 func (m model) run(cron cronrun.CronJob, selected bool) Action {
 	switch {
-	case !selected || m.here(bySuspended) && cron.Decide(0) == cronrun.Skip:
+	case !selected || m.usesOurRule(bySuspended) && cron.Decide(0) == cronrun.Skip:
 		return NextRun
-	case m.here(byConcurrency) && cron.Exclusive():
+	case m.usesOurRule(byConcurrency) && cron.Exclusive():
 		return RunAlone
 	default:
 		return Run

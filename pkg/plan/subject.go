@@ -102,7 +102,7 @@ func (c *comparison) candidates(s subject) []reference.Ref {
 	for ref := range s.sap.Tracked {
 		found[ref] = true
 	}
-	m := c.theirs()
+	m := c.reloaderModel()
 	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret, reference.SecretProviderClass} {
 		c.listed(s, kind, m.items(s, kind), found)
 	}
@@ -128,7 +128,7 @@ func (c *comparison) listed(s subject, kind reference.Kind, items []string, foun
 	if len(expressions) == 0 {
 		return
 	}
-	theirs, ours := c.theirs(), c.theirs(byWholeName)
+	theirs, ours := c.reloaderModel(), c.reloaderModel(byWholeName)
 	for ref := range s.objects {
 		if ref.Kind == kind && !found[ref] && (theirs.matches(expressions, ref.Name) || ours.matches(expressions, ref.Name)) {
 			found[ref] = true
