@@ -75,9 +75,9 @@ func (in Input) forgetsAbsence(kind reference.Kind) bool {
 	})
 }
 
-// Fresh returns the Record of pods that start with the current state of all tracked Refs, under the newest key. What is known
+// NewRecord returns the Record of pods that start with the current state of all tracked Refs, under the newest key. What is known
 // counts only where Carry says so. adopted says that no stamp brings it to them.
-func Fresh(in Input, hash string, adopted bool) (record.Record, error) {
+func NewRecord(in Input, hash string, adopted bool) (record.Record, error) {
 	a := Assessment{Verdict: Verdict{Adopt: in.refs()}, stamped: !adopted}
 	in.Current = in.Known.Carry(in.Current)
 	in.Known = Known{}

@@ -101,10 +101,10 @@ func TestTheHashRebuildsTheRecord(t *testing.T) {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	in := input(t, "B", "A")
-	stamped, err := Fresh(in, "abc", false)
+	stamped, err := NewRecord(in, "abc", false)
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{a: item(t, a, "A", "2")}).String(), stamped.String())
-	taken, err := Fresh(in, "abc", true)
+	taken, err := NewRecord(in, "abc", true)
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), taken.String())
 }
@@ -156,7 +156,7 @@ func TestFreshLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {
 	in := Input{Intent: intent(every, a, b), Ring: ring(t), Current: map[reference.Ref]digest.State{
 		a: {Hold: &digest.Hold{Reason: "not-ready"}}, b: state(t, b, "B", "2"),
 	}}
-	got, err := Fresh(in, "abc", false)
+	got, err := NewRecord(in, "abc", false)
 	require.NoError(t, err)
 	assert.Equal(t, record.New("abc", newest(t), items{b: item(t, b, "B", "2")}).String(), got.String())
 }

@@ -123,7 +123,7 @@ func differs(id digest.KeyID, item record.Item, current digest.State) (change Ch
 // compareHash compares as a whole, where the Record is gone. Which object differs cannot be said, nor whether it was
 // created: so there is no leniency for required objects here.
 func compareHash(in Input) findings {
-	refs, held := in.apart()
+	refs, held := in.splitWithheld()
 	f := findings{adopt: refs, held: held}
 	for _, ref := range refs {
 		if !complete(in.Current[ref]) {
@@ -163,8 +163,8 @@ func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref, 
 	return f
 }
 
-// apart returns the tracked Refs without those that are withheld, and these.
-func (in Input) apart() (refs, withheld []reference.Ref) {
+// splitWithheld returns the tracked Refs without those that are withheld, and these.
+func (in Input) splitWithheld() (refs, withheld []reference.Ref) {
 	refs = in.refs()
 	for _, ref := range refs {
 		if in.Current[ref].Withheld() {

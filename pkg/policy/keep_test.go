@@ -203,7 +203,7 @@ func TestFreshLeavesOutWhatIsWithheld(t *testing.T) {
 	alone, err := digest.Hash(newest(t), digest.Subset(in.Current, []reference.Ref{a}))
 	require.NoError(t, err)
 	assert.Equal(t, alone, hash)
-	fresh, err := Fresh(in, hash, false)
+	fresh, err := NewRecord(in, hash, false)
 	require.NoError(t, err)
 	assert.Equal(t, []reference.Ref{a}, fresh.Refs())
 }

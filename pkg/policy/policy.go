@@ -143,8 +143,8 @@ func Assess(in Input) Assessment {
 	in.Current, in.Ring = in.Known.Keep(in.Current, in.Ring)
 	found := compare(in)
 	v := Verdict{Adopt: found.adopt, Foreign: found.foreign}
-	for _, judge := range judges() {
-		if action, changes, reason := judge(in, found); reason != "" {
+	for _, check := range checks() {
+		if action, changes, reason := check(in, found); reason != "" {
 			v.Action, v.Changes, v.Reason = action, changes, reason
 			break
 		}
@@ -152,12 +152,12 @@ func Assess(in Input) Assessment {
 	return Assessment{Verdict: v, Reads: found.reads, MayReload: v.Action != Nothing || found.undecided, stamped: found.stamped}
 }
 
-// judge is one link of the chain: it either decides, with a reason, or leaves the workload to the next.
-type judge func(Input, findings) (Action, []Change, string)
+// check is one link of the chain: it either decides, with a reason, or leaves the workload to the next.
+type check func(Input, findings) (Action, []Change, string)
 
-// judges returns the chain in the order in which it is asked. The last one always decides.
-func judges() []judge {
-	return []judge{notAsked, nothingTracked, newerRecord, holdMissing, reloadChanged, firstSeen, waitsForCustom, upToDate}
+// checks returns the chain in the order in which it is asked. The last one always decides.
+func checks() []check {
+	return []check{notAsked, nothingTracked, newerRecord, holdMissing, reloadChanged, firstSeen, waitsForCustom, upToDate}
 }
 
 // notAsked leaves alone a workload that asks for nothing.

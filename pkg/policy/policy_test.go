@@ -271,13 +271,13 @@ func TestKnownKey(t *testing.T) {
 	}
 }
 
-// Each judge decides on its own terms only.
+// Each check decides on its own terms only.
 func TestJudges(t *testing.T) {
 	t.Parallel()
 	change, missing := []Change{{a, Modified}}, []Change{{b, Deleted}}
 	in := Input{Intent: intent(every, a)}
 	for name, c := range map[string]struct {
-		judge  judge
+		check  check
 		in     Input
 		found  findings
 		action Action
@@ -301,7 +301,7 @@ func TestJudges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			action, _, reason := c.judge(c.in, c.found)
+			action, _, reason := c.check(c.in, c.found)
 			assert.Equal(t, c.speaks, reason != "")
 			if c.speaks {
 				assert.Equal(t, c.action, action)

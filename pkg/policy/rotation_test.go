@@ -93,7 +93,7 @@ func (f *fleet) look() bool {
 
 // stamp records the state that new pods start with.
 func (f *fleet) stamp() {
-	rec, err := Fresh(f.input(), "", false)
+	rec, err := NewRecord(f.input(), "", false)
 	require.NoError(f.t, err)
 	f.known = Known{Record: rec}
 }

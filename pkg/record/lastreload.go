@@ -76,7 +76,7 @@ func (l LastReload) After(earlier LastReload) LastReload {
 		l.Templates = earlier.Templates
 	}
 	l.Before = append([]Past{{Time: earlier.Time, Hash: earlier.Hash, Cause: earlier.Cause}}, earlier.Before...)
-	return l.bounded()
+	return l.truncated()
 }
 
 // All returns the reload and those before it, the newest first. Of the earlier ones only what is kept of them is set.
@@ -150,7 +150,7 @@ type past struct {
 
 // String returns the compact JSON form with at most 32 Changes, the rest being counted, and the time in UTC.
 func (l LastReload) String() string {
-	l = l.bounded()
+	l = l.truncated()
 	w := wire{
 		Time:       l.Time.UTC().Format(layout),
 		Hash:       cmp.Or(l.Hash, none),
@@ -177,7 +177,7 @@ func (l LastReload) String() string {
 // Text returns String, shortened to at most size bytes: it lacks the reloads before, the oldest first, then what templates had,
 // then Changes, which are counted. false says that what must be there does not fit.
 func (l LastReload) Text(size int) (string, bool) {
-	for l = l.bounded(); ; {
+	for l = l.truncated(); ; {
 		text := l.String()
 		if len(text) <= size {
 			return text, true
@@ -219,8 +219,8 @@ func (l LastReload) Same(other LastReload) bool {
 	return l.Time.Equal(other.Time) && l.Hash == other.Hash
 }
 
-// bounded keeps the first Changes, counting the others, and the newest predecessors.
-func (l LastReload) bounded() LastReload {
+// truncated keeps the first Changes, counting the others, and the newest predecessors.
+func (l LastReload) truncated() LastReload {
 	kept, size := 0, 0
 	for _, c := range l.Changes[:min(len(l.Changes), maxChanges)] {
 		if size += len(c.Ref) + len(c.Because); size > maxChangesSize {
@@ -273,7 +273,7 @@ func ParseLastReload(s string) (LastReload, error) {
 	for _, t := range w.Templates {
 		l.Templates = append(l.Templates, Template{Hash: t.Hash, Fields: string(t.Fields)})
 	}
-	return l.bounded(), nil
+	return l.truncated(), nil
 }
 
 // hashOf returns the hash that a text stands for.

@@ -29,7 +29,7 @@ func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	states := map[reference.Ref]digest.State{cm("app"): state(cm("app"), "1", "8"), class: state(class, "2", "10")}
 	hash, err := digest.Hash(key.ID, states)
 	require.NoError(t, err)
-	rec, err := policy.Fresh(policy.Input{Intent: intent, Current: states, Ring: ring}, hash, false)
+	rec, err := policy.NewRecord(policy.Input{Intent: intent, Current: states, Ring: ring}, hash, false)
 	require.NoError(t, err)
 	text, _ := rec.Text(record.MaxSize)
 	view := View{Intent: intent, Managed: Managed{Hash: hash, Record: text}, TemplateBudget: 1 << 10, WorkloadBudget: 1 << 10}

@@ -56,7 +56,7 @@ func (d *draft) freshManaged() (Managed, error) {
 	if d.inputs.Revision && d.hasLists() {
 		hash = d.revision()
 	}
-	rec, err := policy.Fresh(d.input(policy.Known{}), hash, false)
+	rec, err := policy.NewRecord(d.input(policy.Known{}), hash, false)
 	if err != nil {
 		return nil, err
 	}

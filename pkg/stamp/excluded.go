@@ -110,7 +110,7 @@ func (d *draft) recordExcluded() {
 			delete(d.Managed, Record) // of the pods that are left, the hash has the content
 		}
 	default:
-		rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
+		rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
 		if d.Unread != nil || err != nil {
 			rec = nothingKnown
 		}

@@ -101,7 +101,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 		now.Hash, now.Cause, now.Generation = last.Hash, last.Cause, last.Generation
 		d.Changes, d.Managed[LastReload] = verdict.Changes, now.String()
 	}
-	rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true)
+	rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
 	if err != nil {
 		d.putWrittenRecord()
 		return

@@ -68,7 +68,7 @@ func keepLive(d *draft) bool {
 			return true
 		}
 	case d.reloadedWithoutStamp():
-		if rec, err := policy.Fresh(d.input(policy.Known{}), d.Managed[Hash], true); err == nil {
+		if rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true); err == nil {
 			d.putRecord(d.Managed, rec)
 			d.Managed.put(d.New.Managed, LastReload)
 			return true

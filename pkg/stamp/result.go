@@ -144,7 +144,7 @@ func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Managed = d.Managed.Without(Hash, Restart, Record)
 		d.Managed.put(d.New.Managed, Fields)
-		if rec, err := policy.Fresh(d.input(policy.Known{}), "", true); err == nil && d.Unread == nil {
+		if rec, err := policy.NewRecord(d.input(policy.Known{}), "", true); err == nil && d.Unread == nil {
 			d.putRecord(d.Managed, rec)
 		}
 	} else {

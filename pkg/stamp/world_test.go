@@ -167,7 +167,7 @@ func (w *world) hashOf(view View) string {
 
 // liveRecord returns the Record of the template with the live state.
 func (w *world) liveRecord(adopted bool) record.Record {
-	rec, err := policy.Fresh(policy.Input{Intent: w.view().Intent, Current: w.states(w.view().Intent.Refs()), Ring: w.ring}, w.managed()[Hash], adopted)
+	rec, err := policy.NewRecord(policy.Input{Intent: w.view().Intent, Current: w.states(w.view().Intent.Refs()), Ring: w.ring}, w.managed()[Hash], adopted)
 	require.NoError(w.t, err)
 	return rec
 }

@@ -198,7 +198,7 @@ func answered(err error) bool {
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
 func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
-	rec, err := policy.Fresh(in, s.View.Managed[stamp.Hash], true)
+	rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}

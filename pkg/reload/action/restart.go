@@ -56,7 +56,7 @@ func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.V
 	hash := s.View.Managed[stamp.Hash]
 	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(a.now()), s.View.Managed[stamp.LastReload])
 	last.Hash, last.Generation = hash, s.Object.Generation()
-	rec, err := policy.Fresh(in, hash, true)
+	rec, err := policy.NewRecord(in, hash, true)
 	if err != nil {
 		return nil, last, err
 	}

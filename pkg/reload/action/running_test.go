@@ -177,7 +177,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			s, verdict := dueCronJob(true)
 			s.View.Intent.Asked = true
 			in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Refs: []reference.Ref{app}, Current: maps.Clone(states["recorded"]), Ring: ring}
-			rec, err := policy.Fresh(in, "", false)
+			rec, err := policy.NewRecord(in, "", false)
 			require.NoError(t, err)
 			text, _ := rec.Text(record.MaxSize)
 			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
@@ -266,7 +266,7 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 		}
 		due, err := runOf(s.View, ring, states)
 		require.NoError(t, err)
-		rec, err := policy.Fresh(policy.Input{
+		rec, err := policy.NewRecord(policy.Input{
 			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: states, Ring: ring,
 		}, due.Hash, false)
 		require.NoError(t, err)
