@@ -179,7 +179,7 @@ func outcome(result stamp.Result, operations int) string {
 		return outcomeRejected
 	case result.Reject != nil:
 		return outcomeUnverified
-	case result.Unread != nil:
+	case result.ReadError != nil:
 		return outcomeUnread
 	case operations == 0:
 		return outcomeUnchanged

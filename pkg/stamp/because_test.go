@@ -25,8 +25,8 @@ func TestAReloadNamesWhatHasChangedBelowACustomResource(t *testing.T) {
 		Request: Request{Old: View{Managed: Managed{Record: known.String()}}},
 		inputs:  Inputs{States: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}},
 	}
-	assert.Equal(t, "secret/tls", f.because(proxy), "since the pods were started")
-	assert.Empty(t, f.because(app), "a ConfigMap is its own cause")
+	assert.Equal(t, "secret/tls", f.changesBelow(proxy), "since the pods were started")
+	assert.Empty(t, f.changesBelow(app), "a ConfigMap is its own cause")
 }
 
 func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {

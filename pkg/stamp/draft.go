@@ -26,16 +26,16 @@ func newDraft(p Plan, req Request, inputs Inputs) *draft {
 	d.fields.facts = &d.facts
 	switch {
 	case p.undecided(req):
-		d.Unread = req.New.Unresolved
+		d.ReadError = req.New.Unresolved
 	case len(p.Reads) == 0:
 		return d
 	default:
-		if d.Unread = inputs.Err; d.Unread == nil {
-			d.fresh, d.Unread = d.freshManaged()
+		if d.ReadError = inputs.Err; d.ReadError == nil {
+			d.fresh, d.ReadError = d.freshManaged()
 		}
 	}
-	if d.Unread != nil {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.Unread))
+	if d.ReadError != nil {
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.ReadError))
 	}
 	return d
 }

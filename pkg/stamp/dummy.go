@@ -79,8 +79,8 @@ func verify(d *draft) bool {
 
 // unverified says why no digest can be verified here: the live state is not known, or not live.
 func (d *draft) unverified() error {
-	if d.Unread != nil {
-		return d.Unread
+	if d.ReadError != nil {
+		return d.ReadError
 	}
 	for _, ref := range d.refs {
 		if reason := d.inputs.States[ref].Unverified; reason != "" {

@@ -36,10 +36,10 @@ func (r Request) fieldsEdited() bool {
 	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
 }
 
-// leaveAlone restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
+// decideExcluded restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
 // that it bears stays, so that a rollback finds its pods. A manifest without our annotations does not remove it: the pods of an
 // earlier release that still run have it.
-func leaveAlone(d *draft) bool {
+func decideExcluded(d *draft) bool {
 	if d.Create {
 		d.Managed = d.New.Managed.only(Fields)
 		if d.New.Controlled {
@@ -111,7 +111,7 @@ func (d *draft) recordExcluded() {
 		}
 	default:
 		rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
-		if d.Unread != nil || err != nil {
+		if d.ReadError != nil || err != nil {
 			rec = nothingKnown
 		}
 		d.putRecord(d.Managed, rec)

@@ -17,14 +17,14 @@ func (d *draft) explain(templateAnnotations Managed, cause string) string {
 	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
-		last.Digest = d.proven(given.digest, last.Hash)
+		last.Digest = d.verifiedDigest(given.digest, last.Hash)
 	}
 	for i := range last.Changes {
-		last.Changes[i].Because = d.because(d.Changes[i].Ref)
+		last.Changes[i].Because = d.changesBelow(d.Changes[i].Ref)
 	}
 	if cause == record.CauseListEdit {
-		last.Changes = append(last.Changes, only(d.New.Intent, d.Old.Intent, record.Listed)...)
-		last.Changes = append(last.Changes, only(d.Old.Intent, d.New.Intent, record.Unlisted)...)
+		last.Changes = append(last.Changes, trackedOnlyBy(d.New.Intent, d.Old.Intent, record.Listed)...)
+		last.Changes = append(last.Changes, trackedOnlyBy(d.Old.Intent, d.New.Intent, record.Unlisted)...)
 	}
 	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
 	return last.String()
@@ -40,9 +40,9 @@ func (d *draft) explainAgain(templateAnnotations Managed) string {
 	return last.String()
 }
 
-// proven returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
+// verifiedDigest returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
 // that is the hash itself.
-func (f *facts) proven(given, hash string) string {
+func (f *facts) verifiedDigest(given, hash string) string {
 	if given == digest.AnyCurrent {
 		key, _ := f.inputs.Ring.Newest()
 		given, _ = digest.Hash(key.ID, digest.Subset(f.inputs.States, f.refs)) // the hash was made of the same
@@ -53,8 +53,8 @@ func (f *facts) proven(given, hash string) string {
 	return given
 }
 
-// because names what has changed below a custom resource since it was recorded.
-func (f *facts) because(ref reference.Ref) string {
+// changesBelow names what has changed below a custom resource since it was recorded.
+func (f *facts) changesBelow(ref reference.Ref) string {
 	if !ref.Kind.Custom() {
 		return ""
 	}
@@ -62,8 +62,8 @@ func (f *facts) because(ref reference.Ref) string {
 	return f.inputs.States[ref].Because(known[ref].Entry)
 }
 
-// only returns a Change of a type for each Ref that one Intent tracks and the other does not.
-func only(one, other annotation.Intent, change string) []record.Change {
+// trackedOnlyBy returns a Change of a type for each Ref that one Intent tracks and the other does not.
+func trackedOnlyBy(one, other annotation.Intent, change string) []record.Change {
 	var changes []record.Change
 	for _, ref := range one.Refs() {
 		if _, both := other.Tracked[ref]; !both {

@@ -209,7 +209,7 @@ func TestMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, c.want, Request{Old: c.old, New: c.now, TemplateChanged: c.release}.moved(c.known))
+			assert.Equal(t, c.want, Request{Old: c.old, New: c.now, TemplateChanged: c.release}.tracksOtherRefs(c.known))
 		})
 	}
 }
@@ -262,20 +262,20 @@ func TestAnnotationsThatFillTheBudgetStay(t *testing.T) {
 	}
 	d := full()
 	want := d.Managed.Without()
-	d.fit()
+	d.dropUntilValid()
 	assert.Equal(t, want, d.Managed)
 	assert.True(t, d.Stamped)
 	assert.Empty(t, d.Warnings)
 
 	d = full()
 	d.New.TemplateBudget--
-	d.fit()
+	d.dropUntilValid()
 	assert.Empty(t, d.Managed.fields().From, "the annotation of the strategy is the first to go")
 	assert.Equal(t, someHash, d.Managed[Hash])
 
 	d = full()
 	d.New.WorkloadBudget--
-	d.fit()
+	d.dropUntilValid()
 	assert.NotContains(t, d.Managed, Record, "then the Record")
 	assert.Equal(t, last, d.Managed[LastReload])
 }

@@ -19,7 +19,7 @@ func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.In
 // configuration leaves it alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
 	templateAnnotations := d.templateAnnotations()
-	if d.Unread != nil {
+	if d.ReadError != nil {
 		if d.EndsRestart {
 			d.completeRestart(templateAnnotations)
 		} else {
@@ -34,7 +34,7 @@ func stampRelease(d *draft) bool {
 		d.reload(templateAnnotations, verdict.Changes, d.causeOfRelease())
 	case d.EndsRestart:
 		d.completeRestart(templateAnnotations)
-	case d.moved(known), known.Incomparable(d.inputs.States), d.revised(templateAnnotations):
+	case d.tracksOtherRefs(known), known.Incomparable(d.inputs.States), d.revised(templateAnnotations):
 		d.stamp(templateAnnotations, nil)
 	default:
 		d.keep(templateAnnotations)
@@ -62,7 +62,7 @@ func (f *facts) revised(templateAnnotations Managed) bool {
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
 func stampLists(d *draft) bool {
 	templateAnnotations := d.templateAnnotations()
-	if d.Unread != nil {
+	if d.ReadError != nil {
 		d.keep(templateAnnotations)
 		return true
 	}
@@ -111,10 +111,10 @@ func (d *draft) forgetUntracked() {
 	}
 }
 
-// moved reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
+// tracksOtherRefs reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
 // that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
 // as there is no hash.
-func (r Request) moved(known policy.Known) bool {
+func (r Request) tracksOtherRefs(known policy.Known) bool {
 	if !r.TemplateChanged && !listsEdited(r) {
 		return false
 	}

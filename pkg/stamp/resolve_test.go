@@ -121,7 +121,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 			assert.Nil(t, result.Reject)
 			assert.Equal(t, Managed{Hash: hash, Record: text}, result.Managed)
 			assert.Len(t, result.Warnings, test.warnings, "%v", result.Warnings)
-			assert.Equal(t, test.warnings > 0, result.Unread != nil, "the user is warned where the state is needed")
+			assert.Equal(t, test.warnings > 0, result.ReadError != nil, "the user is warned where the state is needed")
 		})
 	}
 	t.Run("a request for a reload", func(t *testing.T) {

@@ -58,7 +58,7 @@ func textIn(raw map[string]any, section, field string) string {
 
 // completeRestart replaces all pods by the template in place of a restart that the write ends. The reload has the causes of the restart.
 func (d *draft) completeRestart(templateAnnotations Managed) {
-	if d.Unread != nil {
+	if d.ReadError != nil {
 		d.keep(templateAnnotations)
 	} else {
 		d.stamp(templateAnnotations, nil)

@@ -25,8 +25,8 @@ type Result struct {
 	// Unwritten is the text of last-reload where it does not fit into the annotations: only the process that asked for the reload
 	// can report it.
 	Unwritten string
-	// Unread says why the live state is not known although the rule needs it.
-	Unread error
+	// ReadError says why the live state is not known although the rule needs it.
+	ReadError error
 }
 
 // The HTTP statuses of a Rejection: the digest does not match, or it cannot be verified now.
@@ -49,7 +49,7 @@ func (d *draft) result() Result {
 	}
 	d.keepNewer()
 	d.warnStale()
-	d.fit()
+	d.dropUntilValid()
 	return d.Result
 }
 
@@ -72,10 +72,10 @@ func (d *draft) warnStale() {
 	}
 }
 
-// fit shortens or drops what would make the object invalid, the least important first: without the Record the hash still
+// dropUntilValid shortens or drops what would make the object invalid, the least important first: without the Record the hash still
 // detects a Change, while a reload without last-reload has no Event, unless the loop asked for it. What the write itself has may go, too:
 // the API server checks the size after admission, and the write must have the budget that it would have without us.
-func (d *draft) fit() {
+func (d *draft) dropUntilValid() {
 	if d.New.bytesLeft(d.Managed, true) < 0 {
 		d.Managed.shortenSource(d.New.Managed)
 	}
@@ -144,7 +144,7 @@ func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Managed = d.Managed.Without(Hash, Restart, Record)
 		d.Managed.put(d.New.Managed, Fields)
-		if rec, err := policy.NewRecord(d.input(policy.Known{}), "", true); err == nil && d.Unread == nil {
+		if rec, err := policy.NewRecord(d.input(policy.Known{}), "", true); err == nil && d.ReadError == nil {
 			d.putRecord(d.Managed, rec)
 		}
 	} else {

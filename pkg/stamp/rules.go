@@ -38,7 +38,7 @@ type rule struct {
 
 func rules() []rule {
 	return []rule{
-		{RuleExcluded, excluded, readsOfExcluded, leaveAlone},
+		{RuleExcluded, excluded, readsOfExcluded, decideExcluded},
 		{RuleCreate, created, Request.tracked, stampNew},
 		{RuleVerifiedReload, newDummy, Request.tracked, verify},
 		{RuleSecondPass, secondPass, Request.tracked, decideAgain},
@@ -64,7 +64,7 @@ func created(req Request) bool { return req.Create }
 // count for nothing. What a strategy of Reloader has written stays: it restarts nothing here.
 func stampNew(d *draft) bool {
 	d.Managed = d.New.Managed.only(Fields)
-	if d.Unread == nil {
+	if d.ReadError == nil {
 		d.stamp(d.Managed.only(Fields), nil)
 		d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
 	}

@@ -72,13 +72,13 @@ func (r Request) ofThisWrite(last record.LastReload) bool { return last.Generati
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
 	first, _ := d.explained()
-	if d.Unread != nil || !d.recent(first) || !d.ofThisWrite(first) {
+	if d.ReadError != nil || !d.recent(first) || !d.ofThisWrite(first) {
 		return false
 	}
 	known := d.Old.Known()
 	verdict := d.assess(known).Verdict
 	asked := d.inputs.Revision && first.Cause == record.CauseVerifiedReload && d.fresh[Hash] == d.New.Managed[Hash]
-	if verdict.Action != policy.Reload && !d.moved(known) && !asked {
+	if verdict.Action != policy.Reload && !d.tracksOtherRefs(known) && !asked {
 		return false
 	}
 	d.reload(d.Old.Managed, changesOf(verdict), first.Cause)
