@@ -227,9 +227,9 @@ func TestNothingIsKeptOfWorkloadsInOrder(t *testing.T) {
 	t.Parallel()
 	l := newLoop(loopDependencies{}, Options{})
 	s := gather.Subject{Key: workload.Key{Name: "cart"}}
-	l.state.Changes.Attempt(s.Key)
-	l.state.Changes.Acted(s.Key)
-	l.state.Takeovers.Done(s.Key, "", "1")
+	l.state.Changes.BeginAttempt(s.Key)
+	l.state.Changes.MarkActedOn(s.Key)
+	l.state.Takeovers.Record(s.Key, "", "1")
 	l.actions.Close(t.Context(), action.InOrder{Subject: s})
 	assert.Equal(t, &state.State{}, l.state, "a cluster has many workloads that ask for nothing")
 }

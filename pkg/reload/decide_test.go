@@ -92,9 +92,9 @@ func TestChangesSettleAnewAfterAStamp(t *testing.T) {
 				Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
 			})
 			l.leads.Begin(now.Add(-time.Minute))
-			l.state.Changes.Changed(s.Key, now.Add(-5*time.Second))
-			l.state.Changes.Changed(s.Key, now.Add(-500*time.Millisecond))
-			s.Events = l.state.Changes.Attempt(s.Key)
+			l.state.Changes.EventArrived(s.Key, now.Add(-5*time.Second))
+			l.state.Changes.EventArrived(s.Key, now.Add(-500*time.Millisecond))
+			s.Events = l.state.Changes.BeginAttempt(s.Key)
 			if tc.stamped {
 				last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange}
 				s.View.Managed[stamp.Hash], s.View.Managed[stamp.LastReload] = last.Hash, last.String()
@@ -118,13 +118,13 @@ func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 		Time: now, Hash: "abc", Cause: record.CauseRelease, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}},
 	}
 	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
-	l.state.Changes.Changed(s.Key, now) // another change, which has to settle
-	s.Events = l.state.Changes.Attempt(s.Key)
+	l.state.Changes.EventArrived(s.Key, now) // another change, which has to settle
+	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.True(t, l.state.Runs.Owed(s.Key))
-	l.state.Runs.Waive(s.Key)
+	assert.True(t, l.state.Runs.IsPending(s.Key))
+	l.state.Runs.ClearPending(s.Key)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.False(t, l.state.Runs.Owed(s.Key), "the reload is not new any more")
+	assert.False(t, l.state.Runs.IsPending(s.Key), "the reload is not new any more")
 }
 
 // A key that is in the ring is not foreign: where it is lost again, it is taken over again.
@@ -132,9 +132,9 @@ func TestKeyThatHasReturnedMayBeTakenOverAgain(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{})
 	newest, _ := l.keys.Ring().Newest()
-	l.state.Takeovers.Done(s.Key, newest.ID, "1")
+	l.state.Takeovers.Record(s.Key, newest.ID, "1")
 	l.decide(t.Context(), s)
-	assert.True(t, l.state.Takeovers.May(s.Key, newest.ID))
+	assert.True(t, l.state.Takeovers.Allowed(s.Key, newest.ID))
 }
 
 // An attempt that has waited for nothing puts off no look at what changes next.
@@ -144,10 +144,10 @@ func TestChangeAfterAnAttemptIsLookedAt(t *testing.T) {
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{
 		Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second,
 	})
-	l.state.Changes.Changed(s.Key, now.Add(-time.Second))
-	s.Events = l.state.Changes.Attempt(s.Key)
+	l.state.Changes.EventArrived(s.Key, now.Add(-time.Second))
+	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	l.decide(t.Context(), s)
-	after, needed := l.state.Changes.Look(s.Key, now)
+	after, needed := l.state.Changes.NextCheck(s.Key, now)
 	assert.True(t, needed)
 	assert.Zero(t, after)
 }

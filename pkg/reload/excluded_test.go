@@ -51,7 +51,7 @@ func TestExcludedWorkloadWithAnUnseenWriteIsNotReportedAgain(t *testing.T) {
 	last := record.LastReload{Time: now.Add(-time.Second), Hash: "abc", Cause: record.CauseConfigChange}
 	s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 	s.View.Ignored = true
-	l.state.Writes.Wrote(s.Key, s.Object.Generation()+1, now)
+	l.state.Writes.RecordWrite(s.Key, s.Object.Generation()+1, now)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 	assert.Empty(t, out.Notes())
 }

@@ -223,7 +223,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 		}},
 		"after a change that another leader has dealt with": {course: func(_ *testing.T, j *jobFixture, l *loop) {
 			j.changed(l)
-			l.state.Changes.Lead()
+			l.state.Changes.BecomeLeader()
 			j.finish(complete)
 		}},
 	} {

@@ -41,7 +41,7 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 		var to workqueue.TypedRateLimitingInterface[workload.Key] = q
 		require.NoError(t, l.queue.Source(func(context.Context) {}).Start(ctx, to))
 		l.tracking.Follow(ctx, refresh.NewKinds(workload.NewKinds(kind)))
-		l.state.Changes.Changed(web.Key(), time.Now())
+		l.state.Changes.EventArrived(web.Key(), time.Now())
 		synctest.Wait()
 		require.Zero(t, q.Len())
 
@@ -51,14 +51,14 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 		key, priority, _ := q.GetWithPriority()
 		assert.Equal(t, web.Key(), key)
 		assert.Equal(t, queue.Config, priority, "it has waited for long")
-		assert.False(t, l.state.Changes.Pending(key), "the former leader may have acted on it")
+		assert.False(t, l.state.Changes.HasPending(key), "the former leader may have acted on it")
 	})
 }
 
 func TestNothingIsKeptOfAWorkloadThatIsGone(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{})
-	l.state.Due.Due(s.Key, time.Now())
+	l.state.Due.Add(s.Key, time.Now())
 	_, err := l.Reconcile(t.Context(), s.Key)
 	require.NoError(t, err)
 	_, due := l.state.Due.Oldest()

@@ -102,7 +102,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		log: log, instance: opts.Instance,
 	}, opts)
 	if deps.Reread != nil {
-		deps.Reread(l.tracking.Reread)
+		deps.Reread(l.tracking.Reindex)
 	}
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
@@ -151,7 +151,7 @@ func (l *loop) lead(ctx context.Context) error {
 	if l.queue.WaitUntilOpen(ctx) != nil {
 		return nil // the context has ended
 	}
-	l.state.Changes.Lead()
+	l.state.Changes.BecomeLeader()
 	l.leads.Begin(l.now())
 	l.tracking.QueueAll()
 	var resuming sync.WaitGroup

@@ -83,11 +83,11 @@ func TestDueReloadsAreCountedWithTheAgeOfTheOldest(t *testing.T) {
 	count := func() float64 { return value("pod_reloader_due_reloads") }
 	assert.Zero(t, age(), "nothing is due")
 	assert.Zero(t, count())
-	due.Due(workload.Key{Name: "web"}, now.Add(-90*time.Second))
+	due.Add(workload.Key{Name: "web"}, now.Add(-90*time.Second))
 	assert.InDelta(t, 90.0, age(), 0.001)
 	assert.InDelta(t, 1.0, count(), 0)
 	due.Forget(workload.Key{Name: "web"})
-	due.Due(workload.Key{Name: "web"}, now.Add(time.Minute))
+	due.Add(workload.Key{Name: "web"}, now.Add(time.Minute))
 	assert.Zero(t, age(), "it is not due yet")
 	due.Forget(workload.Key{Name: "web"})
 	assert.Zero(t, age())

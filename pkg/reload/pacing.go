@@ -28,7 +28,7 @@ func (p pacing) due(s gather.Subject) {
 	if since.IsZero() {
 		since = p.now()
 	}
-	p.state.Due.Due(s.Key, since)
+	p.state.Due.Add(s.Key, since)
 }
 
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
@@ -42,7 +42,7 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 		if end := p.gates.RefractoryEnd(in); end.After(since) {
 			since = end // the wait until then is asked for
 		}
-		p.state.Due.Due(s.Key, since)
+		p.state.Due.Add(s.Key, since)
 	}
 	wait, gate := p.gates.Wait(in)
 	if wait == 0 {
@@ -50,7 +50,7 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 	}
 	log.FromContext(ctx).V(1).Info("delayed the reload", "workload", s.Key, "gate", gate, "for", wait)
 	if gate == state.GateSettle {
-		p.state.Changes.Settles(s.Key, p.now().Add(wait))
+		p.state.Changes.WaitToSettle(s.Key, p.now().Add(wait))
 	} else {
 		p.waits(s)
 	}
@@ -59,18 +59,18 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 
 // waits records that the workload waits for something that no config event ends. Such an event is looked at no later than it could be
 // while the configuration settles: an object that the pods start with by themselves is to be adopted before it changes again.
-func (p pacing) waits(s gather.Subject) { p.state.Changes.Waits(s.Key, p.gates.Window()) }
+func (p pacing) waits(s gather.Subject) { p.state.Changes.WaitForOther(s.Key, p.gates.Window()) }
 
 // postponeAgain is postpone for what was found by reading: that may be newer than the events which the attempt began with, and what has
 // changed meanwhile is given the time to settle, too.
 func (p pacing) postponeAgain(ctx context.Context, s gather.Subject, a policy.Assessment) time.Duration {
-	last := p.state.Changes.Last(s.Key)
+	last := p.state.Changes.LastEvent(s.Key)
 	if !last.After(s.Events.Last) {
 		return 0
 	}
 	s.Events.Last = last
-	if s.Events.Unacted.IsZero() { // the attempt began without an event to act on
-		s.Events.Unacted = last
+	if s.Events.FirstUnhandled.IsZero() { // the attempt began without an event to act on
+		s.Events.FirstUnhandled = last
 	}
 	return p.postpone(ctx, s, a)
 }
@@ -88,7 +88,7 @@ func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Inp
 	if len(unread)+len(refused) == 0 {
 		return 0
 	}
-	since, wait := p.state.Unread.Wait(s.Key, p.now())
+	since, wait := p.state.ReferentWaits.Wait(s.Key, p.now())
 	refused = slices.DeleteFunc(refused, func(ref reference.Ref) bool { return !in.Current[ref].Hold.Refused.Before(since) })
 	if wait == 0 || len(unread)+len(refused) == 0 {
 		return 0
@@ -117,7 +117,7 @@ func unreadRefs(in policy.Input) (unread, refused []reference.Ref) {
 // input returns what the gates look at.
 func (p pacing) input(s gather.Subject) state.GateInput {
 	now := p.now()
-	in := state.GateInput{Now: now, Unacted: s.Events.Unacted, LastEvent: s.Events.Last}
+	in := state.GateInput{Now: now, FirstUnhandled: s.Events.FirstUnhandled, LastEvent: s.Events.Last}
 	if last, ok := s.View.Managed.LastReload(now); ok {
 		in.LastReload = last.Time
 		// A last-reload time in the future must not delay the next reload. It comes from a clock that is ahead.

@@ -23,7 +23,7 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
 	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc", Cause: record.CauseConfigChange}
 	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last.String()}}}
-	l.state.Reports.See(s.Key, last.String(), now)
+	l.state.Reports.Observe(s.Key, last.String(), now)
 	wait, gate := l.pacing.gates.Wait(l.pacing.input(s))
 	assert.Equal(t, 5*time.Second, wait, "a time in the future counts as now")
 	assert.Equal(t, "refractory", gate)
@@ -135,11 +135,11 @@ func newChangingLoop(t *testing.T) *changingLoop {
 	return c
 }
 
-func (c *changingLoop) change() { c.state.Changes.Changed(c.key, c.time) }
+func (c *changingLoop) change() { c.state.Changes.EventArrived(c.key, c.time) }
 
 func (c *changingLoop) attempt(t *testing.T) time.Duration {
 	t.Helper()
-	s := gather.Subject{Key: c.key, View: reloadtest.View(t), Events: c.state.Changes.Attempt(c.key)}
+	s := gather.Subject{Key: c.key, View: reloadtest.View(t), Events: c.state.Changes.BeginAttempt(c.key)}
 	s.View.Managed = stamp.Managed{stamp.Record: "v1:-:" + c.id + ":configmap/app=0123456789abcdef"}
 	return c.actions.Close(t.Context(), c.decide(t.Context(), s)).RequeueAfter
 }

@@ -40,7 +40,7 @@ func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended a
 	}
 	s, ok := l.subject(ctx, key)
 	if !ok {
-		l.tracking.Gone(key)
+		l.tracking.ForgetDeleted(key)
 		return action.Waiting{}, 0
 	}
 	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {
@@ -84,11 +84,11 @@ func (l *loop) reconcileInScope(ctx context.Context, s gather.Subject) action.Ou
 	}
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	if l.events.EmitReloads(s.Reported()) {
-		s.Events = l.state.Changes.Stamped(s.Key)
+		s.Events = l.state.Changes.StampedByOther(s.Key)
 		l.actions.OweRun(s)
 	}
 	l.actions.ReportLostStamp(s)
-	if s.Object.Deleting() || l.jobs.Ignores(s.Object, l.state.Changes.Pending(s.Key)) {
+	if s.Object.Deleting() || l.jobs.Ignores(s.Object, l.state.Changes.HasPending(s.Key)) {
 		return action.InOrder{Subject: s}
 	}
 	return l.decide(ctx, s)
@@ -109,7 +109,7 @@ func (l *loop) reconcileExcluded(ctx context.Context, s gather.Subject) action.O
 
 // isBehind reports whether the cache has not seen this process's last write of the workload yet.
 func (l *loop) isBehind(s gather.Subject) bool {
-	return l.state.Writes.Behind(s.Key, s.Object.Generation(), l.now())
+	return l.state.Writes.IsCacheBehind(s.Key, s.Object.Generation(), l.now())
 }
 
 func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, bool) {
@@ -117,13 +117,13 @@ func (l *loop) subject(ctx context.Context, key workload.Key) (gather.Subject, b
 	if !ok {
 		return gather.Subject{}, false
 	}
-	return l.gather.Subject(key, o, l.state.Changes.Attempt(key)), true
+	return l.gather.Subject(key, o, l.state.Changes.BeginAttempt(key)), true
 }
 
 // decide decides about a workload that asks for something, and acts: gather, decide, wait at the gates, apply.
 func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 	in := l.gather.Input(s)
-	l.state.Takeovers.Returned(s.Key, in.Ring)
+	l.state.Takeovers.ForgetOwn(s.Key, in.Ring)
 	a := policy.Assess(in)
 	l.problems.report(ctx, s, in, a.Reads)
 	l.events.Warn(s.Reported(), reasonNewer, newerRecord(in.Known))
@@ -161,7 +161,7 @@ func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 // retryWait returns how long to wait because of earlier attempts.
 func (l *loop) retryWait(ctx context.Context, s gather.Subject) time.Duration {
 	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
-		if l.state.Deferrals.IsFirm(s.Key) {
+		if l.state.Deferrals.IgnoresEvents(s.Key) {
 			l.pacing.waits(s)
 		}
 		return wait

@@ -144,7 +144,7 @@ func TestConstantChangeStarvesNoWorkloadThatWaits(t *testing.T) {
 		"the attempt is deferred": func(s *served) {
 			s.state.Deferrals.Defer(s.key, state.Deferral{Since: time.Now(), Until: time.Now().Add(time.Second)})
 		},
-		"the cache is behind": func(s *served) { s.state.Writes.Wrote(s.key, 7, time.Now()) },
+		"the cache is behind": func(s *served) { s.state.Writes.RecordWrite(s.key, 7, time.Now()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

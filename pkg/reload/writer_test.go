@@ -117,7 +117,7 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &hanging{}
 				l, s := dueLoop(t, loopDependencies{client: c}, Options{Settle: time.Second, SettleMax: 5 * time.Second})
-				s.Events = state.Arrivals{First: time.Now().Add(-time.Minute), Unacted: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
+				s.Events = state.Arrivals{First: time.Now().Add(-time.Minute), FirstUnhandled: time.Now().Add(-time.Minute), Last: time.Now().Add(-tc.last)}
 				l.actions.Close(t.Context(), l.decide(t.Context(), s))
 				require.Equal(t, 1, c.writes)
 				assert.Equal(t, tc.live, strings.Contains(c.body, "live@"), c.body)
@@ -130,11 +130,11 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	t.Parallel()
 	l, s := dueLoop(t, loopDependencies{client: &hanging{}}, Options{Settle: time.Minute, SettleMax: 5 * time.Minute})
 	now := time.Now()
-	l.state.Changes.Changed(s.Key, now)
-	s.Events = l.state.Changes.Attempt(s.Key)
+	l.state.Changes.EventArrived(s.Key, now)
+	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	result := l.actions.Close(t.Context(), l.decide(t.Context(), s))
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
-	_, needed := l.state.Changes.Look(s.Key, now.Add(time.Second))
+	_, needed := l.state.Changes.NextCheck(s.Key, now.Add(time.Second))
 	assert.False(t, needed, "a further event needs no look before that")
 }

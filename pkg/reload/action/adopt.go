@@ -53,11 +53,11 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
 		f := passing(reasonAdoptionFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
-		f.soon = !a.backoff.Persists(s.Key) // it may see another state for a moment, but not for long
+		f.soon = !a.backoff.HasFailedRepeatedly(s.Key) // it may see another state for a moment, but not for long
 		return failed{s, f}
 	}
 	a.wroteRecord(s)
-	a.state.Takeovers.Done(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
+	a.state.Takeovers.Record(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportReplaced(s, found)
 	log.FromContext(ctx).V(1).Info("recorded the current configuration without a reload", "workload", s.Key, "refs", len(found.Verdict.Adopt))
@@ -86,7 +86,7 @@ func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, er
 // checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once: nil.
 // Otherwise the outcome is what is in the way.
 func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
-	since := a.state.Takeovers.Met(s.Key, id, a.now())
+	since := a.state.Takeovers.RecordForeign(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {
 		return failed{s, failedWrite(reasonForeignKey, err)}
@@ -97,9 +97,9 @@ func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.
 		return failed{s, passing(reasonForeignKey, fmt.Sprintf("the key %s has just arrived", id))}
 	case read.Before(since):
 		return Waiting(queue.After(time.Second, queue.Retry)) // the key may be newer than the read; by then there is another one
-	case a.state.Takeovers.May(s.Key, id):
+	case a.state.Takeovers.Allowed(s.Key, id):
 		return nil
-	case a.state.Takeovers.Unseen(s.Key, id, s.Object.ResourceVersion()):
+	case a.state.Takeovers.IsPending(s.Key, id, s.Object.ResourceVersion()):
 		return failed{s, passing(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key")}
 	default:
 		return failed{s, foreignKey(id)}
@@ -145,7 +145,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	a.notifyStored(ctx, s)
 	if ended := a.runs.runOwed(ctx, s); ended != nil {
-		a.state.Changes.Settled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
+		a.state.Changes.ForgetHandled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
 		return ended
 	}
 	return a.Purge(ctx, s)

@@ -95,7 +95,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 				s.View.Managed[stamp.Record] = recordOf(reloadtest.Ring(t, "b"), "-")
 			}
 			if tc.again {
-				actions.state.Takeovers.Done(s.Key, lost.ID, "6")
+				actions.state.Takeovers.Record(s.Key, lost.ID, "6")
 			}
 			for range tc.attempts {
 				actions.backoff.When(s.Key, state.Soon)
@@ -108,7 +108,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			} else if assert.Len(t, out.Notes(), 1) {
 				assert.Contains(t, out.Notes()[0], tc.note)
 			}
-			assert.Equal(t, !tc.foreign, actions.state.Takeovers.May(s.Key, lost.ID))
+			assert.Equal(t, !tc.foreign, actions.state.Takeovers.Allowed(s.Key, lost.ID))
 			assert.Equal(t, tc.deferred, actions.state.Deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "also after an event")
 			count, failures := 0.0, 1.0
 			if tc.adopted {
@@ -184,14 +184,14 @@ func TestNothingIsKeptOfWhatIsInOrder(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 			s := reloadtest.Web(t)
-			actions.state.Due.Due(s.Key, now)
-			actions.state.Unread.Wait(s.Key, now.Add(-time.Hour))
-			actions.state.Deferrals.Defer(s.Key, state.Deferral{Until: now.Add(time.Minute), Firm: true})
+			actions.state.Due.Add(s.Key, now)
+			actions.state.ReferentWaits.Wait(s.Key, now.Add(-time.Hour))
+			actions.state.Deferrals.Defer(s.Key, state.Deferral{Until: now.Add(time.Minute), IgnoresEvents: true})
 			first := actions.backoff.When(s.Key, state.Soon)
 			ended(s).close(t.Context(), actions)
 			_, due := actions.state.Due.Oldest()
 			assert.Zero(t, due)
-			_, unread := actions.state.Unread.Wait(s.Key, now)
+			_, unread := actions.state.ReferentWaits.Wait(s.Key, now)
 			assert.Positive(t, unread, "it waits anew")
 			assert.Zero(t, actions.state.Deferrals.Wait(s.Key, now, now))
 			assert.Equal(t, first, actions.backoff.When(s.Key, state.Soon), "the pauses begin anew")

@@ -58,7 +58,7 @@ func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 	}
 	wait := b.gates.RefractoryWait(state.GateInput{Now: now, LastReload: last.Time})
 	if wait > 0 {
-		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), Firm: true})
+		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), IgnoresEvents: true})
 	}
 	return wait
 }

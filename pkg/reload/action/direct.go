@@ -110,7 +110,7 @@ func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStam
 	a.state.Contests.Wrote(s.Key, d.before[stamp.Record], a.now())
 	a.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
-		a.state.Writes.Wrote(s.Key, d.answer.Generation, a.now())
+		a.state.Writes.RecordWrite(s.Key, d.answer.Generation, a.now())
 		return InOrder{s}
 	}
 	stored := d.answer.Annotations[a.annotations.LastReload]

@@ -74,7 +74,7 @@ func (f failure) pace() state.Pace {
 	case f.refused:
 		return state.Refused
 	default:
-		return state.Rarely
+		return state.NeedsUser
 	}
 }
 

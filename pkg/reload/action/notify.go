@@ -48,7 +48,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 		return failed{s, passing(reasonReloadFailed,
 			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}
 	}
-	a.state.Writes.Wrote(s.Key, answer.Generation, a.now())
+	a.state.Writes.RecordWrite(s.Key, answer.Generation, a.now())
 	a.wroteRecord(s)
 	a.notified(ctx, s, verdict.Changes, text)
 	return InOrder{s}

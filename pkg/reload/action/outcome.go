@@ -36,9 +36,9 @@ type InOrder struct{ Subject gather.Subject }
 
 func (o InOrder) close(_ context.Context, a *Actions) reconcile.Result {
 	s := o.Subject
-	a.state.Changes.Settled(s.Key)
+	a.state.Changes.ForgetHandled(s.Key)
 	a.state.Due.Forget(s.Key)
-	a.state.Unread.Forget(s.Key)
+	a.state.ReferentWaits.Forget(s.Key)
 	a.state.Deferrals.Forget(s.Key)
 	a.state.Warnings.Recovered(s.Key)
 	a.backoff.Forget(s.Key)
@@ -76,7 +76,7 @@ func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, a)
 	if s.OwesRun {
-		a.state.Runs.Owe(s.Key)
+		a.state.Runs.SetPending(s.Key)
 		return queue.After(time.Second, queue.Retry)
 	}
 	return result
@@ -91,23 +91,23 @@ type failed struct {
 // settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not
 // acted on them.
 func (a *Actions) settled(s gather.Subject) bool {
-	return a.gates.SettleWait(state.GateInput{Now: a.now(), Unacted: s.Events.Unacted, LastEvent: s.Events.Last}) == 0
+	return a.gates.SettleWait(state.GateInput{Now: a.now(), FirstUnhandled: s.Events.FirstUnhandled, LastEvent: s.Events.Last}) == 0
 }
 
 func (o failed) close(ctx context.Context, a *Actions) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := a.backoff.When(s.Key, f.pace())
 	if f.soon || s.Stored {
-		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: s.Events.Last, Until: a.now().Add(after), Firm: f.soon})
+		a.state.Deferrals.Defer(s.Key, state.Deferral{Since: s.Events.Last, Until: a.now().Add(after), IgnoresEvents: f.soon})
 	}
 	if !f.soon && a.settled(s) {
-		a.state.Changes.Acted(s.Key)
+		a.state.Changes.MarkActedOn(s.Key)
 	}
 	if f.asked {
 		a.state.Due.Postponed(s.Key, a.now())
 	}
 	a.metrics.failed(f.reason)
-	level, news := 0, !f.quiet || a.backoff.Lingers(s.Key)
+	level, news := 0, !f.quiet || a.backoff.HasFailedLong(s.Key)
 	if !news {
 		level = 1 // a conflict that the next attempt resolves
 	}

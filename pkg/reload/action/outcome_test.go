@@ -30,14 +30,14 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			s := reloadtest.Web(t)
 			s.Stored = tc.stored
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
-			actions.state.Changes.Changed(s.Key, now)
-			actions.state.Changes.Attempt(s.Key)
+			actions.state.Changes.EventArrived(s.Key, now)
+			actions.state.Changes.BeginAttempt(s.Key)
 			result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions)
 			assert.Positive(t, result.RequeueAfter)
 			deferrals := &actions.state.Deferrals
 			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now) > 0)
 			assert.Equal(t, tc.afterEvent, deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "its configuration has changed since")
-			assert.Equal(t, tc.soon, !actions.state.Changes.Attempt(s.Key).Unacted.IsZero(), "the time to settle begins again, unless it passes by itself")
+			assert.Equal(t, tc.soon, !actions.state.Changes.BeginAttempt(s.Key).FirstUnhandled.IsZero(), "the time to settle begins again, unless it passes by itself")
 		})
 	}
 }
@@ -61,11 +61,11 @@ func TestFailedAttemptHasActedOnWhatHasSettledOnly(t *testing.T) {
 				Gather: gather.Gatherer{Now: func() time.Time { return now }}, Gates: state.Gates{Settle: time.Second, SettleMax: 5 * time.Second},
 			}, &reloadtest.Outbox{})
 			s := reloadtest.Web(t)
-			actions.state.Changes.Changed(s.Key, now.Add(-tc.first))
-			actions.state.Changes.Changed(s.Key, now.Add(-tc.last))
-			s.Events = actions.state.Changes.Attempt(s.Key)
+			actions.state.Changes.EventArrived(s.Key, now.Add(-tc.first))
+			actions.state.Changes.EventArrived(s.Key, now.Add(-tc.last))
+			s.Events = actions.state.Changes.BeginAttempt(s.Key)
 			failed{s, failure{reason: reasonForeignKey, err: errors.New("another installation")}}.close(t.Context(), actions)
-			assert.Equal(t, tc.acted, actions.state.Changes.Attempt(s.Key).Unacted.IsZero())
+			assert.Equal(t, tc.acted, actions.state.Changes.BeginAttempt(s.Key).FirstUnhandled.IsZero())
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 		p.hasEnded(s)
 		return wait, nil
 	}
-	if p.state.Writes.Behind(s.Key, s.Object.Generation(), p.now()) {
+	if p.state.Writes.IsCacheBehind(s.Key, s.Object.Generation(), p.now()) {
 		return 0, Waiting(queue.After(time.Second, queue.Workload)) // the cache has not seen our own write yet
 	}
 	if wait := p.removalContested(ctx, s, p.at, reasonPauseContested, "removes it, and ends the pause,"); wait > 0 {
@@ -122,7 +122,7 @@ func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Actio
 	if err != nil {
 		return err
 	}
-	p.state.Writes.Wrote(s.Key, answer.Generation, p.now())
+	p.state.Writes.RecordWrite(s.Key, answer.Generation, p.now())
 	p.state.Contests.Removed(s.Key, p.at, p.now())
 	if action == pause.Resume {
 		log.FromContext(ctx).Info("ended the pause", "workload", s.Key, "pausedAt", s.Object.Annotations()[p.at])

@@ -65,7 +65,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if wait := c.postponeLive(cached, s.View); wait > 0 {
 		return Waiting(queue.After(wait, queue.Config))
 	}
-	action := job.Decide(c.jobs.RerunFinished || c.state.Changes.Pending(s.Key))
+	action := job.Decide(c.jobs.RerunFinished || c.state.Changes.HasPending(s.Key))
 	if action == jobrun.Skip {
 		return InOrder{s}
 	}
@@ -227,7 +227,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
 		f := passing(reasonRecreationFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
-		f.soon = !c.backoff.Persists(s.Key)
+		f.soon = !c.backoff.HasFailedRepeatedly(s.Key)
 		return failed{s, f}
 	}
 	c.wroteRecord(s)

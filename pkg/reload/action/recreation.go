@@ -38,7 +38,7 @@ func (c recreations) complete(ctx context.Context, key workload.Key) Outcome {
 		if name == "" {
 			return nil
 		}
-		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: c.state.Changes.Attempt(key)}
+		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: c.state.Changes.BeginAttempt(key)}
 		if !c.MayWrite(s, inflight.Urgent) {
 			return Waiting{} // queued again when it has a slot
 		}

@@ -238,7 +238,7 @@ func (a *Actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcom
 	switch {
 	case err != nil:
 		return failure{reason: reasonReloadFailed, err: err}
-	case due.Stamped && a.backoff.Persists(s.Key):
+	case due.Stamped && a.backoff.HasFailedRepeatedly(s.Key):
 		return failure{reason: reasonLost, err: lost(s.Object.Kind)}
 	default:
 		return moved

@@ -172,7 +172,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 				"metadata": map[string]any{"resourceVersion": tc.version},
 			})}
 			if tc.adopted {
-				actions.state.Takeovers.Done(s.Key, foreign, "10")
+				actions.state.Takeovers.Record(s.Key, foreign, "10")
 			}
 			ended := actions.checkForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, ended == nil)
@@ -240,7 +240,7 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, tc.notes == nil || tc.owes, result.RequeueAfter > 0)
 			assert.Equal(t, tc.notes == nil, actions.backoff.Failing(s.Key), "it is tried again")
-			assert.Equal(t, tc.owes, actions.state.Runs.Owed(s.Key))
+			assert.Equal(t, tc.owes, actions.state.Runs.IsPending(s.Key))
 		})
 	}
 }

@@ -158,10 +158,10 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
 	due.Job = cron.JobName(due.Follows, due.Content)
-	made, again := r.state.Runs.Made(s.Key, due)
+	made, again := r.state.Runs.JobFor(s.Key, due)
 	if again && made.Job == due.Job {
 		s.Ran = due // by an earlier attempt, perhaps under other digest keys
-		r.state.Runs.Again(s.Key, due)
+		r.state.Runs.AddDigests(s.Key, due)
 		return nil
 	}
 	if wait := r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory); wait > 0 {
@@ -227,8 +227,8 @@ func (a *Actions) OweRun(s gather.Subject) {
 	if err != nil || last.Hash != s.View.Managed[stamp.Hash] || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	if a.state.Runs.Judge(s.Key, nameOf(last)) && isRunDue(s, broughtBy(last)) {
-		a.state.Runs.Owe(s.Key)
+	if a.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, broughtBy(last)) {
+		a.state.Runs.SetPending(s.Key)
 	}
 }
 
@@ -251,12 +251,12 @@ func broughtBy(last record.LastReload) policy.Verdict {
 // runOwed makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes
 // another. Where only that has changed which does not run the CronJob, none is due.
 func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
-	if !r.state.Runs.Owed(s.Key) {
+	if !r.state.Runs.IsPending(s.Key) {
 		return nil
 	}
 	due := recordedRun(s.View)
 	if r.state.Runs.HasRun(s.Key, due.Content) {
-		r.state.Runs.Waive(s.Key)
+		r.state.Runs.ClearPending(s.Key)
 		return nil
 	}
 	if !r.MayWrite(s, inflight.Background) {
@@ -265,7 +265,7 @@ func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
 	ended := r.run(ctx, &s, unnamed, due)
 	if ended == nil {
-		r.state.Runs.Waive(s.Key)
+		r.state.Runs.ClearPending(s.Key)
 	}
 	return ended
 }
@@ -311,7 +311,7 @@ func namesOf(active []cronrun.ActiveJob) string {
 // ran records that a Job is made, by this attempt or by an earlier one.
 func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
 	s.Ran = due
-	r.state.Runs.Ran(s.Key, due, r.now())
+	r.state.Runs.RecordJob(s.Key, due, r.now())
 	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 

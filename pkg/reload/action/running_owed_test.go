@@ -113,11 +113,11 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	s, _ = dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	b.reload = "2"
-	actions.state.Changes.Changed(s.Key, now)
-	actions.state.Changes.Attempt(s.Key)
+	actions.state.Changes.EventArrived(s.Key, now)
+	actions.state.Changes.BeginAttempt(s.Key)
 	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, actions.state.Changes.Pending(s.Key), "the configuration is in order: the time to settle of a later change begins with that")
+	assert.False(t, actions.state.Changes.HasPending(s.Key), "the configuration is in order: the time to settle of a later change begins with that")
 	now = now.Add(5 * time.Second)
 	for range 2 {
 		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)

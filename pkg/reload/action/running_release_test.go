@@ -128,11 +128,11 @@ func TestReleaseOfAnotherCronJobRunsNothing(t *testing.T) {
 	}})
 	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.last.String()}
 	r.actions.OweRun(s)
-	assert.False(t, r.actions.state.Runs.Owed(s.Key))
+	assert.False(t, r.actions.state.Runs.IsPending(s.Key))
 	r.last.Time = r.now.Add(time.Second)
 	s.View.Managed[stamp.LastReload] = r.last.String()
 	r.actions.OweRun(s)
-	assert.True(t, r.actions.state.Runs.Owed(s.Key))
+	assert.True(t, r.actions.state.Runs.IsPending(s.Key))
 }
 
 // The loop has made the Job for the change, and a release stamps it before the loop does.

@@ -100,7 +100,7 @@ func TestRunIsNotMade(t *testing.T) {
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)
 			since := time.Now().Add(-time.Hour)
-			actions.state.Due.Due(s.Key, since)
+			actions.state.Due.Add(s.Key, since)
 			if tc.stopped {
 				require.NotNil(t, ended)
 				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter, "tried again")
@@ -356,10 +356,10 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	b.reload = "2"
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
 	require.Len(t, b.jobs, 1)
-	actions.state.Runs.Owe(s.Key)
+	actions.state.Runs.SetPending(s.Key)
 	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, actions.state.Runs.Owed(s.Key))
+	assert.False(t, actions.state.Runs.IsPending(s.Key))
 }
 
 // The content that was stamped last is the one that the CronJob is run with in the end.

@@ -25,7 +25,7 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	actions.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
 	blocks, first := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "blocks"}}, gather.Subject{Key: workload.Key{Namespace: "shop", Name: "first"}}
 	require.True(t, actions.MayWrite(blocks, inflight.Urgent))
-	actions.backoff.When(s.Key, state.Rarely)
+	actions.backoff.When(s.Key, state.NeedsUser)
 	require.False(t, actions.MayWrite(s, inflight.Urgent))
 	require.False(t, actions.MayWrite(first, inflight.Background))
 	actions.slots.Leave(s.Key)

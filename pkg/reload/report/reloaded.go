@@ -29,13 +29,13 @@ func (r *Reporter) EmitReloads(s Subject) bool {
 			return false
 		}
 	}
-	isNew, open := r.with.State.Reports.See(s.Key, text, r.with.Now())
+	isNew, open := r.with.State.Reports.Observe(s.Key, text, r.with.Now())
 	if !open {
 		return isNew
 	}
 	last, err := record.ParseLastReload(text)
 	if err != nil || r.emitAll(s, last) {
-		r.with.State.Reports.Close(s.Key)
+		r.with.State.Reports.MarkDecided(s.Key)
 	}
 	return isNew
 }

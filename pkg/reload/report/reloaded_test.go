@@ -296,7 +296,7 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	s.Managed = stamp.Managed{stamp.Hash: "x", stamp.LastReload: "{"}
 	l.EmitReloads(s)
 	assert.Empty(t, out.messages)
-	_, open := l.with.State.Reports.See(s.Key, "{", l.with.Now())
+	_, open := l.with.State.Reports.Observe(s.Key, "{", l.with.Now())
 	assert.False(t, open)
 }
 

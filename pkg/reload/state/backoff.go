@@ -13,8 +13,8 @@ type Pace int
 
 // The paces.
 const (
-	// Rarely is for what a user must mend first.
-	Rarely Pace = iota
+	// NeedsUser is for what a user must mend first.
+	NeedsUser Pace = iota
 	// Refused is for missing rights, which are granted for all workloads at once.
 	Refused
 	// Soon is for what may pass by itself.
@@ -80,13 +80,15 @@ const (
 	ManyConflicts ConflictLimit = 11
 )
 
-// Lingers reports whether a failure that passes by itself has not passed, after some seconds.
-func (b Backoff) Lingers(key workload.Key) bool {
+// HasFailedLong reports whether a failure that passes by itself has not passed, after some seconds.
+func (b Backoff) HasFailedLong(key workload.Key) bool {
 	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key)) > Persistent
 }
 
-// Persists reports whether what should pass by itself has failed again and again, for some seconds.
-func (b Backoff) Persists(key workload.Key) bool { return b.soon.NumRequeues(key) >= Persistent }
+// HasFailedRepeatedly reports whether what should pass by itself has failed again and again, for some seconds.
+func (b Backoff) HasFailedRepeatedly(key workload.Key) bool {
+	return b.soon.NumRequeues(key) >= Persistent
+}
 
 // Persistent is how often that is.
 const Persistent = 8

@@ -30,7 +30,7 @@ func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {
 	b, key := NewBackoff(), workload.Key{Name: "web"}
 	for range 20 {
 		b.When(key, Soon)
-		b.When(key, Rarely)
+		b.When(key, NeedsUser)
 	}
 	assert.False(t, b.Exceeds(key, FewConflicts), "an API server that is away is no constant change")
 	for range int(FewConflicts) {
@@ -56,7 +56,7 @@ func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
 		pace              Pace
 		persists, lingers int
 	}{
-		"what a user must mend":    {pace: Rarely},
+		"what a user must mend":    {pace: NeedsUser},
 		"a missing right":          {pace: Refused},
 		"what passes by itself":    {pace: Soon, persists: Persistent, lingers: Persistent + 1},
 		"a conflict with a change": {pace: Conflict, lingers: Persistent + 1},
@@ -68,8 +68,8 @@ func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
 			for n := 1; n <= Persistent+1; n++ {
 				b.When(key, tc.pace)
 				assert.True(t, b.Failing(key))
-				assert.Equal(t, tc.persists > 0 && n >= tc.persists, b.Persists(key), n)
-				assert.Equal(t, tc.lingers > 0 && n >= tc.lingers, b.Lingers(key), n)
+				assert.Equal(t, tc.persists > 0 && n >= tc.persists, b.HasFailedRepeatedly(key), n)
+				assert.Equal(t, tc.lingers > 0 && n >= tc.lingers, b.HasFailedLong(key), n)
 			}
 			b.Forget(key)
 			assert.False(t, b.Failing(key))

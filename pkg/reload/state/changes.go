@@ -13,9 +13,9 @@ type changes struct{ perWorkload[arrivalsEntry] }
 type Arrivals struct {
 	// First is the first event since the workload was last found to be in order, Last is the last one.
 	First, Last time.Time
-	// Unacted is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
+	// FirstUnhandled is the first event that no attempt has acted on; zero if there is none. Later events do not move it, so that
 	// constant change cannot put a reload off.
-	Unacted time.Time
+	FirstUnhandled time.Time
 }
 
 type arrivalsEntry struct {
@@ -30,22 +30,22 @@ type arrivalsEntry struct {
 	inherited bool
 }
 
-// Changed records the arrival of a config event. An event that was known before its workload may come late.
-func (c *changes) Changed(key workload.Key, at time.Time) {
+// EventArrived records the arrival of a config event. An event that was known before its workload may come late.
+func (c *changes) EventArrived(key workload.Key, at time.Time) {
 	c.with(key, func(e *arrivalsEntry) {
 		if e.inherited && at.After(e.Last) {
-			e.First, e.Unacted, e.inherited = time.Time{}, time.Time{}, false // of events that another has dealt with, only the last counts
+			e.First, e.FirstUnhandled, e.inherited = time.Time{}, time.Time{}, false // of events that another has dealt with, only the last counts
 		}
-		e.First, e.Unacted, e.next = earlier(e.First, at), earlier(e.Unacted, at), earlier(e.next, at)
+		e.First, e.FirstUnhandled, e.next = earlier(e.First, at), earlier(e.FirstUnhandled, at), earlier(e.next, at)
 		if at.After(e.Last) {
 			e.Last = at
 		}
 	})
 }
 
-// Look returns after what time to look at a workload for a config event that came at a time, or false if it is looked at anyway. The
+// NextCheck returns after what time to look at a workload for a config event that came at a time, or false if it is looked at anyway. The
 // caller queues it by then.
-func (c *changes) Look(key workload.Key, at time.Time) (after time.Duration, needed bool) {
+func (c *changes) NextCheck(key workload.Key, at time.Time) (after time.Duration, needed bool) {
 	needed = true
 	c.find(key, func(e *arrivalsEntry) {
 		switch {
@@ -58,14 +58,14 @@ func (c *changes) Look(key workload.Key, at time.Time) (after time.Duration, nee
 	return after, needed
 }
 
-// Settles records until when the workload waits for its configuration to settle: it is looked at again then. The next attempt ends it.
-func (c *changes) Settles(key workload.Key, until time.Time) {
+// WaitToSettle records until when the workload waits for its configuration to settle: it is looked at again then. The next attempt ends it.
+func (c *changes) WaitToSettle(key workload.Key, until time.Time) {
 	c.find(key, func(e *arrivalsEntry) { e.look = until })
 }
 
-// Waits records that the workload waits for something that no config event ends, and how long such an event needs no look. The next
+// WaitForOther records that the workload waits for something that no config event ends, and how long such an event needs no look. The next
 // attempt ends it.
-func (c *changes) Waits(key workload.Key, patience time.Duration) {
+func (c *changes) WaitForOther(key workload.Key, patience time.Duration) {
 	c.find(key, func(e *arrivalsEntry) { e.patience = patience })
 }
 
@@ -77,27 +77,27 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Lead begins the time as the leader. What came before was another's to deal with, and perhaps is: of those events only
+// BecomeLeader begins the time as the leader. What came before was another's to deal with, and perhaps is: of those events only
 // the last ones count, so that a change that comes now is given the time to settle.
-func (c *changes) Lead() {
+func (c *changes) BecomeLeader() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
-		e.First, e.Unacted, e.inherited = e.Last, e.Last, true
+		e.First, e.FirstUnhandled, e.inherited = e.Last, e.Last, true
 	}
 }
 
-// Pending reports whether a config event came since which the workload has not been found in order. Events from before this process
+// HasPending reports whether a config event came since which the workload has not been found in order. Events from before this process
 // led do not count.
-func (c *changes) Pending(key workload.Key) (pending bool) {
+func (c *changes) HasPending(key workload.Key) (pending bool) {
 	c.find(key, func(e *arrivalsEntry) { pending = e.pending() })
 	return pending
 }
 
 func (e *arrivalsEntry) pending() bool { return !e.First.IsZero() && !e.inherited }
 
-// leave forgets the events of a workload, unless one is pending.
-func (c *changes) leave(key workload.Key) bool {
+// forgetUnlessPending forgets the events of a workload, unless one is pending.
+func (c *changes) forgetUnlessPending(key workload.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[key]; ok && e.pending() {
@@ -107,45 +107,45 @@ func (c *changes) leave(key workload.Key) bool {
 	return true
 }
 
-// Attempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
+// BeginAttempt begins an attempt: it returns the arrivals that the attempt takes into account, and separates them from those that
 // come meanwhile.
-func (c *changes) Attempt(key workload.Key) Arrivals {
+func (c *changes) BeginAttempt(key workload.Key) Arrivals {
 	var a Arrivals
 	c.find(key, func(e *arrivalsEntry) { a, e.next, e.look, e.patience = e.Arrivals, time.Time{}, time.Time{}, 0 })
 	return a
 }
 
-// Stamped records that a release or a client has brought the configuration: of the events that have come, only the last one may have
+// StampedByOther records that a release or a client has brought the configuration: of the events that have come, only the last one may have
 // been too late for that. It returns what the attempt takes into account.
-func (c *changes) Stamped(key workload.Key) Arrivals {
+func (c *changes) StampedByOther(key workload.Key) Arrivals {
 	var a Arrivals
 	c.find(key, func(e *arrivalsEntry) {
-		if !e.Unacted.IsZero() {
-			e.Unacted = e.Last
+		if !e.FirstUnhandled.IsZero() {
+			e.FirstUnhandled = e.Last
 		}
 		a = e.Arrivals
 	})
 	return a
 }
 
-// Last is when the last config event came, also since the attempt began.
-func (c *changes) Last(key workload.Key) (last time.Time) {
+// LastEvent is when the last config event came, also since the attempt began.
+func (c *changes) LastEvent(key workload.Key) (last time.Time) {
 	c.find(key, func(e *arrivalsEntry) { last = e.Last })
 	return last
 }
 
-// Acted records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
-func (c *changes) Acted(key workload.Key) {
-	c.find(key, func(e *arrivalsEntry) { e.Unacted = e.next })
+// MarkActedOn records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
+func (c *changes) MarkActedOn(key workload.Key) {
+	c.find(key, func(e *arrivalsEntry) { e.FirstUnhandled = e.next })
 }
 
-// Settled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
-func (c *changes) Settled(key workload.Key) {
+// ForgetHandled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
+func (c *changes) ForgetHandled(key workload.Key) {
 	c.find(key, func(e *arrivalsEntry) {
 		if e.next.IsZero() {
 			e.Arrivals = Arrivals{}
 			return
 		}
-		e.First, e.Unacted, e.inherited = e.next, e.next, false
+		e.First, e.FirstUnhandled, e.inherited = e.next, e.next, false
 	})
 }

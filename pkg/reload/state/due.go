@@ -9,8 +9,8 @@ import (
 // dueReloads has since when the oldest reload of a workload is due that is not done yet.
 type dueReloads struct{ perWorkload[time.Time] }
 
-// Due records that a reload is due since some time.
-func (d *dueReloads) Due(key workload.Key, since time.Time) {
+// Add records that a reload is due since some time.
+func (d *dueReloads) Add(key workload.Key, since time.Time) {
 	d.with(key, func(due *time.Time) {
 		if due.IsZero() {
 			*due = since
@@ -43,19 +43,19 @@ type deferrals struct{ perWorkload[Deferral] }
 type Deferral struct {
 	// Since is when the last config event came that the attempt knew of, Until is when the next one may be made.
 	Since, Until time.Time
-	// Firm means that no event ends the wait. Under constant change there would be no wait otherwise.
-	Firm bool
+	// IgnoresEvents means that no event ends the wait. Under constant change there would be no wait otherwise.
+	IgnoresEvents bool
 }
 
 // Defer records that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
-// is, unless the wait is firm.
+// is, unless the wait ignores events.
 func (d *deferrals) Defer(key workload.Key, wait Deferral) {
 	d.with(key, func(e *Deferral) { *e = wait })
 }
 
-// IsFirm reports whether no event ends the wait of a workload.
-func (d *deferrals) IsFirm(key workload.Key) (firm bool) {
-	d.find(key, func(e *Deferral) { firm = e.Firm })
+// IgnoresEvents reports whether no event ends the wait of a workload.
+func (d *deferrals) IgnoresEvents(key workload.Key) (firm bool) {
+	d.find(key, func(e *Deferral) { firm = e.IgnoresEvents })
 	return firm
 }
 
@@ -63,7 +63,7 @@ func (d *deferrals) IsFirm(key workload.Key) (firm bool) {
 func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
 	var wait time.Duration
 	d.find(key, func(e *Deferral) {
-		if e.Firm || !lastEvent.After(e.Since) {
+		if e.IgnoresEvents || !lastEvent.After(e.Since) {
 			wait = max(e.Until.Sub(now), 0)
 		}
 	})

@@ -14,7 +14,7 @@ func TestWaitForWhatIsUnreadEndsAndIsNotRepeated(t *testing.T) {
 	var s State
 	key, now := workload.Key{Name: "web"}, time.Unix(1_000, 0)
 	wait := func(key workload.Key, at time.Duration) (since, left time.Duration) {
-		began, left := s.Unread.Wait(key, now.Add(at))
+		began, left := s.ReferentWaits.Wait(key, now.Add(at))
 		return began.Sub(now), left
 	}
 	since, left := wait(key, 0)
@@ -29,7 +29,7 @@ func TestWaitForWhatIsUnreadEndsAndIsNotRepeated(t *testing.T) {
 	assert.Zero(t, left, "an attempt that fails then does not wait again")
 	_, left = wait(workload.Key{Name: "other"}, 0)
 	assert.Equal(t, unreadLimit, left)
-	s.Unread.Forget(key)
+	s.ReferentWaits.Forget(key)
 	since, left = wait(key, time.Hour)
 	assert.Equal(t, unreadLimit, left, "the next reload waits again")
 	assert.Equal(t, time.Hour, since)

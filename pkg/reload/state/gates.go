@@ -21,9 +21,9 @@ const gateRefractory = "refractory"
 // GateInput is what the gates look at.
 type GateInput struct {
 	Now time.Time
-	// Unacted and LastEvent are the arrivals of the first change that no attempt has acted on, and of the last change; zero
+	// FirstUnhandled and LastEvent are the arrivals of the first change that no attempt has acted on, and of the last change; zero
 	// if none was seen, as for a change that happened while the process was down.
-	Unacted, LastEvent time.Time
+	FirstUnhandled, LastEvent time.Time
 	// LastReload is the time of the last reload; zero if none is known.
 	LastReload time.Time
 }
@@ -42,11 +42,11 @@ func (g Gates) Wait(in GateInput) (time.Duration, string) {
 // SettleWait returns how long to wait for the first gate alone: until nothing has changed for a while, so that a burst is one reload and
 // a release that changes configuration first is one rollout.
 func (g Gates) SettleWait(in GateInput) time.Duration {
-	if g.Settle <= 0 || in.Unacted.IsZero() {
+	if g.Settle <= 0 || in.FirstUnhandled.IsZero() {
 		return 0
 	}
 	quiet := in.LastEvent.Add(g.Settle)
-	if latest := in.Unacted.Add(g.Window()); latest.Before(quiet) {
+	if latest := in.FirstUnhandled.Add(g.Window()); latest.Before(quiet) {
 		quiet = latest
 	}
 	return max(quiet.Sub(in.Now), 0)

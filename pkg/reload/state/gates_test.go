@@ -20,38 +20,38 @@ func TestGates(t *testing.T) {
 	}{
 		"nothing was seen: a change found at start does not wait": {gates: all, at: GateInput{Now: now}},
 		"a change just now waits for quiet": {
-			gates: all, at: GateInput{Now: now, Unacted: now, LastEvent: now}, wait: time.Second, gate: "settle",
+			gates: all, at: GateInput{Now: now, FirstUnhandled: now, LastEvent: now}, wait: time.Second, gate: "settle",
 		},
 		"each further change starts the quiet time again": {
-			gates: all, at: GateInput{Now: now, Unacted: ago(3 * time.Second), LastEvent: ago(200 * time.Millisecond)},
+			gates: all, at: GateInput{Now: now, FirstUnhandled: ago(3 * time.Second), LastEvent: ago(200 * time.Millisecond)},
 			wait: 800 * time.Millisecond, gate: "settle",
 		},
 		"but not for longer than the bound": {
-			gates: all, at: GateInput{Now: now, Unacted: ago(4700 * time.Millisecond), LastEvent: now},
+			gates: all, at: GateInput{Now: now, FirstUnhandled: ago(4700 * time.Millisecond), LastEvent: now},
 			wait: 300 * time.Millisecond, gate: "settle",
 		},
 		"past the bound the gate is open, however busy it is": {
-			gates: all, at: GateInput{Now: now, Unacted: ago(6 * time.Second), LastEvent: now},
+			gates: all, at: GateInput{Now: now, FirstUnhandled: ago(6 * time.Second), LastEvent: now},
 		},
 		"a bound below the quiet time is none": {
 			gates: Gates{Settle: time.Second, SettleMax: time.Millisecond},
-			at:    GateInput{Now: now, Unacted: now, LastEvent: now}, wait: time.Second, gate: "settle",
+			at:    GateInput{Now: now, FirstUnhandled: now, LastEvent: now}, wait: time.Second, gate: "settle",
 		},
 		"quiet for long enough": {
-			gates: all, at: GateInput{Now: now, Unacted: ago(time.Second), LastEvent: ago(time.Second)},
+			gates: all, at: GateInput{Now: now, FirstUnhandled: ago(time.Second), LastEvent: ago(time.Second)},
 		},
 		"a reload a moment ago: rest": {
 			gates: all, at: GateInput{Now: now, LastReload: ago(4 * time.Second)}, wait: 6 * time.Second, gate: "refractory",
 		},
 		"settle comes first": {
-			gates: all, at: GateInput{Now: now, Unacted: now, LastEvent: now, LastReload: now}, wait: time.Second, gate: "settle",
+			gates: all, at: GateInput{Now: now, FirstUnhandled: now, LastEvent: now, LastReload: now}, wait: time.Second, gate: "settle",
 		},
 		"rested": {gates: all, at: GateInput{Now: now, LastReload: ago(10 * time.Second)}},
 		"0 switches both off": {
-			gates: Gates{}, at: GateInput{Now: now, Unacted: now, LastEvent: now, LastReload: now},
+			gates: Gates{}, at: GateInput{Now: now, FirstUnhandled: now, LastEvent: now, LastReload: now},
 		},
 		"without a settle time, a change that arrives meanwhile does not wait either": {
-			gates: Gates{SettleMax: 5 * time.Second}, at: GateInput{Now: now, Unacted: now, LastEvent: now.Add(time.Millisecond)},
+			gates: Gates{SettleMax: 5 * time.Second}, at: GateInput{Now: now, FirstUnhandled: now, LastEvent: now.Add(time.Millisecond)},
 		},
 	}
 	for name, tc := range tests {

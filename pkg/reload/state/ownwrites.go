@@ -22,14 +22,14 @@ type ownWrite struct {
 // behindAtMost is how long the cache may take to show our own write. After that a restored backup is more likely.
 const behindAtMost = 15 * time.Second
 
-// Wrote records the generation that a write gave the workload.
-func (w *ownWrites) Wrote(key workload.Key, generation int64, at time.Time) {
+// RecordWrite records the generation that a write gave the workload.
+func (w *ownWrites) RecordWrite(key workload.Key, generation int64, at time.Time) {
 	w.with(key, func(e *ownWrite) { e.wrote, e.wroteAt = generation, at })
 }
 
-// Behind reports whether a cached generation is older than the last write, as far as that can be the cache's lag: a workload
+// IsCacheBehind reports whether a cached generation is older than the last write, as far as that can be the cache's lag: a workload
 // that was created again or restored begins with a lower generation, and must not be left alone for ever.
-func (w *ownWrites) Behind(key workload.Key, generation int64, now time.Time) bool {
+func (w *ownWrites) IsCacheBehind(key workload.Key, generation int64, now time.Time) bool {
 	behind := false
 	w.find(key, func(e *ownWrite) { behind = generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost })
 	return behind
@@ -69,9 +69,9 @@ type takenOver struct {
 // takeoversAtMost is how many foreign keys of a workload are taken over. A cluster has few installations.
 const takeoversAtMost = 8
 
-// Met records that the Record of a workload is under a foreign key, and returns since when that is known. A read of the keys from before
+// RecordForeign records that the Record of a workload is under a foreign key, and returns since when that is known. A read of the keys from before
 // may lack the key although it is in use.
-func (t *takeovers) Met(key workload.Key, id digest.KeyID, now time.Time) (since time.Time) {
+func (t *takeovers) RecordForeign(key workload.Key, id digest.KeyID, now time.Time) (since time.Time) {
 	t.with(key, func(e *takenOver) {
 		if e.met != id {
 			e.met, e.since = id, now
@@ -81,8 +81,8 @@ func (t *takeovers) Met(key workload.Key, id digest.KeyID, now time.Time) (since
 	return since
 }
 
-// May reports whether a Record under a foreign key may be taken over.
-func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
+// Allowed reports whether a Record under a foreign key may be taken over.
+func (t *takeovers) Allowed(key workload.Key, id digest.KeyID) bool {
 	may := true
 	t.find(key, func(e *takenOver) {
 		_, done := e.versions[id]
@@ -91,8 +91,8 @@ func (t *takeovers) May(key workload.Key, id digest.KeyID) bool {
 	return may
 }
 
-// Unseen reports whether a version of the workload is from before the write that took over a key: the watch has not shown that yet.
-func (t *takeovers) Unseen(key workload.Key, id digest.KeyID, version string) (unseen bool) {
+// IsPending reports whether a version of the workload is from before the write that took over a key: the watch has not shown that yet.
+func (t *takeovers) IsPending(key workload.Key, id digest.KeyID, version string) (unseen bool) {
 	t.find(key, func(e *takenOver) {
 		order, err := resourceversion.CompareResourceVersion(version, e.versions[id])
 		unseen = err == nil && order < 0
@@ -100,8 +100,8 @@ func (t *takeovers) Unseen(key workload.Key, id digest.KeyID, version string) (u
 	return unseen
 }
 
-// Done records that a Record under a foreign key was taken over, by a write with a resourceVersion; none if the id is empty.
-func (t *takeovers) Done(key workload.Key, id digest.KeyID, version string) {
+// Record records that a Record under a foreign key was taken over, by a write with a resourceVersion; none if the id is empty.
+func (t *takeovers) Record(key workload.Key, id digest.KeyID, version string) {
 	if id == "" {
 		return
 	}
@@ -115,8 +115,8 @@ func (t *takeovers) Done(key workload.Key, id digest.KeyID, version string) {
 	})
 }
 
-// Returned forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
-func (t *takeovers) Returned(key workload.Key, ring digest.Ring) {
+// ForgetOwn forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
+func (t *takeovers) ForgetOwn(key workload.Key, ring digest.Ring) {
 	t.find(key, func(e *takenOver) {
 		maps.DeleteFunc(e.versions, func(id digest.KeyID, _ string) bool { return holds(ring, id) })
 		if holds(ring, e.met) {

@@ -50,9 +50,9 @@ func DigestOf(text string) uint64 {
 	return sum.Sum64()
 }
 
-// See records the last-reload annotation of a workload. It reports whether that is a new one, and whether one of its reloads may need an
+// Observe records the last-reload annotation of a workload. It reports whether that is a new one, and whether one of its reloads may need an
 // Event.
-func (r *reports) See(key workload.Key, text string, now time.Time) (isNew, open bool) {
+func (r *reports) Observe(key workload.Key, text string, now time.Time) (isNew, open bool) {
 	if text == "" {
 		return false, false
 	}
@@ -72,8 +72,8 @@ func (r *reports) Seen(key workload.Key) time.Time {
 	return seen
 }
 
-// Close records that the reloads of the annotation that was seen last are decided.
-func (r *reports) Close(key workload.Key) {
+// MarkDecided records that the reloads of the annotation that was seen last are decided.
+func (r *reports) MarkDecided(key workload.Key) {
 	r.find(key, func(e *reported) { e.open = false })
 }
 

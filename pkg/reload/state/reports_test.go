@@ -15,7 +15,7 @@ func TestLastReportsAreKept(t *testing.T) {
 	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &reports{}
 	seen := func(text string, at time.Time) []bool {
-		isNew, open := m.See(key, text, at)
+		isNew, open := m.Observe(key, text, at)
 		return []bool{isNew, open}
 	}
 	assert.Equal(t, []bool{false, false}, seen("", t0))
@@ -24,7 +24,7 @@ func TestLastReportsAreKept(t *testing.T) {
 	assert.Equal(t, []bool{true, true}, seen("a", t0))
 	assert.Equal(t, []bool{false, true}, seen("a", t0.Add(time.Second)), "it is not decided")
 	assert.Equal(t, t0, m.Seen(key), "when it was first seen")
-	m.Close(key)
+	m.MarkDecided(key)
 	assert.Equal(t, []bool{false, false}, seen("a", t0.Add(time.Second)))
 	assert.Equal(t, []bool{true, true}, seen("b", t0.Add(time.Minute)))
 	assert.Equal(t, t0.Add(time.Minute), m.Seen(key))
@@ -44,7 +44,7 @@ func TestEmittedEventsAreKeptForAnHour(t *testing.T) {
 	key, other := workload.Key{Name: "cart"}, workload.Key{Name: "web"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &reports{}
-	m.See(key, "a", t0)
+	m.Observe(key, "a", t0)
 	assert.True(t, m.Report(key, "a", t0.Add(time.Minute)))
 	m.Forget(key)
 	assert.True(t, m.Seen(key).IsZero())

@@ -34,7 +34,7 @@ func (r *resumes) Wait(key workload.Key, end PauseEnd, now time.Time) (wait time
 }
 
 // Refused records that the end of a pause was refused, and returns how long to wait: longer each time, up to the longest wait of the pace,
-// which is Refused or Rarely.
+// which is Refused or NeedsUser.
 func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Time) (wait time.Duration) {
 	longest := longestRarely
 	if pace == Refused {

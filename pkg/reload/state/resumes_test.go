@@ -19,7 +19,7 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	assert.Zero(t, r.Wait(web, end, now), "nothing was refused")
 	var waits []time.Duration
 	for range 12 {
-		waits = append(waits, r.Refused(web, end, Rarely, now))
+		waits = append(waits, r.Refused(web, end, NeedsUser, now))
 	}
 	assert.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, waits[:3])
 	assert.Equal(t, 5*time.Minute, waits[11])
@@ -37,5 +37,5 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	assert.True(t, r.Ended(web))
 	assert.False(t, r.Ended(web), "it is forgotten")
 	assert.Zero(t, r.Wait(web, end, now))
-	assert.Equal(t, time.Second, r.Refused(web, end, Rarely, now), "it has gone well meanwhile")
+	assert.Equal(t, time.Second, r.Refused(web, end, NeedsUser, now), "it has gone well meanwhile")
 }

@@ -17,8 +17,8 @@ type runs struct {
 
 type run struct {
 	Run
-	at   time.Time
-	owed bool
+	at      time.Time
+	pending bool
 }
 
 // Run is a Job of a CronJob, made for a reload with a content.
@@ -37,13 +37,13 @@ type Run struct {
 	Same []string
 }
 
-// Ran records that a Job was made. No other one is owed then.
-func (r *runs) Ran(key workload.Key, made Run, at time.Time) {
+// RecordJob records that a Job was made. No other one is pending then.
+func (r *runs) RecordJob(key workload.Key, made Run, at time.Time) {
 	r.with(key, func(e *run) { *e = run{Run: made, at: at} })
 }
 
-// Again records what another attempt at the same reload knows of the Job that was made.
-func (r *runs) Again(key workload.Key, made Run) {
+// AddDigests records what another attempt at the same reload knows of the Job that was made.
+func (r *runs) AddDigests(key workload.Key, made Run) {
 	r.with(key, func(e *run) { e.Run = made })
 }
 
@@ -58,9 +58,9 @@ func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.D
 	return wait
 }
 
-// Made returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was owed to
+// JobFor returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was pending for
 // that one was made after it, too, but follows the reload before it.
-func (r *runs) Made(key workload.Key, due Run) (made Run, ok bool) {
+func (r *runs) JobFor(key workload.Key, due Run) (made Run, ok bool) {
 	r.find(key, func(e *run) {
 		if ok = e.Job != "" && e.After == due.After && e.Follows == due.Follows; ok {
 			made = e.Run
@@ -75,20 +75,20 @@ func (r *runs) HasRun(key workload.Key, content string) (has bool) {
 	return has
 }
 
-// Owe records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
-func (r *runs) Owe(key workload.Key) { r.with(key, func(e *run) { e.owed = true }) }
+// SetPending records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
+func (r *runs) SetPending(key workload.Key) { r.with(key, func(e *run) { e.pending = true }) }
 
-// Owed reports whether another Job is owed.
-func (r *runs) Owed(key workload.Key) (owed bool) {
-	r.find(key, func(e *run) { owed = e.owed })
+// IsPending reports whether another Job is pending.
+func (r *runs) IsPending(key workload.Key) (owed bool) {
+	r.find(key, func(e *run) { owed = e.pending })
 	return owed
 }
 
-// Waive records that no Job is owed.
-func (r *runs) Waive(key workload.Key) { r.find(key, func(e *run) { e.owed = false }) }
+// ClearPending records that no Job is pending.
+func (r *runs) ClearPending(key workload.Key) { r.find(key, func(e *run) { e.pending = false }) }
 
-// Judge records that it is decided whether a reload owes a Job. It reports whether that was open.
-func (r *runs) Judge(key workload.Key, reload string) (open bool) {
+// FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.
+func (r *runs) FirstDecision(key workload.Key, reload string) (open bool) {
 	sum := DigestOf(reload)
 	r.judged.with(key, func(e *uint64) { open, *e = *e != sum, sum })
 	return open

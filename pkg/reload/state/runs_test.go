@@ -15,16 +15,16 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	var r runs
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
-	r.Ran(key, Run{Job: "backup-1", After: "1", Content: "old"}, now)
-	r.Owe(key)
+	r.RecordJob(key, Run{Job: "backup-1", After: "1", Content: "old"}, now)
+	r.SetPending(key)
 	assert.True(t, r.HasRun(key, "old"))
 	assert.False(t, r.HasRun(key, "new"))
 
-	r.Again(key, Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
+	r.AddDigests(key, Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
 	assert.True(t, r.HasRun(key, "old"))
 	assert.True(t, r.HasRun(key, "new"))
 	assert.False(t, r.HasRun(key, "other"))
-	assert.True(t, r.Owed(key), "an attempt waives nothing")
+	assert.True(t, r.IsPending(key), "an attempt waives nothing")
 	assert.Equal(t, 4*time.Second, r.Wait(key, "backup-2", now.Add(time.Second), 5*time.Second), "the next Job keeps its distance from the first attempt")
 
 	assert.False(t, new(runs).HasRun(key, ""), "there is no Job")
@@ -34,16 +34,16 @@ func TestReloadIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	var r runs
 	key, other := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "other"}
-	assert.True(t, r.Judge(key, "1"))
-	assert.False(t, r.Judge(key, "1"))
-	assert.True(t, r.Judge(other, "1"), "each CronJob for itself")
-	assert.True(t, r.Judge(key, "2"))
-	assert.False(t, r.Owed(key))
-	r.Owe(key)
+	assert.True(t, r.FirstDecision(key, "1"))
+	assert.False(t, r.FirstDecision(key, "1"))
+	assert.True(t, r.FirstDecision(other, "1"), "each CronJob for itself")
+	assert.True(t, r.FirstDecision(key, "2"))
+	assert.False(t, r.IsPending(key))
+	r.SetPending(key)
 	r.Forget(key)
-	assert.True(t, r.Judge(key, "2"))
-	assert.False(t, r.Owed(key))
-	assert.False(t, r.Judge(other, "1"))
+	assert.True(t, r.FirstDecision(key, "2"))
+	assert.False(t, r.IsPending(key))
+	assert.False(t, r.FirstDecision(other, "1"))
 }
 
 func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
@@ -59,8 +59,8 @@ func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 		"no Job was made":                 {Run{}, Run{}, false},
 	} {
 		var r runs
-		r.Ran(key, tc.last, time.Time{})
-		got, ok := r.Made(key, tc.due)
+		r.RecordJob(key, tc.last, time.Time{})
+		got, ok := r.JobFor(key, tc.due)
 		assert.Equal(t, tc.want, ok, name)
 		if tc.want {
 			assert.Equal(t, made, got)

@@ -11,21 +11,21 @@ import (
 // lists the Secrets of the recreations.
 // Each part is safe for concurrent use.
 type State struct {
-	Changes   changes
-	Due       dueReloads
-	Deferrals deferrals
-	Writes    ownWrites
-	Takeovers takeovers
-	Warnings  warnings
-	Reports   reports
-	Contests  contests
-	Runs      runs
-	Unread    unreadWaits
-	Notices   notices
-	Resumes   resumes
-	Creations Creations
-	Versions  Versions
-	Records   Records
+	Changes       changes
+	Due           dueReloads
+	Deferrals     deferrals
+	Writes        ownWrites
+	Takeovers     takeovers
+	Warnings      warnings
+	Reports       reports
+	Contests      contests
+	Runs          runs
+	ReferentWaits unreadWaits
+	Notices       notices
+	Resumes       resumes
+	Creations     Creations
+	Versions      Versions
+	Records       Records
 	// Recreations outlive the workload.
 	Recreations recreations
 }
@@ -38,7 +38,7 @@ func (s *State) Forget(key workload.Key) {
 
 // ForgetUnlessPending is Forget for a workload that is left alone. It reports false, and forgets nothing, where a config event is pending.
 func (s *State) ForgetUnlessPending(key workload.Key) bool {
-	if !s.Changes.leave(key) {
+	if !s.Changes.forgetUnlessPending(key) {
 		return false
 	}
 	s.forgetOthers(key)
@@ -47,7 +47,7 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.Unread, &s.Notices, &s.Resumes,
+		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.ReferentWaits, &s.Notices, &s.Resumes,
 		&s.Creations, &s.Versions, &s.Records,
 	} {
 		part.Forget(key)

@@ -19,16 +19,16 @@ func TestChangesDuringAnAttemptAreKept(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	t1, t2, t3 := t0.Add(time.Second), t0.Add(2*time.Second), t0.Add(3*time.Second)
 	m := &changes{}
-	m.Changed(key, t0)
-	m.Changed(key, t1)
-	assert.Equal(t, Arrivals{First: t0, Unacted: t0, Last: t1}, m.Attempt(key))
+	m.EventArrived(key, t0)
+	m.EventArrived(key, t1)
+	assert.Equal(t, Arrivals{First: t0, FirstUnhandled: t0, Last: t1}, m.BeginAttempt(key))
 
-	m.Changed(key, t2)
-	m.Changed(key, t3)
-	m.Settled(key)
-	assert.Equal(t, Arrivals{First: t2, Unacted: t2, Last: t3}, m.Attempt(key), "the time counts from the first event after the attempt began")
-	m.Settled(key)
-	assert.Zero(t, m.Attempt(key))
+	m.EventArrived(key, t2)
+	m.EventArrived(key, t3)
+	m.ForgetHandled(key)
+	assert.Equal(t, Arrivals{First: t2, FirstUnhandled: t2, Last: t3}, m.BeginAttempt(key), "the time counts from the first event after the attempt began")
+	m.ForgetHandled(key)
+	assert.Zero(t, m.BeginAttempt(key))
 }
 
 // One ConfigMap is written every 400 ms, and there are more workloads than can be reloaded at once.
@@ -39,9 +39,9 @@ func TestConstantChangeDoesNotMoveTheSettleWindow(t *testing.T) {
 	m, g := &changes{}, Gates{Settle: time.Second, SettleMax: 5 * time.Second}
 	for after := time.Duration(0); after < time.Minute; after += 400 * time.Millisecond {
 		now := t0.Add(after)
-		m.Changed(key, now)
-		events := m.Attempt(key)
-		wait, _ := g.Wait(GateInput{Now: now, Unacted: events.Unacted, LastEvent: events.Last})
+		m.EventArrived(key, now)
+		events := m.BeginAttempt(key)
+		wait, _ := g.Wait(GateInput{Now: now, FirstUnhandled: events.FirstUnhandled, LastEvent: events.Last})
 		if after < 5*time.Second {
 			assert.Positive(t, wait, after)
 		} else {
@@ -56,18 +56,18 @@ func TestFailedAttemptStartsTheSettleWindowAnew(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := t0.Add(time.Minute)
 	m := &changes{}
-	m.Changed(key, t0)
-	m.Attempt(key)
-	m.Acted(key)
-	events := m.Attempt(key)
+	m.EventArrived(key, t0)
+	m.BeginAttempt(key)
+	m.MarkActedOn(key)
+	events := m.BeginAttempt(key)
 	assert.Equal(t, Arrivals{First: t0, Last: t0}, events)
-	wait, _ := Gates{Settle: time.Hour}.Wait(GateInput{Now: t0, Unacted: events.Unacted, LastEvent: events.Last})
+	wait, _ := Gates{Settle: time.Hour}.Wait(GateInput{Now: t0, FirstUnhandled: events.FirstUnhandled, LastEvent: events.Last})
 	assert.Zero(t, wait, "what was acted on has settled")
-	m.Changed(key, later)
-	assert.Equal(t, Arrivals{First: t0, Unacted: later, Last: later}, m.Attempt(key), "a change after a failure is given the time to settle")
-	m.Changed(key, later.Add(time.Second))
-	m.Acted(key)
-	assert.Equal(t, later.Add(time.Second), m.Attempt(key).Unacted, "it came after the attempt began")
+	m.EventArrived(key, later)
+	assert.Equal(t, Arrivals{First: t0, FirstUnhandled: later, Last: later}, m.BeginAttempt(key), "a change after a failure is given the time to settle")
+	m.EventArrived(key, later.Add(time.Second))
+	m.MarkActedOn(key)
+	assert.Equal(t, later.Add(time.Second), m.BeginAttempt(key).FirstUnhandled, "it came after the attempt began")
 }
 
 func TestStampStartsTheSettleWindowAnew(t *testing.T) {
@@ -75,16 +75,16 @@ func TestStampStartsTheSettleWindowAnew(t *testing.T) {
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
-	assert.Equal(t, Arrivals{}, m.Stamped(key))
-	m.Changed(key, t0)
-	m.Changed(key, t0.Add(time.Second))
-	m.Attempt(key)
-	want := Arrivals{First: t0, Unacted: t0.Add(time.Second), Last: t0.Add(time.Second)}
-	assert.Equal(t, want, m.Stamped(key), "the last change may have come after the webhook had read")
-	m.Changed(key, t0.Add(4*time.Second))
-	assert.Equal(t, want.Unacted, m.Attempt(key).Unacted, "it does not move with later changes")
-	m.Acted(key)
-	assert.Zero(t, m.Stamped(key).Unacted, "nothing is left that a stamp could be too early for")
+	assert.Equal(t, Arrivals{}, m.StampedByOther(key))
+	m.EventArrived(key, t0)
+	m.EventArrived(key, t0.Add(time.Second))
+	m.BeginAttempt(key)
+	want := Arrivals{First: t0, FirstUnhandled: t0.Add(time.Second), Last: t0.Add(time.Second)}
+	assert.Equal(t, want, m.StampedByOther(key), "the last change may have come after the webhook had read")
+	m.EventArrived(key, t0.Add(4*time.Second))
+	assert.Equal(t, want.FirstUnhandled, m.BeginAttempt(key).FirstUnhandled, "it does not move with later changes")
+	m.MarkActedOn(key)
+	assert.Zero(t, m.StampedByOther(key).FirstUnhandled, "nothing is left that a stamp could be too early for")
 }
 
 func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
@@ -93,18 +93,18 @@ func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
 	needs := func(key workload.Key, at time.Time) bool {
-		m.Changed(key, at)
-		after, needed := m.Look(key, at)
+		m.EventArrived(key, at)
+		after, needed := m.NextCheck(key, at)
 		assert.Zero(t, after)
 		return needed
 	}
 	assert.True(t, needs(key, t0), "the first one")
-	m.Attempt(key)
-	m.Settles(key, t0.Add(time.Second))
+	m.BeginAttempt(key)
+	m.WaitToSettle(key, t0.Add(time.Second))
 	assert.False(t, needs(key, t0.Add(time.Second-1)))
 	assert.True(t, needs(key, t0.Add(time.Second)), "the time is over")
 	assert.True(t, needs(workload.Key{Name: "pay"}, t0))
-	m.Attempt(key)
+	m.BeginAttempt(key)
 	assert.True(t, needs(key, t0), "it was looked at, and may not wait any more")
 }
 
@@ -116,19 +116,19 @@ func TestEventsWhileAWorkloadWaitsNeedOneLook(t *testing.T) {
 	}
 	key, t0, m := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), &changes{}
 	at := func(at time.Time) look {
-		m.Changed(key, at)
-		after, needed := m.Look(key, at)
+		m.EventArrived(key, at)
+		after, needed := m.NextCheck(key, at)
 		return look{after, needed}
 	}
 	at(t0)
-	m.Attempt(key)
-	m.Waits(key, 5*time.Second)
+	m.BeginAttempt(key)
+	m.WaitForOther(key, 5*time.Second)
 	assert.Equal(t, look{5 * time.Second, true}, at(t0.Add(time.Second)), "it is queued for later, or sooner where the wait ends")
 	assert.Equal(t, look{0, false}, at(t0.Add(6*time.Second-1)), "it is queued already")
 	assert.Equal(t, look{0, true}, at(t0.Add(6*time.Second)), "it is to be looked at now")
-	assert.Equal(t, t0, m.Attempt(key).Unacted, "the first change that nothing has acted on stays the first")
+	assert.Equal(t, t0, m.BeginAttempt(key).FirstUnhandled, "the first change that nothing has acted on stays the first")
 	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second)), "it was looked at, and may not wait any more")
-	m.Waits(key, 0)
+	m.WaitForOther(key, 0)
 	assert.Equal(t, look{0, true}, at(t0.Add(8*time.Second)), "without a settle time, no event waits")
 	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second-1)), "nor does one that comes late")
 }
@@ -138,9 +138,9 @@ func TestChangesMayComeLate(t *testing.T) {
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &changes{}
-	m.Changed(key, t0)
-	m.Changed(key, t0.Add(-time.Second))
-	assert.Equal(t, Arrivals{First: t0.Add(-time.Second), Unacted: t0.Add(-time.Second), Last: t0}, m.Attempt(key), "the last one still has to settle")
+	m.EventArrived(key, t0)
+	m.EventArrived(key, t0.Add(-time.Second))
+	assert.Equal(t, Arrivals{First: t0.Add(-time.Second), FirstUnhandled: t0.Add(-time.Second), Last: t0}, m.BeginAttempt(key), "the last one still has to settle")
 }
 
 func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
@@ -149,11 +149,11 @@ func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	t1 := t0.Add(time.Second)
 	m := &changes{}
-	m.Changed(key, t0)
-	m.Changed(key, t1)
-	m.Lead()
-	assert.Equal(t, Arrivals{t1, t1, t1}, m.Attempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
-	assert.False(t, m.Pending(key))
+	m.EventArrived(key, t0)
+	m.EventArrived(key, t1)
+	m.BecomeLeader()
+	assert.Equal(t, Arrivals{t1, t1, t1}, m.BeginAttempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
+	assert.False(t, m.HasPending(key))
 }
 
 // What a leader inherits may be days old.
@@ -163,14 +163,14 @@ func TestChangeUnderANewLeaderIsGivenTheTimeToSettle(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	late, t1, t2 := t0.Add(-time.Second), t0.Add(48*time.Hour), t0.Add(49*time.Hour)
 	m := &changes{}
-	m.Changed(key, t0)
-	m.Lead()
-	m.Changed(key, late)
-	assert.False(t, m.Pending(key), "an event of before that comes late is inherited as well")
-	m.Changed(key, t1)
-	m.Changed(key, t2)
-	assert.True(t, m.Pending(key))
-	assert.Equal(t, Arrivals{First: t1, Unacted: t1, Last: t2}, m.Attempt(key))
+	m.EventArrived(key, t0)
+	m.BecomeLeader()
+	m.EventArrived(key, late)
+	assert.False(t, m.HasPending(key), "an event of before that comes late is inherited as well")
+	m.EventArrived(key, t1)
+	m.EventArrived(key, t2)
+	assert.True(t, m.HasPending(key))
+	assert.Equal(t, Arrivals{First: t1, FirstUnhandled: t1, Last: t2}, m.BeginAttempt(key))
 }
 
 func TestOwnStampIsKnown(t *testing.T) {
@@ -187,25 +187,25 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	t.Parallel()
 	key := workload.Key{Name: "cart"}
 	m := &takeovers{}
-	assert.True(t, m.May(key, "aaaaaaaa"))
-	assert.True(t, m.May(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
-	m.Done(key, "aaaaaaaa", "10")
-	assert.False(t, m.May(key, "aaaaaaaa"), "another installation wrote it back: two must not fight")
-	assert.True(t, m.Unseen(key, "aaaaaaaa", "9"), "the watch is behind: no writer has written it back")
-	assert.False(t, m.Unseen(key, "aaaaaaaa", "10"))
-	assert.False(t, m.Unseen(key, "aaaaaaaa", "11"))
-	assert.False(t, m.Unseen(key, "aaaaaaaa", ""), "a version that is not known")
-	assert.False(t, m.Unseen(key, "bbbbbbbb", "9"), "another key")
-	assert.True(t, m.May(key, "bbbbbbbb"))
-	assert.True(t, m.May(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
+	assert.True(t, m.Allowed(key, "aaaaaaaa"))
+	assert.True(t, m.Allowed(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
+	m.Record(key, "aaaaaaaa", "10")
+	assert.False(t, m.Allowed(key, "aaaaaaaa"), "another installation wrote it back: two must not fight")
+	assert.True(t, m.IsPending(key, "aaaaaaaa", "9"), "the watch is behind: no writer has written it back")
+	assert.False(t, m.IsPending(key, "aaaaaaaa", "10"))
+	assert.False(t, m.IsPending(key, "aaaaaaaa", "11"))
+	assert.False(t, m.IsPending(key, "aaaaaaaa", ""), "a version that is not known")
+	assert.False(t, m.IsPending(key, "bbbbbbbb", "9"), "another key")
+	assert.True(t, m.Allowed(key, "bbbbbbbb"))
+	assert.True(t, m.Allowed(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 
 	ring, err := digest.NewRing(map[string][]byte{"1": bytes.Repeat([]byte("a"), 32)})
 	require.NoError(t, err)
 	ours, _ := ring.Newest()
-	m.Done(key, ours.ID, "12")
-	m.Returned(key, ring)
-	assert.True(t, m.May(key, ours.ID), "it was ours again: it may be lost once more")
-	assert.False(t, m.May(key, "aaaaaaaa"), "that of another installation was not")
+	m.Record(key, ours.ID, "12")
+	m.ForgetOwn(key, ring)
+	assert.True(t, m.Allowed(key, ours.ID), "it was ours again: it may be lost once more")
+	assert.False(t, m.Allowed(key, "aaaaaaaa"), "that of another installation was not")
 }
 
 // A read of the keys proves that one is lost only if it began after that one was met.
@@ -217,12 +217,12 @@ func TestForeignKeyIsMetOnce(t *testing.T) {
 	require.NoError(t, err)
 	ours, _ := ring.Newest()
 	m := &takeovers{}
-	assert.Equal(t, t0, m.Met(cart, ours.ID, t0))
-	assert.Equal(t, t0, m.Met(cart, ours.ID, t0.Add(time.Hour)), "the same")
-	assert.Equal(t, t0.Add(time.Hour), m.Met(pay, ours.ID, t0.Add(time.Hour)), "each workload for itself")
-	m.Returned(pay, ring)
-	assert.Equal(t, t0.Add(2*time.Hour), m.Met(pay, ours.ID, t0.Add(2*time.Hour)), "it was ours meanwhile")
-	assert.Equal(t, t0.Add(time.Hour), m.Met(cart, "aaaaaaaa", t0.Add(time.Hour)), "another key")
+	assert.Equal(t, t0, m.RecordForeign(cart, ours.ID, t0))
+	assert.Equal(t, t0, m.RecordForeign(cart, ours.ID, t0.Add(time.Hour)), "the same")
+	assert.Equal(t, t0.Add(time.Hour), m.RecordForeign(pay, ours.ID, t0.Add(time.Hour)), "each workload for itself")
+	m.ForgetOwn(pay, ring)
+	assert.Equal(t, t0.Add(2*time.Hour), m.RecordForeign(pay, ours.ID, t0.Add(2*time.Hour)), "it was ours meanwhile")
+	assert.Equal(t, t0.Add(time.Hour), m.RecordForeign(cart, "aaaaaaaa", t0.Add(time.Hour)), "another key")
 }
 
 // Another writer may name a new key in each Record.
@@ -232,12 +232,12 @@ func TestForeignKeysThatAreTakenOverAreBounded(t *testing.T) {
 	m := &takeovers{}
 	for n := range 1_000 {
 		id := digest.KeyID(fmt.Sprintf("%08x", n))
-		assert.Equal(t, n < takeoversAtMost, m.May(key, id), n)
-		m.Done(key, id, "1")
+		assert.Equal(t, n < takeoversAtMost, m.Allowed(key, id), n)
+		m.Record(key, id, "1")
 	}
 	assert.Len(t, m.entries[key].versions, takeoversAtMost)
-	assert.False(t, m.May(key, "00000000"), "it was taken over")
-	assert.True(t, m.May(workload.Key{Name: "pay"}, "00000009"), "each workload for itself")
+	assert.False(t, m.Allowed(key, "00000000"), "it was taken over")
+	assert.True(t, m.Allowed(workload.Key{Name: "pay"}, "00000009"), "each workload for itself")
 }
 
 func TestOldestDueReload(t *testing.T) {
@@ -246,9 +246,9 @@ func TestOldestDueReload(t *testing.T) {
 	m := &dueReloads{}
 	_, count := m.Oldest()
 	assert.Zero(t, count)
-	m.Due(workload.Key{Name: "b"}, t0.Add(time.Minute))
-	m.Due(workload.Key{Name: "a"}, t0)
-	m.Due(workload.Key{Name: "a"}, t0.Add(time.Hour))
+	m.Add(workload.Key{Name: "b"}, t0.Add(time.Minute))
+	m.Add(workload.Key{Name: "a"}, t0)
+	m.Add(workload.Key{Name: "a"}, t0.Add(time.Hour))
 	oldest, count := m.Oldest()
 	assert.Equal(t, t0, oldest, "being tried again does not make a reload younger")
 	assert.Equal(t, 2, count)
@@ -259,7 +259,7 @@ func TestOldestDueReload(t *testing.T) {
 	oldest, count = m.Oldest()
 	assert.Equal(t, t0.Add(2*time.Hour), oldest, "a wait that is asked for does not count")
 	assert.Equal(t, 1, count, "nothing else is due by that")
-	m.Due(workload.Key{Name: "b"}, t0.Add(time.Minute))
+	m.Add(workload.Key{Name: "b"}, t0.Add(time.Minute))
 	m.Forget(workload.Key{Name: "a"})
 	oldest, _ = m.Oldest()
 	assert.Equal(t, t0.Add(time.Minute), oldest)
@@ -270,14 +270,14 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
 	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second)})
-	assert.False(t, d.IsFirm(key))
+	assert.False(t, d.IgnoresEvents(key))
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "the own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
-	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), Firm: true})
+	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), IgnoresEvents: true})
 	at := start.Add(5 * time.Second)
 	assert.Equal(t, 4*time.Second, d.Wait(key, at, at), "under constant change there would be no wait at all")
-	assert.True(t, d.IsFirm(key))
+	assert.True(t, d.IgnoresEvents(key))
 	d.Forget(key)
 	assert.Zero(t, d.Wait(key, at, at), "nothing is due any more")
 }
@@ -285,13 +285,13 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 func TestStateForgetsAWorkloadInAllParts(t *testing.T) {
 	t.Parallel()
 	s, key, now := &State{}, workload.Key{Name: "cart"}, time.Now()
-	s.Changes.Changed(key, now)
-	s.Due.Due(key, now)
+	s.Changes.EventArrived(key, now)
+	s.Due.Add(key, now)
 	s.Deferrals.Defer(key, Deferral{Since: now, Until: now.Add(time.Second)})
 	s.Writes.Stamped(key, 2, now)
-	s.Takeovers.Done(key, "aaaaaaaa", "1")
+	s.Takeovers.Record(key, "aaaaaaaa", "1")
 	s.Warnings.Warn(key, "ReloadFailed", "a", now)
-	s.Reports.See(key, "a", now)
+	s.Reports.Observe(key, "a", now)
 	s.Contests.Wrote(key, "", now)
 	s.Notices.Unanswered(key, "1", "a", nil)
 	s.Forget(key)
@@ -309,9 +309,9 @@ func TestCacheIsBehindUntilItShowsOurWrite(t *testing.T) {
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &ownWrites{}
-	assert.False(t, m.Behind(key, 1, t0))
-	m.Wrote(key, 4, t0)
-	assert.True(t, m.Behind(key, 3, t0.Add(time.Second)))
-	assert.False(t, m.Behind(key, 4, t0.Add(time.Second)))
-	assert.False(t, m.Behind(key, 1, t0.Add(behindAtMost)), "it was created again, or restored: it must not be left alone for ever")
+	assert.False(t, m.IsCacheBehind(key, 1, t0))
+	m.RecordWrite(key, 4, t0)
+	assert.True(t, m.IsCacheBehind(key, 3, t0.Add(time.Second)))
+	assert.False(t, m.IsCacheBehind(key, 4, t0.Add(time.Second)))
+	assert.False(t, m.IsCacheBehind(key, 1, t0.Add(behindAtMost)), "it was created again, or restored: it must not be left alone for ever")
 }

@@ -91,7 +91,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 			if !c.comes {
 				watch.kept = workload.Summary{Kind: web.Kind}
 			}
-			l.tracking.Gone(web.Key())
+			l.tracking.ForgetDeleted(web.Key())
 			assert.Equal(t, c.want, l.state.Creations.Version(web.Key()))
 		})
 	}
@@ -102,6 +102,6 @@ func TestKindRemovalForgetsState(t *testing.T) {
 	l, _ := leading(t, Options{})
 	web := version("u", "7", time.Now(), "configmaps")
 	l.state.Creations.Created(web.Key(), "7")
-	l.tracking.Gone(web.Key())
+	l.tracking.ForgetDeleted(web.Key())
 	assert.Empty(t, l.state.Creations.Version(web.Key()))
 }

@@ -105,7 +105,7 @@ func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (w
 			t.Forget(key)
 			return
 		}
-		t.enter(key, live)
+		t.indexIntent(key, live)
 	})
 	return live, live.Kept != nil
 }

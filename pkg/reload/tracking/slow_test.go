@@ -42,6 +42,6 @@ func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 		require.Equal(t, 1, q.Len(), "the event reaches the workload all the same")
 		taken, _ = q.Get()
 		assert.Equal(t, key, taken)
-		assert.Equal(t, began, l.state.Changes.Attempt(key).Last, "as of when it came")
+		assert.Equal(t, began, l.state.Changes.BeginAttempt(key).Last, "as of when it came")
 	})
 }

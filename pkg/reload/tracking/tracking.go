@@ -118,15 +118,15 @@ func (t *Tracking) Sources(kinds Kinds) []source.TypedSource[workload.Key] {
 
 // Follow handles the workloads of kinds, until the context ends.
 func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
-	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.leave)
+	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.stopKind)
 }
 
 // QueueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
 // it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
 func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()...) }
 
-// Reread enters what the workloads ask for once more, and queues them all.
-func (t *Tracking) Reread() {
+// Reindex enters what the workloads ask for once more, and queues them all.
+func (t *Tracking) Reindex() {
 	t.rereads.Add(1) // before the index is asked: what enters it from now on is read again
 	for _, key := range t.index.All() {
 		w := t.watches.get(key.Kind)
@@ -136,7 +136,7 @@ func (t *Tracking) Reread() {
 		w.unlessGone(func() {
 			// Within the lock, so that no later version has been entered.
 			if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
-				t.enter(key, s)
+				t.indexIntent(key, s)
 			}
 		})
 	}
@@ -150,17 +150,17 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 		t.recent.Put(index.Object{Namespace: e.Namespace, Ref: e.Ref}, index.Change{At: e.Received, ResourceVersion: e.ResourceVersion})
 	}
 	look := func(keys []workload.Key) {
-		t.look(slices.DeleteFunc(keys, t.finished), e.Received)
+		t.queueForEvent(slices.DeleteFunc(keys, t.finished), e.Received)
 	}
 	look(t.index.WorkloadsFor(e, look))
 }
 
-// look records a config event of workloads, and queues them, unless they are queued for a time that is soon enough: under constant change
+// queueForEvent records a config event of workloads, and queues them, unless they are queued for a time that is soon enough: under constant change
 // each event would have each of them looked at.
-func (t *Tracking) look(keys []workload.Key, received time.Time) {
+func (t *Tracking) queueForEvent(keys []workload.Key, received time.Time) {
 	t.with.Queue.Add(queue.Config, slices.DeleteFunc(keys, func(key workload.Key) bool {
-		t.with.State.Changes.Changed(key, received)
-		after, needed := t.with.State.Changes.Look(key, received)
+		t.with.State.Changes.EventArrived(key, received)
+		after, needed := t.with.State.Changes.NextCheck(key, received)
 		if needed && after > 0 {
 			t.with.Queue.AddAfter(after, queue.Config, key)
 		}
@@ -187,10 +187,10 @@ func (t *Tracking) join(ctx context.Context, kind workload.Kind) {
 	}()
 }
 
-// leave stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
+// stopKind stops looking after a kind. Nothing is written: its workloads stay as they are. When it returns, nothing of the
 // kind is cached, indexed or remembered any more, but for what is being treated at this moment: the queue brings that back,
 // to be forgotten.
-func (t *Tracking) leave(kind workload.Kind) {
+func (t *Tracking) stopKind(kind workload.Kind) {
 	w := t.watches.remove(kind.ID())
 	if w == nil {
 		return
@@ -209,8 +209,8 @@ func (t *Tracking) Forget(key workload.Key) {
 	t.with.Backoff.Forget(key)
 }
 
-// Gone drops the state of a workload that Get has not found. It keeps the state if the workload has been created since.
-func (t *Tracking) Gone(key workload.Key) {
+// ForgetDeleted drops the state of a workload that Get has not found. It keeps the state if the workload has been created since.
+func (t *Tracking) ForgetDeleted(key workload.Key) {
 	w := t.watches.get(key.Kind)
 	if w == nil {
 		t.Forget(key)
@@ -289,7 +289,7 @@ func (t *Tracking) born(before, after workload.Summary) {
 
 // ifHandled returns a workload, or none if it is a Job that is left alone: that is not tracked.
 func (t *Tracking) ifHandled(s workload.Summary) workload.Summary {
-	if s.Kept != nil && t.with.Ignores(s, t.with.State.Changes.Pending(s.Key())) {
+	if s.Kept != nil && t.with.Ignores(s, t.with.State.Changes.HasPending(s.Key())) {
 		s.Kept = nil
 	}
 	return s
@@ -303,19 +303,19 @@ func (t *Tracking) finished(key workload.Key) bool {
 		return false
 	}
 	s, ok := w.workloads.Get(key.Namespace, key.Name)
-	return ok && t.with.Ignores(s, t.with.State.Changes.Pending(key))
+	return ok && t.with.Ignores(s, t.with.State.Changes.HasPending(key))
 }
 
 func (t *Tracking) update(before, s workload.Summary) {
 	key := s.Key()
-	intent, added := t.enter(key, s)
+	intent, added := t.indexIntent(key, s)
 	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
 	if intent.Appearing() && (s.Written(before) || s.Annotations()[t.with.Reader.Keys.ConfigRecord] == "") {
 		t.with.State.Versions.Changed(key, s.ResourceVersion())
 	}
 	for _, ref := range added {
 		if change, ok := t.recent.Get(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok && !startsWith(s, change) {
-			t.with.State.Changes.Changed(key, change.At)
+			t.with.State.Changes.EventArrived(key, change.At)
 		}
 	}
 	t.with.Queue.Add(queue.Workload, key)
@@ -331,9 +331,9 @@ func startsWith(s workload.Summary, change index.Change) bool {
 	return err == nil && order < 0
 }
 
-// enter puts into the index what a workload asks for, and returns that, and what the index did not have before. Where all are reread
+// indexIntent puts into the index what a workload asks for, and returns that, and what the index did not have before. Where all are reread
 // meanwhile, the workload may have been read as before, and not be among all yet: it is read again.
-func (t *Tracking) enter(key workload.Key, s workload.Summary) (intent annotation.Intent, added []reference.Ref) {
+func (t *Tracking) indexIntent(key workload.Key, s workload.Summary) (intent annotation.Intent, added []reference.Ref) {
 	for {
 		reads := t.rereads.Load()
 		intent = t.intent(s)

@@ -76,11 +76,11 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
 
 	found = []reference.Ref{proxy}
-	l.tracking.Reread()
+	l.tracking.Reindex()
 	assert.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", proxy))
 	assert.Equal(t, 1, q.Len(), "it is to be adopted")
 	found = nil
-	l.tracking.Reread()
+	l.tracking.Reindex()
 	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
 }
 
@@ -97,7 +97,7 @@ func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 		before := found
 		if found == nil {
 			found = []reference.Ref{proxy}
-			l.tracking.Reread()
+			l.tracking.Reindex()
 		}
 		return before, nil, true
 	}
@@ -135,15 +135,15 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				leaves := s.Finished() && !pending
 				if leaves && tc.comes {
-					l.state.Changes.Changed(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
+					l.state.Changes.EventArrived(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
 				}
 				return leaves
 			}})
 			h := changesOf(l, kind)
 			h(workload.Summary{Kind: kind}, running)
-			require.False(t, l.state.Changes.Pending(running.Key()))
+			require.False(t, l.state.Changes.HasPending(running.Key()))
 			h(running, finished)
-			assert.Equal(t, tc.pending, l.state.Changes.Pending(running.Key()))
+			assert.Equal(t, tc.pending, l.state.Changes.HasPending(running.Key()))
 			assert.Equal(t, tc.pending, len(l.tracking.index.All()) == 1, "it is created again")
 		})
 	}
@@ -174,13 +174,13 @@ func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) 
 			}})
 			h := changesOf(l, kind)
 			h(workload.Summary{Kind: kind}, running)
-			l.state.Changes.Changed(running.Key(), time.Now())
+			l.state.Changes.EventArrived(running.Key(), time.Now())
 			l.state.Creations.Created(running.Key(), "7")
 			h(running, finished)
 			require.True(t, l.tracking.index.Has(running.Key()))
-			l.state.Changes.Attempt(running.Key())
-			l.state.Changes.Settled(running.Key()) // the content is as before
-			require.False(t, l.state.Changes.Pending(running.Key()))
+			l.state.Changes.BeginAttempt(running.Key())
+			l.state.Changes.ForgetHandled(running.Key()) // the content is as before
+			require.False(t, l.state.Changes.HasPending(running.Key()))
 
 			h(finished, next)
 			assert.False(t, l.tracking.index.Has(running.Key()))
@@ -217,7 +217,7 @@ func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 				ResourceVersion: tc.changed, Received: time.Now(),
 			})
 			changesOf(l, kind)(workload.Summary{Kind: kind}, created)
-			assert.Equal(t, tc.pending, l.state.Changes.Pending(created.Key()))
+			assert.Equal(t, tc.pending, l.state.Changes.HasPending(created.Key()))
 		})
 	}
 }
@@ -310,7 +310,7 @@ func TestChangesOfWorkloads(t *testing.T) {
 			l, q := leading(t, Options{})
 			h := changesOf(l, kind)
 			key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-			l.state.Due.Due(key, time.Now())
+			l.state.Due.Add(key, time.Now())
 			h(version("u", "a", 1), tc.after)
 			_, due := l.state.Due.Oldest()
 			assert.Equal(t, tc.remembers, due == 1)
@@ -335,12 +335,12 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 			taken, _ := q.Get()
 			q.Done(taken)
 		}
-		l.state.Changes.Settles(key, now.Add(time.Second))
+		l.state.Changes.WaitToSettle(key, now.Add(time.Second))
 		l.tracking.ConfigChanged(changed)
 		require.Equal(t, 1, q.Len(), "it is queued for the end of the settle time")
 		taken, _ := q.Get()
 		assert.Equal(t, other, taken)
-		assert.Equal(t, now, l.state.Changes.Attempt(key).Last, "the event counts")
+		assert.Equal(t, now, l.state.Changes.BeginAttempt(key).Last, "the event counts")
 	})
 }
 
@@ -361,15 +361,15 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 		var none workload.Summary
 		h(none, web)
 		key := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "web"}
-		last := l.state.Changes.Attempt(key).Last
+		last := l.state.Changes.BeginAttempt(key).Last
 		assert.Equal(t, second, last, "its configuration settles from the last change on")
-		l.state.Changes.Settled(key)
+		l.state.Changes.ForgetHandled(key)
 		h(web, trackingApp(kind, "shop", "web", 2))
-		last = l.state.Changes.Attempt(key).Last
+		last = l.state.Changes.BeginAttempt(key).Last
 		assert.Zero(t, last, "what it tracked before is no news")
 
 		h(none, trackingApp(kind, "blog", "other", 1))
-		last = l.state.Changes.Attempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
+		last = l.state.Changes.BeginAttempt(workload.Key{Kind: kind.ID(), Namespace: "blog", Name: "other"}).Last
 		assert.Zero(t, last, "the object of another namespace has not changed")
 	})
 }

@@ -109,8 +109,8 @@ func TestKindsComeAndGo(t *testing.T) {
 	var none workload.Summary
 	report(none, deployment(kind, "web"))
 	require.Equal(t, []workload.Key{key}, l.tracking.index.Trackers("shop", app))
-	l.state.Due.Due(key, time.Now())
-	l.backoff.When(key, state.Rarely)
+	l.state.Due.Add(key, time.Now())
+	l.backoff.When(key, state.NeedsUser)
 	taken, _ := q.Get() // it is under reconciliation when the kind goes
 
 	kinds.Set(builtin)
@@ -125,7 +125,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	report(deployment(kind, "web"), none)
 	assert.Empty(t, l.tracking.index.All(), "an event that comes late is not listened to")
 
-	l.state.Due.Due(taken, time.Now())
+	l.state.Due.Add(taken, time.Now())
 	q.Done(taken)
 	again, _ := q.Get()
 	require.Equal(t, key, again, "what was under treatment comes back")
