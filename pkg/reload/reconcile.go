@@ -85,7 +85,7 @@ func (l *loop) reconcileInScope(ctx context.Context, s gather.Subject) action.Ou
 	// Not earlier: what a cache that is behind shows was reported, and is not the last reload any more.
 	if l.events.EmitReloads(s.Reported()) {
 		s.Events = l.state.Changes.StampedByOther(s.Key)
-		l.actions.OweRun(s)
+		l.actions.RequireRun(s)
 	}
 	l.actions.ReportLostStamp(s)
 	if s.Object.Deleting() || l.jobs.Ignores(s.Object, l.state.Changes.HasPending(s.Key)) {

@@ -99,7 +99,7 @@ func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input,
 	case s.View.Intent.Restart:
 		return a.restart(ctx, s, in)
 	case a.webhook:
-		return a.request(ctx, s, in, verdict)
+		return a.requestReload(ctx, s, in, verdict)
 	default:
 		return a.stamp(ctx, s, verdict)
 	}

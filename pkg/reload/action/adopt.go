@@ -52,7 +52,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
-		f := passing(reasonAdoptionFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f := transientFailure(reasonAdoptionFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
 		f.soon = !a.backoff.HasFailedRepeatedly(s.Key) // it may see another state for a moment, but not for long
 		return failed{s, f}
 	}
@@ -94,13 +94,13 @@ func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.
 	_, found := a.gather.Keys.Ring().Key(id)
 	switch {
 	case found:
-		return failed{s, passing(reasonForeignKey, fmt.Sprintf("the key %s has just arrived", id))}
+		return failed{s, transientFailure(reasonForeignKey, fmt.Sprintf("the key %s has just arrived", id))}
 	case read.Before(since):
 		return Waiting(queue.After(time.Second, queue.Retry)) // the key may be newer than the read; by then there is another one
 	case a.state.Takeovers.Allowed(s.Key, id):
 		return nil
 	case a.state.Takeovers.IsPending(s.Key, id, s.Object.ResourceVersion()):
-		return failed{s, passing(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key")}
+		return failed{s, transientFailure(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key")}
 	default:
 		return failed{s, foreignKey(id)}
 	}
@@ -144,7 +144,7 @@ func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
 // UpToDate does what is left where nothing is due.
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	a.notifyStored(ctx, s)
-	if ended := a.runs.runOwed(ctx, s); ended != nil {
+	if ended := a.runs.runPending(ctx, s); ended != nil {
 		a.state.Changes.ForgetHandled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
 		return ended
 	}

@@ -31,7 +31,7 @@ func newBase(o Options) *base {
 		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
 	}
 	w := newWriter(o)
-	o.Gather.APIReader = boundedReader{o.Gather.APIReader, w.slots}
+	o.Gather.APIReader = timeoutReader{o.Gather.APIReader, w.slots}
 	return &base{
 		writer: w, annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
 		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,
@@ -43,8 +43,8 @@ func (b *base) withObject(s gather.Subject, o workload.Object) gather.Subject {
 	return b.gather.Subject(s.Key, o.Summary(), s.Events)
 }
 
-// released reports whether a workload is not to be handled any more, as a live read shows it: the loop has looked at the cache.
-func (b *base) released(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
+// isReleasedLive reports whether a workload is not to be handled any more, as a live read shows it: the loop has looked at the cache.
+func (b *base) isReleasedLive(ctx context.Context, key workload.Key, o workload.Object, view stamp.View) bool {
 	return view.Excluded || !view.Intent.Asked || !b.inScope(ctx, key, o.Labels())
 }
 

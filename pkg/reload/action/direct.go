@@ -35,7 +35,7 @@ func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Ve
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	result, err := played(s.View, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
+	result, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err, soon: true}}
 	}
@@ -74,13 +74,13 @@ func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Obje
 	case err != nil:
 		return o, stamp.View{}, failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	case o.UID() != s.Object.UID():
-		return o, stamp.View{}, failed{s, passing(reasonReloadFailed, "the workload was created again")}
+		return o, stamp.View{}, failed{s, transientFailure(reasonReloadFailed, "the workload was created again")}
 	}
 	view, _ := a.gather.Reader.Read(o)
 	switch {
 	case !a.inScope(ctx, s.Key, o.Labels()):
 		return o, view, outOfScope{InOrder{s}, o.Annotations()}
-	case a.released(ctx, s.Key, o, view):
+	case a.isReleasedLive(ctx, s.Key, o, view):
 		return o, view, InOrder{s}
 	case view.Unresolved != nil: // it tracks more than can be found now: the stamp would leave that out
 		return o, view, Unreadable(s, view.Unresolved)
@@ -116,17 +116,17 @@ func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStam
 	stored := d.answer.Annotations[a.annotations.LastReload]
 	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
 		// The webhook could not read what the stamp was made from.
-		return failed{s, passing(reasonReloadFailed, "the webhook undid the stamp")}
+		return failed{s, transientFailure(reasonReloadFailed, "the webhook undid the stamp")}
 	}
 	s.Unwritten = stored == "" && d.decided.Unwritten != ""
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict, last, d.answer.Generation}
 }
 
-// played returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
+// decideAsWebhook returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
 // it pass, or could not stamp it: then nothing may be written.
-func played(stored stamp.View, live stamp.Inputs) (stamp.Result, error) {
-	req := pokeRequest(stored)
+func decideAsWebhook(stored stamp.View, live stamp.Inputs) (stamp.Result, error) {
+	req := pokeAsWrite(stored)
 	result := stamp.Choose(req).Apply(req, live)
 	switch {
 	case result.Reject != nil:
@@ -137,8 +137,8 @@ func played(stored stamp.View, live stamp.Inputs) (stamp.Result, error) {
 	return result, nil
 }
 
-// pokeRequest returns the admission request that a poke of the stored workload would be.
-func pokeRequest(stored stamp.View) stamp.Request {
+// pokeAsWrite returns the admission request that a poke of the stored workload would be.
+func pokeAsWrite(stored stamp.View) stamp.Request {
 	before, after := stored, stored
 	before.Managed = stored.Managed.Without(stamp.Dummy)
 	after.Managed = maps.Clone(before.Managed)

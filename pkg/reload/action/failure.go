@@ -42,8 +42,8 @@ const (
 	reasonForeignKey     = "ForeignDigestKey"
 )
 
-// passing is a failure that passes by itself: another write was faster, or the state has moved on.
-func passing(reason, text string) failure {
+// transientFailure is a failure that passes by itself: another write was faster, or the state has moved on.
+func transientFailure(reason, text string) failure {
 	return failure{reason: reason, soon: true, quiet: true, err: errors.New(text)}
 }
 

@@ -80,7 +80,7 @@ func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recrea
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, unreported(s), r)
 	case err == nil, apierrors.IsAlreadyExists(err):
-		return failed{unreported(s), passing(reasonRecreationWaits, fmt.Sprintf(
+		return failed{unreported(s), transientFailure(reasonRecreationWaits, fmt.Sprintf(
 			"the Job in secret %s/%s is created when its namespace has the ConfigMap %s again", r.secret.GetNamespace(), r.secret.GetName(), rootCAName))}
 	default:
 		return failed{unreported(s), failedWrite(reasonRecreationFailed, err)}

@@ -20,7 +20,7 @@ import (
 // another state, it restores the Record: then nothing is reported, and the Change stays due.
 func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	a.notifyStored(ctx, s)
-	verdict, ended := a.confirm(ctx, s, in)
+	verdict, ended := a.assessLive(ctx, s, in)
 	if ended != nil {
 		return ended
 	}
@@ -45,7 +45,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
-		return failed{s, passing(reasonReloadFailed,
+		return failed{s, transientFailure(reasonReloadFailed,
 			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}
 	}
 	a.state.Writes.RecordWrite(s.Key, answer.Generation, a.now())

@@ -75,7 +75,7 @@ func (o reloaded) close(ctx context.Context, a *Actions) reconcile.Result {
 	a.events.EmitOwn(s.Reported(), o.last)
 	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes, 8), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, a)
-	if s.OwesRun {
+	if s.NeedsRun {
 		a.state.Runs.SetPending(s.Key)
 		return queue.After(time.Second, queue.Retry)
 	}

@@ -144,9 +144,9 @@ func (p pauses) begin(s gather.Subject) map[string]any {
 	}
 }
 
-// takeBack ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
+// revertPause ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
 // have changed back. The Deployment would otherwise be paused for the whole period. A pause that another writer has changed stays.
-func (p pauses) takeBack(ctx context.Context, s gather.Subject, request poke.Request) {
+func (p pauses) revertPause(ctx context.Context, s gather.Subject, request poke.Request) {
 	begin, paused, err := unstructured.NestedString(request.Further, "metadata", "annotations", p.at)
 	if err != nil || !paused {
 		return

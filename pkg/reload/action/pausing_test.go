@@ -343,7 +343,7 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
 			}, &reloadtest.Outbox{})
-			actions.request(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			actions.requestReload(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
 			paused, _, _ := unstructured.NestedBool(stored.Object, "spec", "paused")

@@ -45,7 +45,7 @@ type recreations struct {
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
 func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if !c.state.Recreations.AreListed() { // the Job may have a manifest already, of which it would be created, too
-		return failed{s, passing(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
+		return failed{s, transientFailure(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
 	}
 	if ended := c.complete(ctx, s.Key); ended != nil { // the manifest of an earlier leader was listed after this reconciliation began
 		return ended
@@ -59,7 +59,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	}
 	cached, job := s, jobrun.Job{Object: o}
 	s = c.withObject(s, o)
-	if c.released(ctx, s.Key, o, s.View) {
+	if c.isReleasedLive(ctx, s.Key, o, s.View) {
 		return InOrder{s}
 	}
 	if wait := c.postponeLive(cached, s.View); wait > 0 {
@@ -76,7 +76,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	verdict := policy.Assess(next.input).Verdict
 	switch {
 	case verdict.Action != policy.Reload:
-		return failed{s, passing(reasonRecreationFailed, "the configuration has changed again")}
+		return failed{s, transientFailure(reasonRecreationFailed, "the configuration has changed again")}
 	case action == jobrun.Adopt:
 		return c.adoptSuspended(ctx, s, next.input)
 	}
@@ -226,7 +226,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
-		f := passing(reasonRecreationFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f := transientFailure(reasonRecreationFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
 		f.soon = !c.backoff.HasFailedRepeatedly(s.Key)
 		return failed{s, f}
 	}

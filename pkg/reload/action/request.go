@@ -22,22 +22,22 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// request asks the webhook for the reload, and stamps by itself where none answers.
-func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+// requestReload asks the webhook for the reload, and stamps by itself where none answers.
+func (a *Actions) requestReload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if isRunDue(s, verdict) {
 		var ended Outcome
-		if verdict, ended = a.confirm(ctx, s, in); ended != nil {
+		if verdict, ended = a.assessLive(ctx, s, in); ended != nil {
 			return ended
 		}
 	}
-	proof, err := a.proof(ctx, s, in, verdict)
+	proof, err := a.currentDigest(ctx, s, in, verdict)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
 	if ended := a.runs.runIfDue(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
-	request := a.requestFor(s, in, proof)
+	request := a.newReloadRequest(s, in, proof)
 	a.state.Contests.Set(s.Key, a.annotations.ConfigHash)
 	if request.Further != nil {
 		a.state.Contests.Set(s.Key, a.pauses.at)
@@ -47,24 +47,24 @@ func (a *Actions) request(ctx context.Context, s gather.Subject, in policy.Input
 	switch result.Outcome {
 	case poke.Reloaded:
 		if request.Digest == digest.AnyCurrent {
-			s.OwesRun = owesRun(s, verdict, result.LastReload)
+			s.NeedsRun = needsRun(s, verdict, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:
 		s.Stored = true
 		return a.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
-		a.pauses.takeBack(ctx, s, request)
-		return failed{s, a.unmoved(s, in, result.Outcome, err)}
+		a.pauses.revertPause(ctx, s, request)
+		return failed{s, a.explainNoReload(s, in, result.Outcome, err)}
 	case poke.Conflict:
-		return failed{s, a.unmoved(s, in, result.Outcome, err)}
+		return failed{s, a.explainNoReload(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	}
 }
 
-// requestFor returns the request for a reload with a digest.
-func (a *Actions) requestFor(s gather.Subject, in policy.Input, proof string) poke.Request {
+// newReloadRequest returns the request for a reload with a digest.
+func (a *Actions) newReloadRequest(s gather.Subject, in policy.Input, proof string) poke.Request {
 	if a.asksForLive(s, in) {
 		proof = digest.AnyCurrent // also where a Job was made with a content that is known
 	}
@@ -87,21 +87,21 @@ func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict pol
 	ended := a.stamp(ctx, s, verdict)
 	switch left := ended.(type) {
 	case InOrder:
-		a.pauses.takeBack(ctx, s, request)
+		a.pauses.revertPause(ctx, s, request)
 	case outOfScope:
-		a.withdraw(ctx, left, request)
-		a.pauses.takeBack(ctx, s, request)
+		a.removeReloadRequest(ctx, left, request)
+		a.pauses.revertPause(ctx, s, request)
 	case failed:
 		if !left.failure.soon { // nothing would roll out until it is mended, and each attempt after the end of the period would pause again
-			a.pauses.takeBack(ctx, s, request)
+			a.pauses.revertPause(ctx, s, request)
 		}
 	}
 	return ended
 }
 
-// withdraw removes a request that was stored on a workload which had left the scope, as the watch had not shown yet. The webhook purges
+// removeReloadRequest removes a request that was stored on a workload which had left the scope, as the watch had not shown yet. The webhook purges
 // nothing there, and the loop does not look at the workload again. It leaves a request that another client has stored since.
-func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Request) {
+func (a *Actions) removeReloadRequest(ctx context.Context, left outOfScope, request poke.Request) {
 	dummy := poke.Dummy(request.Digest, request.Generation)
 	if left.stored[a.annotations.ConfigHash] != dummy {
 		return
@@ -114,9 +114,9 @@ func (a *Actions) withdraw(ctx context.Context, left outOfScope, request poke.Re
 	}
 }
 
-// confirm adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
+// assessLive adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
 // back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
-func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
+func (a *Actions) assessLive(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
 	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
 	if err != nil {
 		return policy.Verdict{}, failed{s, unreadable(err)}
@@ -125,7 +125,7 @@ func (a *Actions) confirm(ctx context.Context, s gather.Subject, in policy.Input
 	maps.Copy(in.Current, states)
 	verdict := policy.Assess(in).Verdict
 	if verdict.Action != policy.Reload {
-		return verdict, failed{s, passing(reasonReloadFailed, "the configuration has changed again")}
+		return verdict, failed{s, transientFailure(reasonReloadFailed, "the configuration has changed again")}
 	}
 	return verdict, nil
 }
@@ -154,7 +154,7 @@ func (a *Actions) unwritten(
 	if answer != poke.Stale && answer != poke.Purged {
 		return last, false
 	}
-	due, err := played(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	if err != nil || due.Unwritten == "" {
 		return last, false
 	}
@@ -183,8 +183,8 @@ func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) 
 	return err == nil && last.Time.Equal(answer.Time) && last.Hash == answer.Hash
 }
 
-// proof returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
-func (a *Actions) proof(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
+// currentDigest returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
+func (a *Actions) currentDigest(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return "", digest.ErrNoKey
@@ -226,15 +226,15 @@ func unread(in policy.Input) []reference.Ref {
 	return refs
 }
 
-// unmoved explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
+// explainNoReload explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
-func (a *Actions) unmoved(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
+func (a *Actions) explainNoReload(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	moved := failure{reason: reasonReloadFailed, soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return moved
 	}
-	due, err := played(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
 		return failure{reason: reasonReloadFailed, err: err}

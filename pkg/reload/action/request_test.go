@@ -28,7 +28,7 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	ring := reloadtest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
-	result, err := played(reloadtest.StampedView(t, ring), stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	result, err := decideAsWebhook(reloadtest.StampedView(t, ring), stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
 	assert.True(t, result.Stamped)
 	assert.NotEmpty(t, result.Managed[stamp.Hash])
@@ -42,7 +42,7 @@ func TestDirectWriteOfWhatIsNotDueStampsNothing(t *testing.T) {
 	view := reloadtest.View(t)
 	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=-"
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
-	result, err := played(view, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
+	result, err := decideAsWebhook(view, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
 	assert.False(t, result.Stamped)
 }
@@ -53,7 +53,7 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 	content := digest.Content{Ref: app, Namespace: "shop"}
 	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", reloadtest.Ring(t, "a"))}
 	for _, ring := range []string{"ab", "b"} {
-		_, err := played(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Inputs{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
+		_, err := decideAsWebhook(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Inputs{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
 		require.Error(t, err, "a rejection has no managed annotations: writing it would remove all of them")
 	}
 }
@@ -63,7 +63,7 @@ func TestDirectWriteBeyondTheBudgetFails(t *testing.T) {
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
 	view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
 	view.TemplateBudget = 10
-	_, err := played(view, stamp.Inputs{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
+	_, err := decideAsWebhook(view, stamp.Inputs{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
 	require.Error(t, err, "a reload that cannot be made is no reload that is done")
 }
 
@@ -92,7 +92,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			for range tc.failed {
 				actions.backoff.When(s.Key, state.Soon)
 			}
-			got := actions.unmoved(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
+			got := actions.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
@@ -236,7 +236,7 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 			s.View.TemplateBudget, s.View.WorkloadBudget = 1000, 1000
 			s.View.Intent.Tracked[other] = annotation.Trigger{}
 			seen := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Modified}}}
-			result := actions.request(t.Context(), s, in, seen).close(t.Context(), actions)
+			result := actions.requestReload(t.Context(), s, in, seen).close(t.Context(), actions)
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, tc.notes == nil || tc.owes, result.RequeueAfter > 0)
 			assert.Equal(t, tc.notes == nil, actions.backoff.Failing(s.Key), "it is tried again")

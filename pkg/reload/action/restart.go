@@ -18,7 +18,7 @@ import (
 // stored without a Record stays due and is repeated, since the pods may have started too early, but ever later: whatever drops the Record
 // may go on doing so.
 func (a *Actions) restart(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
-	verdict, ended := a.confirm(ctx, s, in)
+	verdict, ended := a.assessLive(ctx, s, in)
 	if ended != nil {
 		return ended
 	}

@@ -168,7 +168,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 		if !again {
 			return Waiting(queue.After(wait, queue.Retry))
 		}
-		s.Ran, s.OwesRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
+		s.Ran, s.NeedsRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
 	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
@@ -177,7 +177,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 // isStillDue reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
 // is behind.
 func (r runs) isStillDue(ctx context.Context, live gather.Subject, o workload.Object, verdict policy.Verdict) bool {
-	return !r.released(ctx, live.Key, o, live.View) && isRunDue(live, verdict)
+	return !r.isReleasedLive(ctx, live.Key, o, live.View) && isRunDue(live, verdict)
 }
 
 // afterRun says how a reload goes on after the attempt to make its Job.
@@ -203,9 +203,9 @@ func outdated(ran state.Run, last record.LastReload) bool {
 	return ran.Hash != cmp.Or(last.Digest, last.Hash)
 }
 
-// owesRun reports whether a Job must follow a reload with what the webhook has read: its own one was made for another content, or what
+// needsRun reports whether a Job must follow a reload with what the webhook has read: its own one was made for another content, or what
 // runs the CronJob has changed as well, as the loop had not seen.
-func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) bool {
+func needsRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) bool {
 	if s.Ran.Job != "" {
 		return outdated(s.Ran, last)
 	}
@@ -216,10 +216,10 @@ func owesRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) b
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
-// OweRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has brought
+// RequireRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has brought
 // it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing,
 // since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened since.
-func (a *Actions) OweRun(s gather.Subject) {
+func (a *Actions) RequireRun(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
 		return
 	}
@@ -227,14 +227,14 @@ func (a *Actions) OweRun(s gather.Subject) {
 	if err != nil || last.Hash != s.View.Managed[stamp.Hash] || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	if a.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, broughtBy(last)) {
+	if a.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, changesOfWrite(last)) {
 		a.state.Runs.SetPending(s.Key)
 	}
 }
 
-// broughtBy returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to the
+// changesOfWrite returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to the
 // lists, or taken from them, has not changed.
-func broughtBy(last record.LastReload) policy.Verdict {
+func changesOfWrite(last record.LastReload) policy.Verdict {
 	if last.Cause != record.CauseRelease && last.Cause != record.CauseListEdit {
 		return policy.Verdict{}
 	}
@@ -248,9 +248,9 @@ func broughtBy(last record.LastReload) policy.Verdict {
 	return brought
 }
 
-// runOwed makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes
+// runPending makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes
 // another. Where only that has changed which does not run the CronJob, none is due.
-func (r runs) runOwed(ctx context.Context, s gather.Subject) Outcome {
+func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	if !r.state.Runs.IsPending(s.Key) {
 		return nil
 	}

@@ -57,7 +57,7 @@ func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 			}
 			last := policy.NewLastReload(tc.stamped, time.Now(), "")
 			last.Hash, last.More = "stamped", tc.more
-			assert.Equal(t, tc.want, owesRun(s, policy.Verdict{Changes: tc.seen}, last))
+			assert.Equal(t, tc.want, needsRun(s, policy.Verdict{Changes: tc.seen}, last))
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
-	s.OwesRun = true
+	s.NeedsRun = true
 	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)

@@ -61,7 +61,7 @@ func (r *released) look(t *testing.T, isNew bool) time.Duration {
 	r.reload = r.last.String()
 	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.reload}
 	if isNew {
-		r.actions.OweRun(s)
+		r.actions.RequireRun(s)
 	}
 	return r.actions.Close(t.Context(), r.actions.UpToDate(t.Context(), s)).RequeueAfter
 }
@@ -127,11 +127,11 @@ func TestReleaseOfAnotherCronJobRunsNothing(t *testing.T) {
 		"uid": "u1", "name": "backup", "creationTimestamp": r.now.Add(time.Second).Format(time.RFC3339),
 	}})
 	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.last.String()}
-	r.actions.OweRun(s)
+	r.actions.RequireRun(s)
 	assert.False(t, r.actions.state.Runs.IsPending(s.Key))
 	r.last.Time = r.now.Add(time.Second)
 	s.View.Managed[stamp.LastReload] = r.last.String()
-	r.actions.OweRun(s)
+	r.actions.RequireRun(s)
 	assert.True(t, r.actions.state.Runs.IsPending(s.Key))
 }
 
@@ -218,7 +218,7 @@ func TestOwedRunIsMadeWithoutARecord(t *testing.T) {
 	s, _ := dueCronJob(true)
 	r.reload = r.last.String()
 	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.reload}
-	r.actions.OweRun(s)
+	r.actions.RequireRun(s)
 	in := policy.Input{Namespace: "shop", Intent: s.View.Intent, Ring: ring, Current: map[reference.Ref]digest.State{app: {Absent: true}}}
 	in.Known.Hash = "another program's"
 	found := policy.Assess(in)

@@ -182,7 +182,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			text, _ := rec.Text(record.MaxSize)
 			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
 			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action)
-			result := actions.request(t.Context(), s, in, verdict).close(t.Context(), actions)
+			result := actions.requestReload(t.Context(), s, in, verdict).close(t.Context(), actions)
 			assert.Positive(t, result.RequeueAfter, "the request cannot be sent either")
 			want := map[string]int{}
 			if tc.runs != "" {
@@ -226,7 +226,7 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		b.reload = attempt.reload
 		ended := actions.runs.run(t.Context(), &s, verdict, contentOf(attempt.hash))
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
-		assert.Equal(t, attempt.owes, s.OwesRun, attempt.reason)
+		assert.Equal(t, attempt.owes, s.NeedsRun, attempt.reason)
 		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
 	}
@@ -341,7 +341,7 @@ func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 	due := run(rotated, recorded, "2")
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, s.OwesRun)
+	assert.False(t, s.NeedsRun)
 	assert.False(t, outdated(s.Ran, record.LastReload{Hash: due.Hash}), "the stamp under the newest key has the content of the Job")
 	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
 }

@@ -94,7 +94,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 			}
-			result := actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+			result := actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 			assert.Equal(t, tc.reads, c.reads)
 			assert.Equal(t, tc.note == "", result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
@@ -167,12 +167,12 @@ func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 	}
 	for range 2 {
-		actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 		now = now.Add(time.Minute)
 	}
 	assert.Equal(t, []string{"pod template updated: configmap/app deleted"}, out.Notes())
 
 	web.View.Generation++
-	actions.request(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
 	assert.Len(t, out.Notes(), 2, "the next reload has an Event of its own")
 }

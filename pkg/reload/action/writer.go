@@ -67,13 +67,13 @@ func (w writer) ReleaseSlot(key workload.Key) { w.slots.Leave(key) }
 // write sends a write of a workload that has a slot, and gives it up after a while.
 func (w writer) write(ctx context.Context, s gather.Subject, send func(context.Context) error) error {
 	start := time.Now()
-	err := bounded(ctx, send)
+	err := withWriteTimeout(ctx, send)
 	w.slots.Observe(s.Key.Namespace, time.Since(start))
 	return err
 }
 
-// bounded sends a request, and gives it up after a while.
-func bounded(ctx context.Context, send func(context.Context) error) error {
+// withWriteTimeout sends a request, and gives it up after a while.
+func withWriteTimeout(ctx context.Context, send func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	err := send(limited)
@@ -83,16 +83,16 @@ func bounded(ctx context.Context, send func(context.Context) error) error {
 	return err
 }
 
-// boundedReader gives up a read like a write: a conversion webhook can hang as well. Then the namespace counts as one whose writes hang;
+// timeoutReader gives up a read like a write: a conversion webhook can hang as well. Then the namespace counts as one whose writes hang;
 // a read that is answered says nothing of them.
-type boundedReader struct {
+type timeoutReader struct {
 	client.Reader
 
 	slots *inflight.Limit[workload.Key]
 }
 
-func (r boundedReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	err := bounded(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, o, opts...) })
+func (r timeoutReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := withWriteTimeout(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, o, opts...) })
 	if errors.Is(err, errNoAnswer) {
 		r.slots.Observe(key.Namespace, writeLimit)
 	}

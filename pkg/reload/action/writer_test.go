@@ -51,13 +51,13 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 func TestAnswerInTheLastMomentIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		require.NoError(t, bounded(t.Context(), func(ctx context.Context) error {
+		require.NoError(t, withWriteTimeout(t.Context(), func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}))
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := bounded(limited, func(ctx context.Context) error {
+		err := withWriteTimeout(limited, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})

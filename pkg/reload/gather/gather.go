@@ -36,8 +36,8 @@ type Subject struct {
 	PausedFor time.Duration
 	// Ran is the Job that was made for this reload; empty if none.
 	Ran state.Run
-	// OwesRun says that the Job may have started with an older content than the one that is stamped.
-	OwesRun bool
+	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
+	NeedsRun bool
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
 	// Unrecorded says that the Record of the View is kept in memory only.

@@ -11,7 +11,7 @@ import (
 type runs struct {
 	perWorkload[run]
 
-	// judged has, for each CronJob, a digest of the last reload of which it was decided whether it owes a Job.
+	// judged has, for each CronJob, a digest of the last reload of which it was decided whether it needs a Job.
 	judged perWorkload[uint64]
 }
 
