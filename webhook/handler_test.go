@@ -170,7 +170,7 @@ func decisions(t testing.TB, s setup, rule, outcome string) int {
 	return 0
 }
 
-func TestUntouched(t *testing.T) {
+func TestRequestsThatAreNotHandledStayUnchanged(t *testing.T) {
 	t.Parallel()
 	const annotated = `{"metadata":{"namespace":"shop","annotations":{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{"template":{"spec":{}}}}`
 	tests := map[string]struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 )
 
-// TestSieve applies the three patterns at every place of the reference histories. Their seeds are multiples of thoroughOf: the
+// TestFaultsAtEachPlaceOfTheReferenceHistoriesBreakNoLaw applies the three patterns at every place of the reference histories. Their seeds are multiples of thoroughOf: the
 // program gets all of the time to recover, so that each pod is judged although there was a fault.
-func TestSieve(t *testing.T) {
+func TestFaultsAtEachPlaceOfTheReferenceHistoriesBreakNoLaw(t *testing.T) {
 	t.Parallel()
 	list := known(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "reference", "*.json"))

@@ -55,7 +55,7 @@ func contentOf(object client) digest.Content {
 	return digest.OfConfigMap(object.(*corev1.ConfigMap))
 }
 
-func TestLive(t *testing.T) {
+func TestReadLiveReturnsTheCurrentContent(t *testing.T) {
 	t.Parallel()
 	const (
 		get  = "get /api/v1/namespaces/a/secrets/db"

@@ -69,7 +69,7 @@ func TestStatusThatCounts(t *testing.T) {
 	}
 }
 
-func TestLater(t *testing.T) {
+func TestLaterComparesVersionsAsNumbers(t *testing.T) {
 	t.Parallel()
 	assert.True(t, podstatus.Later("10", "9"), "they are numbers")
 	assert.False(t, podstatus.Later("9", "10"))

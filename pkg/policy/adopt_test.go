@@ -98,7 +98,7 @@ func TestTheHashRebuildsTheRecord(t *testing.T) {
 	assert.Equal(t, record.New(hash, newest(t), items{a: item(t, a, "A", "2")}).String(), got.String(), "the pods were started with it")
 }
 
-func TestFresh(t *testing.T) {
+func TestNewRecordHasTheCurrentState(t *testing.T) {
 	t.Parallel()
 	in := input(t, "B", "A")
 	stamped, err := NewRecord(in, "abc", false)
@@ -151,7 +151,7 @@ func TestHiddenAbsenceIsKeptUnlessExpressionsSelectAndCreationsDoNotTrigger(t *t
 	}
 }
 
-func TestFreshLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {
+func TestNewRecordLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {
 	t.Parallel()
 	in := Input{Intent: intent(every, a, b), Ring: ring(t), Current: map[reference.Ref]digest.State{
 		a: {Hold: &digest.Hold{Reason: "not-ready"}}, b: state(t, b, "B", "2"),

@@ -192,7 +192,7 @@ func TestKeepCostsNothingWhereNothingIsHeld(t *testing.T) {
 }
 
 // A hash over withheld Refs is that of the others, so that a stamp is possible meanwhile.
-func TestFreshLeavesOutWhatIsWithheld(t *testing.T) {
+func TestNewRecordLeavesOutWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	in := Input{
 		Intent: intent(every, a, proxy), Ring: ring(t),

@@ -272,7 +272,7 @@ func TestKnownKey(t *testing.T) {
 }
 
 // Each check decides on its own terms only.
-func TestJudges(t *testing.T) {
+func TestChecksDecideOnTheirOwnTermsOnly(t *testing.T) {
 	t.Parallel()
 	change, missing := []Change{{a, Modified}}, []Change{{b, Deleted}}
 	in := Input{Intent: intent(every, a)}

@@ -74,7 +74,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-func TestOutside(t *testing.T) {
+func TestOutsideNamesTheLimitThatExcludes(t *testing.T) {
 	t.Parallel()
 	limits := scope.Scope{
 		Namespaces: []string{"app", "kube-system"}, NamespaceSelector: selector(t, "team=x"), ObjectSelector: selector(t, "tier=web"),

@@ -181,7 +181,7 @@ func TestRecordsLive(t *testing.T) {
 }
 
 // Rule 5: the hash is over other Refs than before. Opting in restarts nothing by itself, but for SAP's lists.
-func TestMoved(t *testing.T) {
+func TestTracksOtherRefsWhenRefsAreAddedOrDropped(t *testing.T) {
 	t.Parallel()
 	unstamped := policy.Known{}
 	hashed := policy.Known{Hash: someHash}

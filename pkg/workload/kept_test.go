@@ -107,7 +107,7 @@ func TestShapeLeavesOutWhatIsNotRead(t *testing.T) {
 	}
 }
 
-func TestMatters(t *testing.T) {
+func TestOnlyChangesOfKeptFieldsMatter(t *testing.T) {
 	t.Parallel()
 	const workload = `{"metadata":{"uid":"%s","resourceVersion":"%s","generation":%d,"labels":{"keep/l":"%s"},"annotations":{"keep/a":"%s","x":"%s"},
 		"ownerReferences":[{"apiVersion":"%s/v1","kind":"A","name":"a"}]}}`

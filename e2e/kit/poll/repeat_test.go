@@ -74,7 +74,7 @@ func TestSteadily(t *testing.T) {
 	}
 }
 
-func TestStalls(t *testing.T) {
+func TestStallIsMeasuredByLateAnswers(t *testing.T) {
 	t.Parallel()
 	takes := func(d time.Duration) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -22,7 +22,7 @@ func gate(f apiserver.Fate) func(context.Context, *world.Call) apiserver.Fate {
 	return func(context.Context, *world.Call) apiserver.Fate { return f }
 }
 
-func TestFates(t *testing.T) {
+func TestFateDecidesAboutReplyAndStorage(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fate    apiserver.Fate

@@ -28,7 +28,7 @@ func (s *harness) changes(key world.Key, value string) {
 
 const named = "v1:-:0a1b2c3d:configmap/app=1,configmap/extra=1"
 
-func TestWhatIsHiddenForATimeIsRemembered(t *testing.T) {
+func TestHiddenObjectsAreRemembered(t *testing.T) {
 	t.Parallel()
 	extra, hooked := configMap("extra"), Options{Webhook: true}
 	const exclude = "configmaps.exclude." + otherDomain + "reload"

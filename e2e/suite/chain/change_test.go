@@ -118,7 +118,7 @@ func TestAReleaseOfAResourceAndItsWorkloadIsOneRestart(t *testing.T) {
 	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified")
 }
 
-func TestWhatDoesNotCountRestartsNothing(t *testing.T) {
+func TestFieldsOutsideSelfRestartNothing(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
 

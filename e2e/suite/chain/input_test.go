@@ -11,7 +11,7 @@ import (
 )
 
 // What is wrong in a configuration is named with its place. The sub-command reads a file as the controller does.
-func TestWhatIsWrongInAConfigurationIsNamed(t *testing.T) {
+func TestInvalidConfigurationIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		items string
