@@ -51,15 +51,15 @@ func TestDecide(t *testing.T) {
 		rerun bool
 		want  jobrun.Action
 	}{
-		"it runs":                       {job: jobOf(nil, nil, nil), want: jobrun.Recreate},
-		"it is about to fail":           {job: jobOf(nil, nil, condition("FailureTarget", "True")), want: jobrun.Recreate},
-		"it has not failed":             {job: jobOf(nil, nil, condition("Failed", "False")), want: jobrun.Recreate},
-		"it is complete":                {job: jobOf(nil, nil, condition("Complete", "True")), want: jobrun.Skip},
-		"it has failed":                 {job: jobOf(nil, nil, condition("Failed", "True")), want: jobrun.Skip},
+		"the Job runs":                  {job: jobOf(nil, nil, nil), want: jobrun.Recreate},
+		"the Job is about to fail":      {job: jobOf(nil, nil, condition("FailureTarget", "True")), want: jobrun.Recreate},
+		"the Job has not failed":        {job: jobOf(nil, nil, condition("Failed", "False")), want: jobrun.Recreate},
+		"the Job is complete":           {job: jobOf(nil, nil, condition("Complete", "True")), want: jobrun.Skip},
+		"the Job has failed":            {job: jobOf(nil, nil, condition("Failed", "True")), want: jobrun.Skip},
 		"finished ones run again":       {job: jobOf(nil, nil, condition("Complete", "True")), rerun: true, want: jobrun.Recreate},
 		"a CronJob's":                   {job: jobOf(owner, nil, nil), rerun: true, want: jobrun.Skip},
 		"owned, but not controlled":     {job: jobOf(map[string]any{"ownerReferences": []any{map[string]any{"kind": "App"}}}, nil, nil), want: jobrun.Recreate},
-		"it is being deleted":           {job: jobOf(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}, nil, nil), want: jobrun.Skip},
+		"the Job is being deleted":      {job: jobOf(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}, nil, nil), want: jobrun.Skip},
 		"suspended":                     {job: jobOf(nil, map[string]any{"suspend": true}, nil), want: jobrun.Adopt},
 		"suspended when it had ended":   {job: jobOf(nil, map[string]any{"suspend": true}, condition("Failed", "True")), want: jobrun.Skip},
 		"suspended, finished run again": {job: jobOf(nil, map[string]any{"suspend": true}, nil), rerun: true, want: jobrun.Adopt},

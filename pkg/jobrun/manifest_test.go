@@ -56,7 +56,7 @@ func TestSecretThatIsNoManifest(t *testing.T) {
 		"empty":                  {want: "has no job.json"},
 		"no JSON":                {data: map[string]string{"job.json": "{"}, want: "decode job.json"},
 		"another kind":           {data: map[string]string{"job.json": strings.Replace(job, "Job", "Pod", 1)}, want: "not a Job that replaces another one"},
-		"it replaces none":       {data: map[string]string{"job.json": `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b"}}`}, want: "not a Job that replaces"},
+		"the Job replaces none":  {data: map[string]string{"job.json": `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b"}}`}, want: "not a Job that replaces"},
 		"without the reload":     {data: map[string]string{"job.json": job}, want: "has no last-reload.json"},
 		"the reload is no JSON":  {data: map[string]string{"job.json": job, "last-reload.json": "x"}, want: "decode last-reload.json"},
 		"complete, as a control": {data: map[string]string{"job.json": job, "last-reload.json": reload}},

@@ -99,9 +99,9 @@ func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 		want    string
 		writes  []string
 	}{
-		"created while we watch":  {want: "live", writes: []string{"patch Job"}},
-		"it cannot be read":       {unread: errors.New("away")},
-		"older than this process": {created: -time.Second, want: "seen", writes: []string{"patch Job"}},
+		"created while we watch":           {want: "live", writes: []string{"patch Job"}},
+		"the configuration cannot be read": {unread: errors.New("away")},
+		"older than this process":          {created: -time.Second, want: "seen", writes: []string{"patch Job"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -143,7 +143,7 @@ func TestReleaseWithoutAnOptionalObject(t *testing.T) {
 		release, unread    bool
 		restarts           int
 	}{
-		"it comes back":                                {of: optional, onCreate: true, content: "A", release: true, restarts: 2},
+		"the object comes back":                        {of: optional, onCreate: true, content: "A", release: true, restarts: 2},
 		"with another content":                         {of: optional, onCreate: true, content: "B", release: true, restarts: 2},
 		"no release was made":                          {of: optional, onCreate: true, content: "A"},
 		"creations do not count":                       {of: optional, content: "A", release: true, restarts: 1},
@@ -189,13 +189,13 @@ func TestObjectsThatMoveWhileAWriteIsRead(t *testing.T) {
 		// known is set where the object is recorded, absent where it is recorded as absent.
 		known, absent bool
 	}{
-		"it appears":                               {objects: [2]annotation.Objects{without, with}},
-		"it appears during a release":              {objects: [2]annotation.Objects{without, with}, release: true},
+		"the object appears":                       {objects: [2]annotation.Objects{without, with}},
+		"the object appears during a release":      {objects: [2]annotation.Objects{without, with}, release: true},
 		"the namespace is listed":                  {objects: [2]annotation.Objects{nil, with}},
 		"the namespace is listed during a release": {objects: [2]annotation.Objects{nil, with}, release: true},
 		"the second call fails":                    {objects: [2]annotation.Objects{with, nil}},
 		"the second call fails during a release":   {objects: [2]annotation.Objects{with, nil}, release: true, known: true},
-		"it is deleted":                            {objects: [2]annotation.Objects{with, without}, known: true, absent: true},
+		"the object is deleted":                    {objects: [2]annotation.Objects{with, without}, known: true, absent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -283,11 +283,11 @@ func TestAnnotationsThatFillTheBudgetStay(t *testing.T) {
 func TestShortenSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ have, before, want string }{
-		"it is longer":  {have: "longer", before: "short", want: "short"},
-		"it is shorter": {have: "short", before: "longer", want: "short"},
-		"as long":       {have: "newer", before: "older", want: "newer"},
-		"the first one": {have: "first", want: ""},
-		"none":          {before: "older", want: ""},
+		"the text is longer":  {have: "longer", before: "short", want: "short"},
+		"the text is shorter": {have: "short", before: "longer", want: "short"},
+		"as long":             {have: "newer", before: "older", want: "newer"},
+		"the first one":       {have: "first", want: ""},
+		"none":                {before: "older", want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

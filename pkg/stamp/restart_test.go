@@ -60,11 +60,11 @@ func TestRestartIsRecordedWithWhatTheWebhookReads(t *testing.T) {
 		warning string
 	}{
 		"the state of the loop":              {meanwhile: func(*world) {}, changes: both[:1]},
-		"it has changed once more":           {meanwhile: func(w *world) { w.set(cm("a"), "once more") }, changes: both[:1]},
+		"the object has changed once more":   {meanwhile: func(w *world) { w.set(cm("a"), "once more") }, changes: both[:1]},
 		"another object has changed as well": {meanwhile: func(w *world) { w.set(secret("a"), "new") }, changes: both},
-		"it has changed back":                {meanwhile: func(w *world) { w.set(cm("a"), "A again") }, changes: both[:1]},
+		"the object has changed back":        {meanwhile: func(w *world) { w.set(cm("a"), "A again") }, changes: both[:1]},
 		"its clock is five minutes ahead":    {meanwhile: func(w *world) { w.rv += 300 }, changes: both[:1]},
-		"it cannot be read": {
+		"the object cannot be read": {
 			meanwhile: func(w *world) { w.set(cm("a"), "once more"); w.unreadable = true },
 			changes:   both[:1], due: true, warning: "the API server is down",
 		},

@@ -104,7 +104,7 @@ func TestExplanationOfAReloadGivesWay(t *testing.T) {
 		"the oldest reloads are forgotten": {bytes: 400, before: 1, changes: 1},
 		"all earlier ones are":             {bytes: 250, changes: 1},
 		"the cause is not named":           {bytes: 220},
-		"it is not explained":              {bytes: 100, gone: true},
+		"the reload is not explained":      {bytes: 100, gone: true},
 	} {
 		for _, second := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/second webhook %t", name, second), func(t *testing.T) {

@@ -226,16 +226,16 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 		paused          bool
 		notes           []string
 	}{
-		"it asks for a pause by now":  {annotations: map[string]string{period: "1m"}, notes: []string{paused}},
-		"it asks for no pause by now": {seen: time.Minute, notes: []string{"pod template updated: configmap/app deleted"}},
+		"the workload asks for a pause by now":  {annotations: map[string]string{period: "1m"}, notes: []string{paused}},
+		"the workload asks for no pause by now": {seen: time.Minute, notes: []string{"pod template updated: configmap/app deleted"}},
 		"the request has paused it": {
 			seen: time.Minute, requested: time.Minute, annotations: map[string]string{period: "1m", pausedAt: "2026-01-02T03:04:05Z"}, paused: true,
 			notes: []string{paused},
 		},
-		"it is paused by now":        {paused: true, notes: []string{"pod template updated, rollout pending (paused): configmap/app deleted"}},
-		"it asks for nothing by now": {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": ""}},
-		"it is excluded by now":      {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
-		"it is out of scope by now":  {labels: map[string]string{"tier": "other"}},
+		"the workload is paused by now":        {paused: true, notes: []string{"pod template updated, rollout pending (paused): configmap/app deleted"}},
+		"the workload asks for nothing by now": {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": ""}},
+		"the workload is excluded by now":      {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
+		"the workload is out of scope by now":  {labels: map[string]string{"tier": "other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

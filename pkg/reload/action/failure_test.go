@@ -35,8 +35,8 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		soon, quiet bool
 	}{
 		"the API server is away":              {cause, true, true},
-		"it restarts":                         {status(http.StatusServiceUnavailable), true, false},
-		"it is busy":                          {apierrors.NewTooManyRequests("slow down", 1), true, false},
+		"the API server restarts":             {status(http.StatusServiceUnavailable), true, false},
+		"the API server is busy":              {apierrors.NewTooManyRequests("slow down", 1), true, false},
 		"a webhook with Fail does not answer": {status(http.StatusInternalServerError), true, false},
 		"another writer was faster":           {apierrors.NewConflict(resource, "web", cause), true, true},
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},

@@ -106,9 +106,9 @@ func TestNotificationIsMadeFromTheLiveConfiguration(t *testing.T) {
 		err    error
 		posted []string
 	}{
-		"what is recorded is stored": {live: digest.State{Absent: true}},
-		"it cannot be read":          {live: another, err: errors.New("away")},
-		"it has changed again":       {live: another, posted: []string{"posted to --webhook-url, not reloaded: configmap/app created"}},
+		"what is recorded is stored":          {live: digest.State{Absent: true}},
+		"the configuration cannot be read":    {live: another, err: errors.New("away")},
+		"the configuration has changed again": {live: another, posted: []string{"posted to --webhook-url, not reloaded: configmap/app created"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,11 +179,11 @@ func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
 		version string
 		want    int
 	}{
-		"it was stored":                         {away, true, "8", 1},
-		"it was stored, and the server failed":  {apierrors.NewInternalError(away), true, "8", 1},
-		"it was not stored":                     {away, false, "8", 0},
-		"another leader has stored it":          {conflict, true, "8", 0},
-		"the watch shows what was there before": {away, false, "7", 0},
+		"the write was stored":                        {away, true, "8", 1},
+		"the write was stored, and the server failed": {apierrors.NewInternalError(away), true, "8", 1},
+		"the write was not stored":                    {away, false, "8", 0},
+		"another leader has stored it":                {conflict, true, "8", 0},
+		"the watch shows what was there before":       {away, false, "7", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,10 +50,10 @@ func TestFailedAttemptHasActedOnWhatHasSettledOnly(t *testing.T) {
 		first, last time.Duration
 		acted       bool
 	}{
-		"it settles":                  {first: 500 * time.Millisecond, last: 500 * time.Millisecond},
-		"it changes all the time":     {first: 4 * time.Second, last: time.Millisecond},
-		"it has settled":              {first: time.Second, last: time.Second, acted: true},
-		"it has changed for too long": {first: 5 * time.Second, last: time.Millisecond, acted: true},
+		"the configuration settles":                  {first: 500 * time.Millisecond, last: 500 * time.Millisecond},
+		"the configuration changes all the time":     {first: 4 * time.Second, last: time.Millisecond},
+		"the configuration has settled":              {first: time.Second, last: time.Second, acted: true},
+		"the configuration has changed for too long": {first: 5 * time.Second, last: time.Millisecond, acted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,11 +76,11 @@ func TestPauseIsEndedInTime(t *testing.T) {
 		body   string
 		note   string
 	}{
-		"no pause":        {period: time.Minute},
-		"a user's pause":  {period: time.Minute, paused: true},
-		"it lasts":        {period: time.Minute, paused: true, since: begun, wait: 50 * time.Second},
-		"it is over":      {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause period is over, and the updates of the pod template since " + begun + " roll out"},
-		"ended by a user": {period: time.Minute, since: begun, body: `{` + clean + `}`},
+		"no pause":          {period: time.Minute},
+		"a user's pause":    {period: time.Minute, paused: true},
+		"the pause lasts":   {period: time.Minute, paused: true, since: begun, wait: 50 * time.Second},
+		"the pause is over": {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause period is over, and the updates of the pod template since " + begun + " roll out"},
+		"ended by a user":   {period: time.Minute, since: begun, body: `{` + clean + `}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestPauseWhosePeriodNoDialectReadsIsEndedOnlyAfterAReload(t *testing.T) {
 		ended    bool
 	}{
 		"over":                    {period: "30m", reloaded: true, since: true, ended: true},
-		"it lasts":                {period: "3h", reloaded: true, since: true, wait: 2 * time.Hour},
+		"the pause lasts":         {period: "3h", reloaded: true, since: true, wait: 2 * time.Hour},
 		"no period any more":      {reloaded: true, since: true, ended: true},
 		"the period is no period": {period: "some time", reloaded: true, since: true},
 		"a pause of Reloader":     {period: "30m", since: true},

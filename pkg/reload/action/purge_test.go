@@ -29,7 +29,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 		failures float64
 	}{
 		"there is none":          {},
-		"it is removed":          {stored: true, writes: 1},
+		"the request is removed": {stored: true, writes: 1},
 		"removed once before":    {stored: true, removals: 1, writes: 1},
 		"another writer sets it": {stored: true, removals: 3, wait: time.Second, note: "pod-reloader removes this reload request less and less often"},
 		"the removal fails":      {stored: true, err: errors.New("no answer"), writes: 1, failures: 1},

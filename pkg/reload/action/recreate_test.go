@@ -356,11 +356,11 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 		"the Job is gone":                 {meanwhile: func(j *jobFixture) { delete(j.API.Objects, reloadtest.JobName) }},
 		"the configuration is back":       {meanwhile: func(j *jobFixture) { j.Set("old") }, again: true},
 		"the configuration changed again": {meanwhile: func(j *jobFixture) { j.Set("newer") }, want: reloadtest.RecreationSteps},
-		"it is excluded": {meanwhile: func(j *jobFixture) {
+		"the Job is excluded": {meanwhile: func(j *jobFixture) {
 			j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"})
 		}},
-		"it asks for nothing": {meanwhile: func(j *jobFixture) { j.Annotate("reloader.stakater.com/auto", "false") }},
-		"it is out of scope":  {meanwhile: func(j *jobFixture) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
+		"the Job asks for nothing": {meanwhile: func(j *jobFixture) { j.Annotate("reloader.stakater.com/auto", "false") }},
+		"the Job is out of scope":  {meanwhile: func(j *jobFixture) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

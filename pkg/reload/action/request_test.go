@@ -219,8 +219,8 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 		notes  []string
 		owes   bool
 	}{
-		"nothing was reloaded": {answer: before},
-		"it was stamped":       {answer: stamps, notes: []string{pending + "secret/other modified"}},
+		"nothing was reloaded":     {answer: before},
+		"the workload was stamped": {answer: stamps, notes: []string{pending + "secret/other modified"}},
 		"what runs the CronJob has changed, too": {
 			answer: runs, notes: []string{pending + "configmap/app modified"}, owes: true,
 		},

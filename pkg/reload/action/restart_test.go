@@ -159,10 +159,10 @@ func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 		err      error
 		restarts int
 	}{
-		"what the watch has seen": {live: state("seen", "1"), restarts: 1},
-		"changed again":           {live: state("newer", "2"), restarts: 1},
-		"changed back":            {live: digest.State{Absent: true}},
-		"it cannot be read":       {err: errors.New("away")},
+		"what the watch has seen":          {live: state("seen", "1"), restarts: 1},
+		"changed again":                    {live: state("newer", "2"), restarts: 1},
+		"changed back":                     {live: digest.State{Absent: true}},
+		"the configuration cannot be read": {err: errors.New("away")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

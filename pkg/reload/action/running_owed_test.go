@@ -37,15 +37,15 @@ func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 		ran     string
 		want    bool
 	}{
-		"both see what stamps only":               {seen: modified(other), stamped: modified(other)},
-		"the webhook sees what runs it, too":      {seen: modified(other), stamped: modified(atOnce, other), want: true},
-		"the webhook names not all that it sees":  {seen: modified(other), stamped: modified(other), more: 1, want: true},
-		"it sees more of what stamps only":        {seen: modified(other), stamped: modified(other, third)},
-		"it names not all that both see":          {seen: modified(other, other), stamped: modified(other), more: 1},
-		"the hash alone was known to the webhook": {seen: modified(other), stamped: modified(policy.Any), want: true},
-		"both see what runs it, which must not":   {seen: modified(atOnce), stamped: modified(atOnce)},
-		"its Job was made for an older content":   {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
-		"its Job was made for what is stamped":    {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
+		"both see what stamps only":                 {seen: modified(other), stamped: modified(other)},
+		"the webhook sees what runs it, too":        {seen: modified(other), stamped: modified(atOnce, other), want: true},
+		"the webhook names not all that it sees":    {seen: modified(other), stamped: modified(other), more: 1, want: true},
+		"the webhook sees more of what stamps only": {seen: modified(other), stamped: modified(other, third)},
+		"the webhook names not all that both see":   {seen: modified(other, other), stamped: modified(other), more: 1},
+		"the hash alone was known to the webhook":   {seen: modified(other), stamped: modified(policy.Any), want: true},
+		"both see what runs it, which must not":     {seen: modified(atOnce), stamped: modified(atOnce)},
+		"its Job was made for an older content":     {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
+		"its Job was made for what is stamped":      {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

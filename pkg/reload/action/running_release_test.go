@@ -77,10 +77,10 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 		"its change runs it":                        {jobs: 1},
 		"one of its changes, which are not named":   {change: func(r *released) { r.last = r.last.Shortest() }, jobs: 1},
 		"its change stamps only":                    {change: func(r *released) { r.last.Changes[0].Ref = "secret/listed" }},
-		"it has brought no change":                  {change: func(r *released) { r.last.Changes = nil }},
+		"the release has brought no change":         {change: func(r *released) { r.last.Changes = nil }},
 		"the loop has made the reload":              {change: func(r *released) { r.last.Cause = record.CauseConfigChange }},
-		"it edits the lists as well":                {change: func(r *released) { r.last.Cause = record.CauseListEdit }, jobs: 1},
-		"it lists what runs the CronJob":            {change: func(r *released) { r.last.Changes[0].Type = record.Listed }},
+		"the release edits the lists as well":       {change: func(r *released) { r.last.Cause = record.CauseListEdit }, jobs: 1},
+		"the release lists what runs the CronJob":   {change: func(r *released) { r.last.Changes[0].Type = record.Listed }},
 		"some of the edits of lists are not named":  {change: func(r *released) { r.last = r.last.Shortest(); r.last.Cause = record.CauseListEdit }},
 		"the reload was before this process leads":  {change: func(r *released) { r.last.Time = r.now.Add(-time.Hour) }},
 		"changes are notified instead of reloading": {notifyOnly: true},
@@ -166,9 +166,9 @@ func TestReleaseRunsNothingAfterTheJobOfAnEarlierLeader(t *testing.T) {
 		hash    string
 		jobs    int
 	}{
-		"the first reload":        {hash: "1", jobs: 1},
-		"a later reload":          {earlier: &record.LastReload{Hash: "0", Cause: record.CauseRelease}, hash: "1", jobs: 1},
-		"it stamps a newer state": {hash: "2", jobs: 2},
+		"the first reload":                 {hash: "1", jobs: 1},
+		"a later reload":                   {earlier: &record.LastReload{Hash: "0", Cause: record.CauseRelease}, hash: "1", jobs: 1},
+		"the release stamps a newer state": {hash: "2", jobs: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

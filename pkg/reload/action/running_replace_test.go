@@ -54,14 +54,14 @@ func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
 		deleted, made  bool
 		jobs           int
 	}{
-		"accepted":           {deleted: true, made: true, jobs: 1},
-		"a policy denies it": {refused: denied("no Jobs here")},
-		"it is not valid":    {refused: refused("no name")},
-		"there is no answer": {tried: errors.New("away")},
-		"the active Job may be what fills a quota": {tried: denied("exceeded quota: jobs"), deleted: true, made: true, jobs: 1},
-		"the quota is full all the same":           {refused: denied("exceeded quota: jobs"), deleted: true},
-		"an admission webhook knows no dry run":    {tried: refused(`admission webhook "x" does not support dry run`), deleted: true, made: true, jobs: 1},
-		"it was made since the Jobs were listed":   {tried: apierrors.NewAlreadyExists(jobs, "backup"), made: true},
+		"accepted":                                        {deleted: true, made: true, jobs: 1},
+		"a policy denies it":                              {refused: denied("no Jobs here")},
+		"the new Job is not valid":                        {refused: refused("no name")},
+		"there is no answer":                              {tried: errors.New("away")},
+		"the active Job may be what fills a quota":        {tried: denied("exceeded quota: jobs"), deleted: true, made: true, jobs: 1},
+		"the quota is full all the same":                  {refused: denied("exceeded quota: jobs"), deleted: true},
+		"an admission webhook knows no dry run":           {tried: refused(`admission webhook "x" does not support dry run`), deleted: true, made: true, jobs: 1},
+		"the new Job was made since the Jobs were listed": {tried: apierrors.NewAlreadyExists(jobs, "backup"), made: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -89,7 +89,7 @@ func TestRunIsNotMade(t *testing.T) {
 			batch:   batch{uid: "u1", refused: apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup-1", nil)},
 			stopped: true, note: `create job backup-a5c3d1394d: jobs "backup-1" is forbidden: <nil>`,
 		},
-		"it was created again": {batch: batch{uid: "u2"}, stopped: true},
+		"the CronJob was created again": {batch: batch{uid: "u2"}, stopped: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,12 +126,12 @@ func TestRunIsNotMade(t *testing.T) {
 func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]*batch{
-		"it is excluded":            {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
-		"it is out of scope":        {labels: map[string]string{"tier": "other"}},
-		"it asks for nothing":       {annotations: map[string]string{}},
-		"it asks for a stamp only":  {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}},
-		"it lists another object":   {annotations: map[string]string{reloadList: "other"}},
-		"it lists further ones too": {annotations: map[string]string{reloadList: "app,other"}},
+		"the CronJob is excluded":               {labels: map[string]string{annotation.DefaultPrefix + "ignored": "true"}},
+		"the CronJob is out of scope":           {labels: map[string]string{"tier": "other"}},
+		"the CronJob asks for nothing":          {annotations: map[string]string{}},
+		"the CronJob asks for a stamp only":     {annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app"}},
+		"the CronJob lists another object":      {annotations: map[string]string{reloadList: "other"}},
+		"the CronJob lists further objects too": {annotations: map[string]string{reloadList: "app,other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,10 +162,10 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 		// runs is the content that the Job is made for; empty for none.
 		runs string
 	}{
-		"what the watch has seen": {live: "seen", runs: "seen"},
-		"changed again":           {live: "newer", runs: "newer"},
-		"changed back":            {live: "recorded"},
-		"it cannot be read":       {err: errors.New("away")},
+		"what the watch has seen":          {live: "seen", runs: "seen"},
+		"changed again":                    {live: "newer", runs: "newer"},
+		"changed back":                     {live: "recorded"},
+		"the configuration cannot be read": {err: errors.New("away")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,10 +56,10 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"it is recorded":               {client: &accepting{}},
-		"the webhook drops the Record": {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record"},
-		"there is no answer":           {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer"},
-		"the right is missing":         {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
+		"the configuration is recorded": {client: &accepting{}},
+		"the webhook drops the Record":  {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record"},
+		"there is no answer":            {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer"},
+		"the right is missing":          {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

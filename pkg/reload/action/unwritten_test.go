@@ -65,14 +65,14 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		reads int
 		note  string
 	}{
-		"the template shows the reload":   {hash: due, reads: 1, note: "pod template updated: configmap/app deleted"},
-		"nothing was reloaded":            {hash: "present", reads: 1},
-		"nothing was, by the live state":  {hash: "present", live: true, reads: 1},
-		"the webhook reads another state": {hash: "other", live: true, reads: 1, note: "pod template updated: configmap/app deleted"},
-		"a release came first":            {hash: "other", reads: 1},
-		"another workload by now":         {hash: due, uid: "new", reads: 1},
-		"the template cannot be read":     {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
-		"it fits: the answer is stale":    {hash: due, bytes: 1000},
+		"the template shows the reload":             {hash: due, reads: 1, note: "pod template updated: configmap/app deleted"},
+		"nothing was reloaded":                      {hash: "present", reads: 1},
+		"nothing was, by the live state":            {hash: "present", live: true, reads: 1},
+		"the webhook reads another state":           {hash: "other", live: true, reads: 1, note: "pod template updated: configmap/app deleted"},
+		"a release came first":                      {hash: "other", reads: 1},
+		"another workload by now":                   {hash: due, uid: "new", reads: 1},
+		"the template cannot be read":               {hash: due, unreadable: errors.New("the API server is down"), reads: 1},
+		"the explanation fits: the answer is stale": {hash: due, bytes: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 		stored, unwritten string
 		want              bool
 	}{
-		"it is stored":                  {stored: last},
+		"last-reload is stored":         {stored: last},
 		"beyond the budget":             {unwritten: last, want: true},
 		"beyond the budget, and stored": {stored: last, unwritten: last},
 		"another webhook removes it":    {},

@@ -28,8 +28,8 @@ func TestDeletionBehindACreationIsNotAdopted(t *testing.T) {
 		want    digest.State
 		changed bool
 	}{
-		"it was there":                         {past: old, want: old, changed: true},
-		"it was not":                           {past: absent, want: absent},
+		"the object was there":                 {past: old, want: old, changed: true},
+		"the object was not there":             {past: absent, want: absent},
 		"the old version is not kept":          {err: errors.New("expired"), want: absent},
 		"another storage with other revisions": {past: later, want: absent},
 	} {
@@ -102,8 +102,8 @@ func TestBeforeAppearance(t *testing.T) {
 		"more digits are later":           {created: "10", since: "9", trigger: appears, want: absent},
 		"its creation was not seen":       {since: "7", trigger: appears, want: present},
 		"the workload was not seen":       {created: "8", trigger: appears, want: present},
-		"it is named":                     {created: "8", since: "7", trigger: annotation.Trigger{OnCreate: true}, want: present},
-		"it is recorded":                  {created: "8", since: "7", trigger: appears, known: recorded, want: present},
+		"the object is named":             {created: "8", since: "7", trigger: annotation.Trigger{OnCreate: true}, want: present},
+		"the object is recorded":          {created: "8", since: "7", trigger: appears, known: recorded, want: present},
 		"only the hash is known":          {created: "8", since: "7", trigger: appears, known: policy.Known{Hash: "x"}, want: present},
 		"versions that cannot be ordered": {created: "b", since: "a", trigger: appears, want: present},
 	} {

@@ -48,9 +48,9 @@ func TestReadAddsContents(t *testing.T) {
 		want  digest.State
 		reads int
 	}{
-		"one":               {refs: []reference.Ref{app}, want: read, reads: 1},
-		"none":              {want: seen},
-		"it cannot be read": {refs: []reference.Ref{app}, err: errors.New("away"), want: seen, reads: 1},
+		"one":                        {refs: []reference.Ref{app}, want: read, reads: 1},
+		"none":                       {want: seen},
+		"the content cannot be read": {refs: []reference.Ref{app}, err: errors.New("away"), want: seen, reads: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestAsCreated(t *testing.T) {
 			born: "5", live: map[reference.Ref]digest.State{app: changed, db: changed}, want: map[reference.Ref]digest.State{app: past, db: past},
 			outdated: true, reads: 1,
 		},
-		"it cannot be read":         {born: "5", err: errors.New("away"), reads: 1},
+		"the state cannot be read":  {born: "5", err: errors.New("away"), reads: 1},
 		"its creation was not seen": {live: map[reference.Ref]digest.State{app: changed}},
 		"there is a Record":         {born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed}},
 		"the hash is known":         {born: "5", known: policy.Known{Hash: "x"}, live: map[reference.Ref]digest.State{app: changed}},

@@ -117,10 +117,10 @@ func TestReadThatFailsAtOnceDoesNotHang(t *testing.T) {
 		err   error
 		hangs bool
 	}{
-		"it fails":                    {err: refused},
-		"it fails after its time":     {takes: liveReadLimit, err: refused, hangs: true},
-		"it is answered":              {},
-		"it is answered at the limit": {takes: liveReadLimit},
+		"the read fails":                    {err: refused},
+		"the read fails after its time":     {takes: liveReadLimit, err: refused, hangs: true},
+		"the read is answered":              {},
+		"the read is answered at the limit": {takes: liveReadLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -231,11 +231,11 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 		indexed []reference.Ref
 		gone    bool
 	}{
-		"its watch works":        {watches: failing{}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
-		"its watch fails":        {watches: failing{"fleets.example.com": true}, live: liveReader{lists: "fresh"}, tracks: fresh, indexed: []reference.Ref{fresh}},
-		"it cannot be read":      {watches: failing{"fleets.example.com": true}, live: liveReader{err: errors.New("away")}, tracks: old, indexed: []reference.Ref{old}},
-		"it was deleted":         {watches: failing{"fleets.example.com": true}, live: liveReader{err: gone}, gone: true},
-		"another watch than its": {watches: failing{"deployments.apps": true}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
+		"its watch works":             {watches: failing{}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
+		"its watch fails":             {watches: failing{"fleets.example.com": true}, live: liveReader{lists: "fresh"}, tracks: fresh, indexed: []reference.Ref{fresh}},
+		"the workload cannot be read": {watches: failing{"fleets.example.com": true}, live: liveReader{err: errors.New("away")}, tracks: old, indexed: []reference.Ref{old}},
+		"the workload was deleted":    {watches: failing{"fleets.example.com": true}, live: liveReader{err: gone}, gone: true},
+		"another watch than its":      {watches: failing{"deployments.apps": true}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -265,9 +265,9 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 		live    liveReader
 		want    bool
 	}{
-		"the watch works":   {failing{}, liveReader{}, false},
-		"the watch fails":   {failing{"namespaces": true}, liveReader{}, true},
-		"it cannot be read": {failing{"namespaces": true}, liveReader{err: errors.New("forbidden")}, false},
+		"the watch works":              {failing{}, liveReader{}, false},
+		"the watch fails":              {failing{"namespaces": true}, liveReader{}, true},
+		"the namespace cannot be read": {failing{"namespaces": true}, liveReader{err: errors.New("forbidden")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

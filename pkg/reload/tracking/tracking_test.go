@@ -144,7 +144,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 			require.False(t, l.state.Changes.HasPending(running.Key()))
 			h(running, finished)
 			assert.Equal(t, tc.pending, l.state.Changes.HasPending(running.Key()))
-			assert.Equal(t, tc.pending, len(l.tracking.index.All()) == 1, "it is created again")
+			assert.Equal(t, tc.pending, len(l.tracking.index.All()) == 1, "the workload is created again")
 		})
 	}
 }
@@ -300,10 +300,10 @@ func TestChangesOfWorkloads(t *testing.T) {
 		after             workload.Summary
 		queued, remembers bool
 	}{
-		"the status changes":  {version("u", "b", 1), false, true},
-		"the spec changes":    {version("u", "a", 2), true, true},
-		"it is created again": {version("v", "a", 1), true, false},
-		"it is deleted":       {workload.Summary{}, true, false},
+		"the status changes":            {version("u", "b", 1), false, true},
+		"the spec changes":              {version("u", "a", 2), true, true},
+		"the workload is created again": {version("v", "a", 1), true, false},
+		"the workload is deleted":       {workload.Summary{}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
