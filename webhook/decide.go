@@ -78,7 +78,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 		// Out of scope is not excluded: another installation may handle it.
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
-	request, problems := h.options.Reader.NewRequest(wr.old, wr.current)
+	request, problems := h.options.Reader.NewWrite(wr.old, wr.current)
 	plan := stamp.Choose(request)
 	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout))
 
@@ -119,7 +119,7 @@ func (h *Handler) outside(namespace string) bool {
 }
 
 // operations returns the patch that sets the annotations. A request for a reload that is purged leaves no owner of its field.
-func (h *Handler) operations(request stamp.Request, wr write, managed stamp.Managed) []jsonpatch.Operation {
+func (h *Handler) operations(request stamp.Write, wr write, managed stamp.Managed) []jsonpatch.Operation {
 	ops := h.options.Reader.Operations(wr.current, managed, h.keptPause(request.New, wr, managed)...)
 	if _, asked := request.New.Managed[stamp.Dummy]; asked {
 		ops = append(ops, disown(wr.current.Raw, h.options.Reader.Keys.ConfigHash)...)
@@ -153,7 +153,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 
 // newProblems returns the warnings about the Problems that this write brings: a Problem that was there before was
 // reported with the write that brought it.
-func (h *Handler) newProblems(problems []annotation.Problem, request stamp.Request, wr write) []string {
+func (h *Handler) newProblems(problems []annotation.Problem, request stamp.Write, wr write) []string {
 	if len(problems) == 0 || request.New.Ignored {
 		return nil
 	}

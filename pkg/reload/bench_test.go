@@ -43,7 +43,7 @@ func BenchmarkReload(b *testing.B) {
 	poked := view
 	poked.Managed = maps.Clone(view.Managed)
 	poked.Managed[stamp.Dummy] = digest.AnyCurrent + "@3"
-	request := stamp.Request{Old: view, New: poked}
+	request := stamp.Write{Old: view, New: poked}
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -12,7 +12,7 @@ import (
 
 // somethingUnknown (rule 7) applies to a workload with a tracked object that has no Entry in the Record. A workload that is handled
 // for the first time has no Record.
-func somethingUnknown(req Request) bool {
+func somethingUnknown(req Write) bool {
 	return len(req.Old.Known().Unknown(req.tracked())) > 0
 }
 

@@ -22,7 +22,7 @@ func BenchmarkReload(b *testing.B) {
 			old := w.object()
 			raw := clone(b, w.stored)
 			w.setManaged(raw, Dummy, w.hash())
-			req, _ := w.reader.NewRequest(&old, workload.Object{Kind: w.kind, Raw: raw})
+			req, _ := w.reader.NewWrite(&old, workload.Object{Kind: w.kind, Raw: raw})
 			plan := Choose(req)
 			require.Equal(b, RuleVerifiedReload, plan.Rule)
 			inputs := w.inputs(plan.Reads)

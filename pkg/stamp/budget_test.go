@@ -112,7 +112,7 @@ func TestMissingOfALongList(t *testing.T) {
 	w.set(cm("b"), "there")
 	lists := w.lists(strings.Join(append(names, names[0]), ","), "typo")
 	lists[autoKey] = "true"
-	req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: w.manifest(lists)})
+	req, _ := w.reader.NewWrite(nil, workload.Object{Kind: w.kind, Raw: w.manifest(lists)})
 	warnings := missing(req, w.inputs(req.New.Intent.Refs()))
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0], "configmap/x0002, configmap/x0003,", "in order, each once, and not what is there")

@@ -197,7 +197,7 @@ func (c *cell) pass(w write) (Managed, *Rejection) {
 	if w.lacks {
 		image += lacking
 	}
-	req := Request{Create: len(c.revisions) == 0, New: c.view(w), TemplateChanged: image != c.image}
+	req := Write{Create: len(c.revisions) == 0, New: c.view(w), TemplateChanged: image != c.image}
 	if !req.Create {
 		req.Old = c.view(c.same())
 	}

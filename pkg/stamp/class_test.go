@@ -33,7 +33,7 @@ func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	require.NoError(t, err)
 	text, _ := rec.Text(record.MaxSize)
 	view := View{Intent: intent, Managed: Managed{Hash: hash, Record: text}, TemplateBudget: 1 << 10, WorkloadBudget: 1 << 10}
-	request := Request{Old: view, New: view, TemplateChanged: true}
+	request := Write{Old: view, New: view, TemplateChanged: true}
 	request.Old.version = "12"
 	apply := func(app string, left digest.State) Result {
 		inputs := Inputs{Namespace: "ns", Ring: ring, States: map[reference.Ref]digest.State{cm("app"): state(cm("app"), app, "9"), class: left}}

@@ -19,9 +19,9 @@ type draft struct {
 	Result
 }
 
-func newDraft(p Plan, req Request, inputs Inputs) *draft {
+func newDraft(p Plan, req Write, inputs Inputs) *draft {
 	inputs.States, inputs.Ring = req.Old.Known().Keep(inputs.States, inputs.Ring)
-	given := facts{Request: req, inputs: inputs, refs: req.tracked()}
+	given := facts{Write: req, inputs: inputs, refs: req.tracked()}
 	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	d.fields.facts = &d.facts
 	switch {

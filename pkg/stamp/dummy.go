@@ -20,7 +20,7 @@ type dummy struct {
 
 // dummy returns the request for a reload that the write brings; false for one that was stored already, or that was made for another
 // generation: it is stale (rule 3).
-func (r Request) dummy() (dummy, bool) {
+func (r Write) dummy() (dummy, bool) {
 	value, ok := r.New.Managed[Dummy]
 	if !ok || r.Create || r.New.Managed.same(r.Old.Managed, Dummy) {
 		return dummy{}, false
@@ -33,13 +33,13 @@ func (r Request) dummy() (dummy, bool) {
 }
 
 // newDummy (rule 4) fits a write that asks for a reload.
-func newDummy(req Request) bool {
+func newDummy(req Write) bool {
 	_, ok := req.dummy()
 	return ok
 }
 
 // undone reports whether rollout undo may have brought a request for a reload back: it asks for nothing.
-func (r Request) undone(given dummy) bool {
+func (r Write) undone(given dummy) bool {
 	return !given.bound && (r.TemplateChanged || !r.New.Managed.sameStamp(r.Old.Managed))
 }
 
@@ -73,7 +73,7 @@ func verify(d *draft) bool {
 	default:
 		return false
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
 	return true
 }
 

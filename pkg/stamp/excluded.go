@@ -9,17 +9,17 @@ import (
 
 // excluded (rule 1) fits workloads that a label excludes or that ask for nothing, and updates of kinds whose template
 // cannot change. One whose annotations could not be resolved does not count as excluded.
-func excluded(req Request) bool {
+func excluded(req Write) bool {
 	return req.New.Excluded || len(req.New.Intent.Tracked) == 0 && !req.unresolved() || req.Immutable && !req.Create
 }
 
 // unresolved reports whether it is not known what the workload tracks, and its Record does not name anything either: it is
 // compact, or there is none.
-func (r Request) unresolved() bool { return r.New.Unresolved != nil && len(r.New.Intent.Tracked) == 0 }
+func (r Write) unresolved() bool { return r.New.Unresolved != nil && len(r.New.Intent.Tracked) == 0 }
 
 // readsOfExcluded reads for a rollout only: what its pods start with is recorded, so that the end of the exclusion is
 // compared with that.
-func readsOfExcluded(req Request) []reference.Ref {
+func readsOfExcluded(req Write) []reference.Ref {
 	if req.replacesPods() {
 		return req.tracked()
 	}
@@ -28,11 +28,11 @@ func readsOfExcluded(req Request) []reference.Ref {
 
 // replacesPods reports whether a write replaces the pods whatever becomes of our stamp: it changes the template, or what a strategy of
 // Reloader writes there.
-func (r Request) replacesPods() bool { return r.TemplateChanged || r.fieldsEdited() }
+func (r Write) replacesPods() bool { return r.TemplateChanged || r.fieldsEdited() }
 
 // fieldsEdited reports whether a write sets what a strategy of Reloader writes, as Stakater's Reloader does. That a manifest lacks it is
 // no edit, and neither is a rollback to an earlier stamp, which brings our hash with it.
-func (r Request) fieldsEdited() bool {
+func (r Write) fieldsEdited() bool {
 	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
 }
 
@@ -70,14 +70,14 @@ func decideExcluded(d *draft) bool {
 // inherits reports whether a workload that asks for nothing has its stamp from its controller, as the StatefulSet that an operator
 // makes from the pod template of a custom kind: a reload of the custom resource must arrive there. A controller that writes no
 // stamp removes none.
-func (r Request) inherits() bool {
+func (r Write) inherits() bool {
 	_, hashed := r.New.Managed[Hash]
 	return len(r.New.Intent.Tracked) == 0 && (hashed || r.New.Managed[Fields] != "")
 }
 
 // cleans reports whether the write asks that what it takes away stays away: pod-reloader clean does. Without the request,
 // a write that lacks managed annotations is one of a user who does not know of them.
-func (r Request) cleans() bool {
+func (r Write) cleans() bool {
 	given, asked := r.dummy()
 	return asked && r.New.Ignored && given.bound && given.digest == digest.Clean
 }

@@ -74,7 +74,7 @@ func trackedOnlyBy(one, other annotation.Intent, change string) []record.Change 
 }
 
 // missingFromLists warns of missing objects the user who has just listed them.
-func missingFromLists(req Request, inputs Inputs) []string {
+func missingFromLists(req Write, inputs Inputs) []string {
 	if !listsEdited(req) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func missingFromLists(req Request, inputs Inputs) []string {
 }
 
 // missing warns of listed objects that do not exist. What else pods require comes after the workload in many manifests.
-func missing(req Request, inputs Inputs) []string {
+func missing(req Write, inputs Inputs) []string {
 	listed := req.New.Intent.Listed()
 	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), inputs.States), func(ref reference.Ref) bool { return !listed[ref] })
 	if len(absent) == 0 {

@@ -20,7 +20,7 @@ func (c *cell) writeDirectly() {
 	after := before
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
-	req := Request{Old: before, New: after}
+	req := Write{Old: before, New: after}
 	result := Choose(req).Apply(req, c.inputs())
 	if result.Reject != nil {
 		c.fail("the rules reject a direct write: %s", result.Reject.Message)

@@ -7,7 +7,7 @@ import (
 
 // facts are what a decision is made from: the write, and what was read for it. Their methods answer questions and change nothing.
 type facts struct {
-	Request
+	Write
 	inputs Inputs
 	// refs are what the write tracks, sorted.
 	refs []reference.Ref

@@ -321,7 +321,7 @@ func TestFieldsAreNoChangeOfTheTemplateUnderAStrategy(t *testing.T) {
 		annotation.EnvVars: false, annotation.Annotations: false, annotation.ConfigHash: true,
 	} {
 		w.reader.Strategy = s
-		req, _ := w.reader.NewRequest(&stored, workload.Object{Kind: w.kind, Raw: without})
+		req, _ := w.reader.NewWrite(&stored, workload.Object{Kind: w.kind, Raw: without})
 		assert.Equal(t, changed, req.TemplateChanged, s)
 	}
 }

@@ -16,7 +16,7 @@ func TestFieldWriterKnowsWhatEarlierTemplatesHad(t *testing.T) {
 	earlier := record.Template{Hash: changed, Fields: `{"from":"x"}`}
 	last := record.LastReload{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Hash: hash, Cause: record.CauseConfigChange, Templates: []record.Template{earlier}}
 	old := View{Managed: Managed{Hash: hash, LastReload: last.String()}}
-	w := fieldWriter{facts: &facts{Request: Request{Old: old, New: View{template: map[string]any{}}}}}
+	w := fieldWriter{facts: &facts{Write: Write{Old: old, New: View{template: map[string]any{}}}}}
 
 	_, known := w.earlier(earlier.Hash)
 	assert.True(t, known, "the last reload names it")

@@ -28,7 +28,7 @@ type Inputs struct {
 }
 
 // hasLists reports whether there are lists over which SAP's digest is published.
-func (r Request) hasLists() bool {
+func (r Write) hasLists() bool {
 	return len(r.New.Intent.ConfigMaps)+len(r.New.Intent.Secrets) > 0
 }
 

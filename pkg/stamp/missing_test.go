@@ -51,7 +51,7 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 			annotated := maps.Clone(raw["metadata"].(map[string]any)["annotations"].(map[string]any))
 			annotated[keys.ConfigRecord] = recorded
 			raw["metadata"].(map[string]any)["annotations"] = annotated
-			req, _ := w.reader.NewRequest(nil, workload.Object{Kind: w.kind, Raw: raw})
+			req, _ := w.reader.NewWrite(nil, workload.Object{Kind: w.kind, Raw: raw})
 			refs := req.New.Intent.Refs()
 			require.Equal(t, c.tracked, refs)
 			inputs := w.inputs(refs)

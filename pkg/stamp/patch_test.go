@@ -187,7 +187,7 @@ func FuzzOperations(f *testing.F) {
 		stays(t, w, o, Managed{Hash: hash, Record: rec})
 		stored := workload.Object{Kind: w.kind, Raw: before}
 		for _, previous := range []*workload.Object{nil, &stored} {
-			req, _ := w.reader.NewRequest(previous, o)
+			req, _ := w.reader.NewWrite(previous, o)
 			plan := Choose(req)
 			if result := plan.Apply(req, w.inputs(plan.Reads)); result.Reject == nil {
 				stays(t, w, o, result.Managed)
@@ -245,7 +245,7 @@ func FuzzReadView(f *testing.F) {
 		touched := clone(t, raw)
 		setImage("image:2")(touched)
 		for _, next := range []map[string]any{raw, touched, w.stripped(raw)} {
-			req, _ := w.reader.NewRequest(&old, workload.Object{Kind: w.kind, Raw: next})
+			req, _ := w.reader.NewWrite(&old, workload.Object{Kind: w.kind, Raw: next})
 			plan := Choose(req)
 			plan.Apply(req, w.inputs(plan.Reads))
 		}
@@ -271,7 +271,7 @@ func BenchmarkChooseNothing(b *testing.B) {
 	current := workload.Object{Kind: w.kind, Raw: raw}
 	b.ReportAllocs()
 	for b.Loop() {
-		req, _ := w.reader.NewRequest(&old, current)
+		req, _ := w.reader.NewWrite(&old, current)
 		if plan := Choose(req); plan.Rule != RuleNothing {
 			b.Fatal(plan.Rule)
 		}

@@ -78,7 +78,7 @@ func TestSameReload(t *testing.T) {
 				}
 				return View{Managed: Managed{LastReload: text}}
 			}
-			assert.Equal(t, c.want, Request{Old: managed(c.before), New: managed(c.now)}.sameReload())
+			assert.Equal(t, c.want, Write{Old: managed(c.before), New: managed(c.now)}.sameReload())
 		})
 	}
 }
@@ -142,7 +142,7 @@ func TestRecordsStamp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			req := Request{Old: tracking("a"), New: tracking("a")}
+			req := Write{Old: tracking("a"), New: tracking("a")}
 			for managed, text := range map[*Managed]string{&req.Old.Managed: c.before, &req.New.Managed: c.now} {
 				if text != "" {
 					*managed = Managed{Record: text}
@@ -172,7 +172,7 @@ func TestRecordsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &facts{inputs: Inputs{States: c.state}, Request: Request{
+			f := &facts{inputs: Inputs{States: c.state}, Write: Write{
 				Old: View{Managed: Managed{Hash: someHash}}, New: View{Managed: Managed{Record: recordedFor(c.hash, "a", true)}},
 			}}
 			assert.Equal(t, c.want, f.recordsLive(c.refs))
@@ -209,7 +209,7 @@ func TestTracksOtherRefsWhenRefsAreAddedOrDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, c.want, Request{Old: c.old, New: c.now, TemplateChanged: c.release}.tracksOtherRefs(c.known))
+			assert.Equal(t, c.want, Write{Old: c.old, New: c.now, TemplateChanged: c.release}.tracksOtherRefs(c.known))
 		})
 	}
 }
@@ -231,11 +231,11 @@ func TestCleans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			req := Request{Old: View{Generation: 4}, New: View{Ignored: c.ignored, Managed: Managed{Dummy: c.request}}}
+			req := Write{Old: View{Generation: 4}, New: View{Ignored: c.ignored, Managed: Managed{Dummy: c.request}}}
 			assert.Equal(t, c.want, req.cleans())
 		})
 	}
-	assert.False(t, Request{New: View{Ignored: true}}.cleans(), "no request")
+	assert.False(t, Write{New: View{Ignored: true}}.cleans(), "no request")
 }
 
 func TestRemainsAreEmptyOnlyIfThereAreNone(t *testing.T) {
@@ -255,7 +255,7 @@ func TestAnnotationsThatFillTheBudgetStay(t *testing.T) {
 	full := func() *draft {
 		managed := Managed{Hash: someHash, Record: rec, LastReload: last}
 		managed.setFields(source)
-		d := &draft{facts: facts{Request: Request{New: View{Managed: Managed{}}}}, Result: Result{Managed: managed, Stamped: true}}
+		d := &draft{facts: facts{Write: Write{New: View{Managed: Managed{}}}}, Result: Result{Managed: managed, Stamped: true}}
 		d.New.TemplateBudget = len(someHash) + managed.sourceSize()
 		d.New.WorkloadBudget = len(rec) + len(last)
 		return d
@@ -325,7 +325,7 @@ func TestReplacedTemplate(t *testing.T) {
 
 	templateAnnotations := Managed{Hash: "template"}
 	templateAnnotations.setFields(fields)
-	w := fieldWriter{facts: &facts{Request: Request{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}}
+	w := fieldWriter{facts: &facts{Write: Write{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}}
 	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, w.templates(templateAnnotations, "new"), "the write's own is the first")
 }
 
@@ -352,7 +352,7 @@ func TestReloadedByReloader(t *testing.T) {
 			now.setFields(strategy.Read(template))
 			require.NotEmpty(t, now[Fields])
 			c.edit(now)
-			w := fieldWriter{facts: &facts{Request: Request{Old: View{Managed: Managed{Hash: someHash, Record: "r"}}, New: View{Managed: now}}}}
+			w := fieldWriter{facts: &facts{Write: Write{Old: View{Managed: Managed{Hash: someHash, Record: "r"}}, New: View{Managed: now}}}}
 			assert.Equal(t, c.want, w.reloadedByReloader(due))
 		})
 	}

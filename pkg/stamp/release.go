@@ -9,10 +9,10 @@ import (
 )
 
 // templateChanged (rule 5) fits a release, or its rollback, and what ends a restart of the pods, which needs a new template then.
-func templateChanged(req Request) bool { return req.TemplateChanged || req.EndsRestart }
+func templateChanged(req Write) bool { return req.TemplateChanged || req.EndsRestart }
 
 // listsEdited (rule 5) fits a write that edits SAP's lists, as sets.
-func listsEdited(req Request) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
+func listsEdited(req Write) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
 
 // stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs
 // have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no
@@ -41,12 +41,12 @@ func stampRelease(d *draft) bool {
 		d.adoptCurrent(known)
 		d.keepFirstPass()
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
 	return true
 }
 
 // causeOfRelease is the cause of a reload by rule 5. A write that merely ends a restart is no release.
-func (r Request) causeOfRelease() string {
+func (r Write) causeOfRelease() string {
 	if r.TemplateChanged {
 		return record.CauseRelease
 	}
@@ -68,13 +68,13 @@ func stampLists(d *draft) bool {
 	}
 	verdict := d.assess(d.knownOf(templateAnnotations)).Verdict
 	d.reload(templateAnnotations, changesOf(verdict), record.CauseListEdit)
-	d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
+	d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...)
 	return true
 }
 
 // templateAnnotations returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
 // belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them.
-func (r Request) templateAnnotations() Managed {
+func (r Write) templateAnnotations() Managed {
 	if _, hashed := r.New.Managed[Hash]; hashed {
 		return r.New.Managed.only(stampKeys()...)
 	}
@@ -86,7 +86,7 @@ func (r Request) templateAnnotations() Managed {
 
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
 // which rollout undo of a Deployment brings, else by the old object's, else by the hash alone.
-func (r Request) knownOf(templateAnnotations Managed) policy.Known {
+func (r Write) knownOf(templateAnnotations Managed) policy.Known {
 	return policy.KnownOf(templateAnnotations[Hash], r.New.Managed[Record], r.Old.Managed[Record]).AsOf(r.Old.version)
 }
 
@@ -114,7 +114,7 @@ func (d *draft) forgetUntracked() {
 // tracksOtherRefs reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
 // that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
 // as there is no hash.
-func (r Request) tracksOtherRefs(known policy.Known) bool {
+func (r Write) tracksOtherRefs(known policy.Known) bool {
 	if !r.TemplateChanged && !listsEdited(r) {
 		return false
 	}

@@ -48,21 +48,21 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	}
 	stored := object(map[string]any{keys.ConfigRecord: text})
 	want := []reference.Ref{gone, used}
-	request, problems := reader.NewRequest(&stored, object(map[string]any{}))
+	request, problems := reader.NewWrite(&stored, object(map[string]any{}))
 	assert.Empty(t, problems)
 	assert.Equal(t, want, request.Old.Intent.Refs())
 	assert.Equal(t, want, request.New.Intent.Refs(), "the rules put the Record back")
 	require.NoError(t, request.New.Unresolved)
-	request, _ = reader.NewRequest(nil, object(map[string]any{}))
+	request, _ = reader.NewWrite(nil, object(map[string]any{}))
 	assert.Empty(t, request.New.Intent.Refs())
 
 	unmatched = errors.New("to match takes long")
-	request, _ = reader.NewRequest(&stored, stored)
+	request, _ = reader.NewWrite(&stored, stored)
 	require.ErrorIs(t, request.New.Unresolved, unmatched)
 	assert.Equal(t, want, request.New.Intent.Refs(), "names that were found before the end are not all")
 
 	failure, unmatched = errors.New("not listed yet"), nil
-	request, _ = reader.NewRequest(&stored, stored)
+	request, _ = reader.NewWrite(&stored, stored)
 	require.ErrorIs(t, request.New.Unresolved, failure)
 	assert.Equal(t, want, request.New.Intent.Refs(), "no tracked object is dropped meanwhile")
 }
@@ -103,7 +103,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 	require.NoError(t, err)
 	old := object("app:1", nil)
 	decide := func(written workload.Object) Result {
-		request, problems := reader.NewRequest(&old, written)
+		request, problems := reader.NewWrite(&old, written)
 		require.Empty(t, problems)
 		return Choose(request).Apply(request, Inputs{Ring: ring, Namespace: "shop", Now: time.Now()})
 	}

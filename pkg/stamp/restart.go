@@ -25,7 +25,7 @@ func RestartTime(reload time.Time) time.Time { return reload.Truncate(time.Secon
 // spec.restartAt away, as a PUT of a manifest without it does, or sets an earlier time. Pods may be left then that started earlier. A restart
 // by a user, at a later time, is in the place of that by the loop. The next restart by the loop leaves no pods, also where its clock is behind
 // that of the leader before.
-func (r Request) endsRestart(old, current workload.Object) bool {
+func (r Write) endsRestart(old, current workload.Object) bool {
 	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
 	if err != nil || !current.Kind.Restartable() || r.restartsByLoop() {
 		return false
@@ -36,7 +36,7 @@ func (r Request) endsRestart(old, current workload.Object) bool {
 }
 
 // restartsByLoop reports whether a write is one by which the loop restarts the pods without a stamp.
-func (r Request) restartsByLoop() bool {
+func (r Write) restartsByLoop() bool {
 	last, ok := r.explained()
 	return ok && r.Restarts && r.ofThisWrite(last) && r.New.Managed.sameStamp(r.Old.Managed)
 }
@@ -69,7 +69,7 @@ func (d *draft) completeRestart(templateAnnotations Managed) {
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 	switch {
 	case !d.Stamped: // the release replaces the pods
-	case listsEdited(d.Request):
+	case listsEdited(d.Write):
 		d.Managed[LastReload] = d.explain(templateAnnotations, record.CauseListEdit)
 	default:
 		d.Managed[LastReload] = d.explainAgain(templateAnnotations)

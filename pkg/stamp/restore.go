@@ -10,18 +10,18 @@ import (
 
 // annotationsMissing (rule 6) fits a write that merely lacks managed annotations, as a PUT of a manifest that knows nothing
 // of them does.
-func annotationsMissing(req Request) bool {
+func annotationsMissing(req Write) bool {
 	return annotationsEdited(req) && len(req.edited()) == 0
 }
 
 // annotationsEdited (rule 6) fits a write that changes managed annotations.
-func annotationsEdited(req Request) bool {
+func annotationsEdited(req Write) bool {
 	return !req.New.Managed.same(req.Old.Managed, Hash, Restart, Record, LastReload, Fields)
 }
 
 // edited returns the managed annotations that the write has and that are not the old ones, and likewise what a strategy
 // of Reloader writes.
-func (r Request) edited() []string {
+func (r Write) edited() []string {
 	var edited []string
 	for _, s := range managedKeys {
 		_, present := r.New.Managed[s.key]
@@ -34,7 +34,7 @@ func (r Request) edited() []string {
 }
 
 // readsOfAdoption reads where something is left to adopt.
-func readsOfAdoption(req Request) []reference.Ref {
+func readsOfAdoption(req Write) []reference.Ref {
 	if somethingUnknown(req) {
 		return req.tracked()
 	}

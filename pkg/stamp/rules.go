@@ -28,9 +28,9 @@ const (
 type rule struct {
 	name Rule
 	// fits needs no live state.
-	fits func(Request) bool
+	fits func(Write) bool
 	// reads returns what must be read before apply.
-	reads func(Request) []reference.Ref
+	reads func(Write) []reference.Ref
 	// apply decides, or returns false to go on with the rules below. It finds the managed annotations from before the
 	// write in the draft: what no rule changes is restored.
 	apply func(*draft) bool
@@ -39,26 +39,26 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{RuleExcluded, excluded, readsOfExcluded, decideExcluded},
-		{RuleCreate, created, Request.tracked, stampNew},
-		{RuleVerifiedReload, newDummy, Request.tracked, verify},
-		{RuleSecondPass, secondPass, Request.tracked, decideAgain},
-		{RuleTemplateChanged, templateChanged, Request.tracked, stampRelease},
-		{RuleListsEdited, listsEdited, Request.tracked, stampLists},
+		{RuleCreate, created, Write.tracked, stampNew},
+		{RuleVerifiedReload, newDummy, Write.tracked, verify},
+		{RuleSecondPass, secondPass, Write.tracked, decideAgain},
+		{RuleTemplateChanged, templateChanged, Write.tracked, stampRelease},
+		{RuleListsEdited, listsEdited, Write.tracked, stampLists},
 		{RuleAnnotationsMissing, annotationsMissing, readsOfAdoption, restore},
-		{RuleAnnotationsEdited, annotationsEdited, Request.tracked, keepOrRestore},
-		{RuleAdopt, somethingUnknown, Request.tracked, adopt},
+		{RuleAnnotationsEdited, annotationsEdited, Write.tracked, keepOrRestore},
+		{RuleAdopt, somethingUnknown, Write.tracked, adopt},
 		{RuleNothing, always, nothing, done},
 	}
 }
 
-func always(Request) bool { return true }
+func always(Write) bool { return true }
 
-func nothing(Request) []reference.Ref { return nil }
+func nothing(Write) []reference.Ref { return nil }
 
 func done(*draft) bool { return true }
 
 // created (rule 2) fits the first write of a workload.
-func created(req Request) bool { return req.Create }
+func created(req Write) bool { return req.Create }
 
 // stampNew stamps a new workload. Managed annotations that came along from elsewhere (get -o yaml | create, a restore)
 // count for nothing. What a strategy of Reloader has written stays: it restarts nothing here.
@@ -66,7 +66,7 @@ func stampNew(d *draft) bool {
 	d.Managed = d.New.Managed.only(Fields)
 	if d.ReadError == nil {
 		d.stamp(d.Managed.only(Fields), nil)
-		d.Warnings = append(d.Warnings, missing(d.Request, d.inputs)...)
+		d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...)
 	}
 	return true
 }
@@ -78,12 +78,12 @@ type Plan struct {
 }
 
 // undecided reports whether a rule needs a state of which it is not known what must be read.
-func (p Plan) undecided(req Request) bool {
+func (p Plan) undecided(req Write) bool {
 	return req.unresolved() && !slices.Contains([]Rule{RuleExcluded, RuleAnnotationsMissing, RuleNothing}, p.Rule)
 }
 
 // Choose returns the first rule that fits a request. It needs no live state.
-func Choose(req Request) Plan {
+func Choose(req Write) Plan {
 	all := rules()
 	r := all[slices.IndexFunc(all, func(r rule) bool { return r.fits(req) })] // the last one always does
 	return Plan{Rule: r.name, Reads: r.reads(req)}
@@ -91,7 +91,7 @@ func Choose(req Request) Plan {
 
 // Apply returns the decision for the live state that the Plan asked for. It never errs: where the state could not be
 // read, the write passes with the managed annotations that need no read, and a warning.
-func (p Plan) Apply(req Request, inputs Inputs) Result {
+func (p Plan) Apply(req Write, inputs Inputs) Result {
 	d := newDraft(p, req, inputs)
 	reached := false
 	for _, r := range rules() {

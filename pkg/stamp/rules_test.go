@@ -16,13 +16,13 @@ import (
 )
 
 // request returns the request that a change of the stored workload makes.
-func (w *world) request(change func(map[string]any)) Request {
+func (w *world) request(change func(map[string]any)) Write {
 	raw := clone(w.t, w.stored)
 	if change != nil {
 		change(raw)
 	}
 	old := w.object()
-	req, _ := w.reader.NewRequest(&old, workload.Object{Kind: w.kind, Raw: raw})
+	req, _ := w.reader.NewWrite(&old, workload.Object{Kind: w.kind, Raw: raw})
 	return req
 }
 
@@ -143,7 +143,7 @@ func TestChooseCreate(t *testing.T) {
 	choose := func(kind workload.Kind, change func(map[string]any)) Plan {
 		raw := w.manifest(w.lists("a", ""))
 		change(raw)
-		req, _ := w.reader.NewRequest(nil, workload.Object{Kind: kind, Raw: raw})
+		req, _ := w.reader.NewWrite(nil, workload.Object{Kind: kind, Raw: raw})
 		return Choose(req)
 	}
 	nothing := func(map[string]any) {}
@@ -153,7 +153,7 @@ func TestChooseCreate(t *testing.T) {
 	job, _ := workload.NewKinds(workload.Builtin()...).Get(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
 	assert.Equal(t, RuleCreate, choose(job, nothing).Rule, "a Job is stamped when it is created")
 	old := workload.Object{Kind: job, Raw: w.manifest(w.lists("a", ""))}
-	req, _ := w.reader.NewRequest(&old, old)
+	req, _ := w.reader.NewWrite(&old, old)
 	assert.Equal(t, RuleExcluded, Choose(req).Rule, "and never again: its template is immutable")
 }
 

@@ -13,7 +13,7 @@ const passes = 30 * time.Second
 
 // secondPass (rule 4a) fits a write that brings a new explanation of its own stamp, as our own first pass leaves it when
 // another webhook comes in between.
-func secondPass(req Request) bool {
+func secondPass(req Write) bool {
 	if _, explained := req.explained(); explained {
 		return req.TemplateChanged || !req.New.Managed.sameStamp(req.Old.Managed) || req.recordsStamp()
 	}
@@ -22,7 +22,7 @@ func secondPass(req Request) bool {
 
 // recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
 // config-restart: a reload without a stamp adopts everything.
-func (r Request) recordsStamp() bool {
+func (r Write) recordsStamp() bool {
 	rec, _ := record.Parse(r.New.Managed[Record]) // one that cannot be read records nothing
 	if r.New.Managed.same(r.Old.Managed, Record) {
 		return false
@@ -37,21 +37,21 @@ func (r Request) recordsStamp() bool {
 
 // unstamped reports whether the write brings a new last reload and no hash: another webhook has removed it. One that puts the old hash
 // back may do so after each call of ours: to stamp again would report a restart each time.
-func (r Request) unstamped() bool {
+func (r Write) unstamped() bool {
 	_, err := record.ParseLastReload(r.New.Managed[LastReload])
 	_, hashed := r.New.Managed[Hash]
 	return err == nil && !hashed && !r.sameReload()
 }
 
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
-func (r Request) explained() (record.LastReload, bool) {
+func (r Write) explained() (record.LastReload, bool) {
 	last, err := record.ParseLastReload(r.New.Managed[LastReload])
 	return last, err == nil && !r.sameReload() && last.Hash == r.New.Managed[Hash]
 }
 
 // sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass
 // leaves that where the annotations are too large.
-func (r Request) sameReload() bool {
+func (r Write) sameReload() bool {
 	if r.New.Managed.same(r.Old.Managed, LastReload) {
 		return true
 	}
@@ -66,7 +66,7 @@ func (f *facts) recent(last record.LastReload) bool {
 }
 
 // ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.
-func (r Request) ofThisWrite(last record.LastReload) bool { return last.Generation == r.Old.Generation }
+func (r Write) ofThisWrite(last record.LastReload) bool { return last.Generation == r.Old.Generation }
 
 // decideAgain decides as the first pass did: from what was known before the write, and the live state. The other webhook
 // may have touched anything, and the configuration may have moved on.
@@ -83,7 +83,7 @@ func decideAgain(d *draft) bool {
 	}
 	d.reload(d.Old.Managed, changesOf(verdict), first.Cause)
 	d.keepExplanation()
-	d.Warnings = append(d.Warnings, missingFromLists(d.Request, d.inputs)...)
+	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
 	return true
 }
 

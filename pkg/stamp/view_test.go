@@ -61,7 +61,7 @@ func TestReadOfWrongTypes(t *testing.T) {
 			_, problems := w.reader.Read(o)
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0].Message, "correct it")
-			req, _ := w.reader.NewRequest(nil, o)
+			req, _ := w.reader.NewWrite(nil, o)
 			plan := Choose(req)
 			result := plan.Apply(req, w.inputs(plan.Reads))
 			assert.Nil(t, result.Reject)

@@ -90,7 +90,7 @@ func (w *world) admit(raw map[string]any) (map[string]any, *Rejection) {
 		old = &workload.Object{Kind: w.kind, Raw: w.stored}
 	}
 	before := clone(w.t, raw)
-	req, _ := w.reader.NewRequest(old, current)
+	req, _ := w.reader.NewWrite(old, current)
 	plan := Choose(req)
 	inputs := w.inputs(plan.Reads)
 	inputs.Err = cmp.Or(inputs.Err, req.New.Unresolved)

@@ -59,7 +59,7 @@ func (w *world) poke() {
 	before.Managed = before.Managed.Without(Dummy)
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[Dummy] = dummy
-	req := Request{Old: before, New: after}
+	req := Write{Old: before, New: after}
 	result := Choose(req).Apply(req, w.inputs(after.Intent.Refs()))
 	ops := append(w.reader.Guard(w.object()), w.reader.Operations(w.object(), result.Managed)...)
 	w.commit(patch(w.t, w.stored, ops))

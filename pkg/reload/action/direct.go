@@ -138,10 +138,10 @@ func decideAsWebhook(stored stamp.View, live stamp.Inputs) (stamp.Result, error)
 }
 
 // pokeAsWrite returns the admission request that a poke of the stored workload would be.
-func pokeAsWrite(stored stamp.View) stamp.Request {
+func pokeAsWrite(stored stamp.View) stamp.Write {
 	before, after := stored, stored
 	before.Managed = stored.Managed.Without(stamp.Dummy)
 	after.Managed = maps.Clone(before.Managed)
 	after.Managed[stamp.Dummy] = digest.AnyCurrent + "@" + strconv.FormatInt(stored.Generation, 10)
-	return stamp.Request{Old: before, New: after}
+	return stamp.Write{Old: before, New: after}
 }

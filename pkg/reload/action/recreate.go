@@ -112,7 +112,7 @@ type replacement struct {
 // expression or a mark has selected and is absent now, only the old one tracks.
 func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobrun.Job) (*replacement, error) {
 	job := old.Replacement(c.annotations)
-	req, _ := c.gather.Reader.NewRequest(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
+	req, _ := c.gather.Reader.NewWrite(nil, workload.Object{Kind: s.Object.Kind, Raw: job.Object})
 	if req.New.Unresolved != nil {
 		return nil, req.New.Unresolved
 	}

@@ -35,7 +35,7 @@ func newSelectingJob(t testing.TB, annotated map[string]string, spec map[string]
 	}
 	job := j.Job(spec, nil)
 	job.SetAnnotations(annotated)
-	req, _ := j.Reader.NewRequest(nil, workload.Object{Kind: reloadtest.JobKind, Raw: job.Object})
+	req, _ := j.Reader.NewWrite(nil, workload.Object{Kind: reloadtest.JobKind, Raw: job.Object})
 	managed := stamp.Choose(req).Apply(req, stamp.Inputs{States: j.States, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
 	require.NoError(t, jobrun.Stamp(job, j.Reader.Keys, managed))
 	delete(j.API.Objects, reloadtest.JobName)

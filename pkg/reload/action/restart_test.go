@@ -290,7 +290,7 @@ func (a *ruledAPI) Patch(ctx context.Context, answer client.Object, patch client
 		return err
 	}
 	kind := rolloutKind()
-	request, _ := a.reader.NewRequest(&workload.Object{Kind: kind, Raw: a.old}, workload.Object{Kind: kind, Raw: current.Object})
+	request, _ := a.reader.NewWrite(&workload.Object{Kind: kind, Raw: a.old}, workload.Object{Kind: kind, Raw: current.Object})
 	decided := stamp.Choose(request).Apply(request, a.live).Managed
 	annotations[a.reader.Keys.ConfigRecord], annotations[a.reader.Keys.LastReload] = decided[stamp.Record], decided[stamp.LastReload]
 	if annotations[a.reader.Keys.LastReload] == "" {

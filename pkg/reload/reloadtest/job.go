@@ -250,7 +250,7 @@ func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 	}
 	j.Set("old")
 	job := j.Job(spec, status)
-	req, _ := j.Reader.NewRequest(nil, workload.Object{Kind: JobKind, Raw: job.Object})
+	req, _ := j.Reader.NewWrite(nil, workload.Object{Kind: JobKind, Raw: job.Object})
 	managed := stamp.Choose(req).Apply(req, stamp.Inputs{States: j.States, Ring: j.Ring, Namespace: "shop", Now: j.Now}).Managed
 	require.NotEmpty(t, managed[stamp.Record])
 	require.NoError(t, jobrun.Stamp(job, keys, managed))

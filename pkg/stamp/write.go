@@ -189,8 +189,8 @@ func bounded(err error) string {
 	return reference.Cut(err.Error(), most)
 }
 
-// Request is one write of a workload. It holds no live state.
-type Request struct {
+// Write is one write of a workload. It holds no live state.
+type Write struct {
 	// Create is set for the first write of an object; Old is then zero.
 	Create bool
 	// Immutable is set for kinds whose template cannot change after creation.
@@ -205,9 +205,9 @@ type Request struct {
 	EndsRestart bool
 }
 
-// NewRequest reads a write. old is nil for the first one.
-func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Request, []annotation.Problem) {
-	req := Request{Create: old == nil, Immutable: current.Kind.CreateOnly}
+// NewWrite reads a write. old is nil for the first one.
+func (r Reader) NewWrite(old *workload.Object, current workload.Object) (Write, []annotation.Problem) {
+	req := Write{Create: old == nil, Immutable: current.Kind.CreateOnly}
 	references, err := current.References()
 	var problems []annotation.Problem
 	if old == nil {
@@ -229,10 +229,10 @@ func (r Reader) NewRequest(old *workload.Object, current workload.Object) (Reque
 }
 
 // tracked returns what the write tracks.
-func (r Request) tracked() []reference.Ref { return r.New.Intent.Refs() }
+func (r Write) tracked() []reference.Ref { return r.New.Intent.Refs() }
 
 // trackedBefore reports whether the old version tracks a Ref, or may do so: it is not known what an unresolved one selects.
-func (r Request) trackedBefore(ref reference.Ref) bool {
+func (r Write) trackedBefore(ref reference.Ref) bool {
 	_, tracked := r.Old.Intent.Tracked[ref]
 	return tracked || r.Old.Unresolved != nil
 }
