@@ -8,7 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 	"time"
 )
 
@@ -46,8 +46,8 @@ func (p Policy) issue(d Data, by authority, now time.Time, random io.Reader) err
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, name := range p.Names {
-		if ip := net.ParseIP(name); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
+		if ip, err := netip.ParseAddr(name); err == nil {
+			template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
 		} else {
 			template.DNSNames = append(template.DNSNames, name)
 		}

@@ -230,8 +230,8 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		last = before
 	}
 	before, after = t.ifHandled(before), t.ifHandled(after)
-	if first.Kept != nil && (current.Kept == nil || current.UID() != first.UID()) && t.index.Has(first.Key()) {
-		before = first // it is gone, and was handled when it was entered
+	if isGone(first, current) && t.index.Has(first.Key()) {
+		before = first // it was handled when it was entered
 	}
 	matters := (before.Kept != nil || after.Kept != nil) && (before.Kept == nil || after.Kept == nil || after.Matters(before))
 	of.unlessGone(func() {
@@ -248,6 +248,11 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		t.index.Delete(key)
 		t.with.Queue.Add(queue.Workload, key)
 	})
+}
+
+// isGone reports whether a workload exists no more: it was deleted, perhaps with another one of its name since.
+func isGone(before, current workload.Summary) bool {
+	return before.Kept != nil && (current.Kept == nil || current.UID() != before.UID())
 }
 
 // forgetFormer forgets what is kept of a workload that is gone, left alone or created again, and returns its version as far as
