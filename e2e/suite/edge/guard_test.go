@@ -124,7 +124,7 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 		s.Settled()
 	}
 	s.AwaitChanges(pausing, 2, "it was stamped twice")
-	s.AwaitEvent(pausing, "Resumed", "rolls out")
+	s.AwaitEvent(pausing, "Resumed", "roll out")
 	s.Await("the Job to be created again", func() error {
 		now := &batchv1.Job{}
 		err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(job), now)

@@ -80,7 +80,7 @@ func collectsReloads(s *fixture.Fixture, period time.Duration) (inTime bool) {
 
 	awaitResumed(s, w)
 	assert.GreaterOrEqual(s, time.Since(since), period, "not before the end of the period")
-	s.AwaitEvent(w, "Resumed", "rolls out")
+	s.AwaitEvent(w, "Resumed", "roll out")
 	s.Await("the second ReplicaSet", func() error { return replicaSets(s, w, 2) })
 	s.Settled()
 	s.RequireChanges(w, 2, "the end of a pause stamps nothing")
