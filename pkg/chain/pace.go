@@ -58,22 +58,15 @@ func (p *pace) wrote(key referent.Key, now time.Time) (slow bool) {
 
 // wait returns how long a write has to wait, and whether the caller has to come back then: only the first one has.
 func (p *pace) wait(key referent.Key, now time.Time) (wait time.Duration, back bool) {
-	if !p.holds(key, now) {
+	r := p.row(key)
+	if wait = r.last.Add(r.pause()).Sub(now); r.pause() == 0 || wait <= 0 {
 		return 0, false
 	}
-	r := p.row(key)
-	wait = r.last.Add(r.pause()).Sub(now)
 	if back = !r.waiting; back {
 		r.waiting = true
 		p.set(key, r, now)
 	}
 	return wait, back
-}
-
-// holds reports whether a write has to wait.
-func (p *pace) holds(key referent.Key, now time.Time) bool {
-	r := p.row(key)
-	return r.pause() > 0 && now.Before(r.last.Add(r.pause()))
 }
 
 // ready ends the wait of an object.

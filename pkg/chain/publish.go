@@ -198,7 +198,7 @@ func (u *publisher) contest(removed []referent.Key) {
 			continue // it was not replaced: it could not be written
 		}
 		u.due(key)
-		if u.pace.holds(key, u.now()) {
+		if u.pace.row(key).waiting {
 			continue // it was not replaced: it waits to be written
 		}
 		if u.contested[key]++; u.contested[key] == reportContest {

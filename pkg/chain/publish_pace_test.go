@@ -76,3 +76,30 @@ func TestAChangeDuringAPauseIsPublishedOnce(t *testing.T) {
 		assert.Zero(t, w.unpublished())
 	})
 }
+
+// After a burst of changes, another writer replaces each digest: that is no wait.
+func TestADigestThatIsReplacedAfterABurstIsContested(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		for n := range 100 {
+			w.set(tls, fmt.Sprint(n))
+			w.pass(300 * time.Millisecond)
+		}
+		w.pass(2 * time.Minute)
+		seen := int32(0)
+		for range 60 * 60 / 5 {
+			w.pass(5 * time.Second)
+			if writes := w.writes.Load(); writes > seen {
+				seen = writes
+				w.put(proxies, "p", map[string]any{"service": "s"})
+			}
+			if w.Contested() > 0 {
+				return
+			}
+		}
+		t.Error("an hour of replaced digests is not counted")
+	})
+}
