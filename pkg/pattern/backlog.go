@@ -19,8 +19,9 @@ type backlog[K comparable] struct {
 type batch[K comparable] struct {
 	keys []K
 	uses map[K][]Use
-	// memory is how many bytes are left for patterns.
+	// memory is how many bytes are left for patterns, users how many workloads have each of them.
 	memory  int
+	users   map[use]int
 	refs    []reference.Ref
 	changes map[reference.Ref]objectChange[K]
 }
@@ -34,20 +35,34 @@ type objectChange[K comparable] struct {
 // set adds the patterns of a workload.
 func (b *batch[K]) set(key K, patterns []Use) {
 	if b.uses == nil {
-		b.uses = map[K][]Use{}
+		b.uses, b.users = map[K][]Use{}, map[use]int{}
 	}
 	earlier, waits := b.uses[key]
 	if !waits {
 		b.keys = append(b.keys, key)
 	}
 	for _, u := range earlier {
-		b.memory += u.cost()
+		b.users[u.use()]--
+		b.memory += b.cost(u)
 	}
-	patterns = within(patterns, b.memory, Use.cost)
+	patterns = within(patterns, b.memory, b.cost)
 	for _, u := range patterns {
-		b.memory -= u.cost()
+		b.memory -= b.cost(u)
+		b.users[u.use()]++
 	}
 	b.uses[key] = patterns
+}
+
+// cost returns how many bytes it counts to give a pattern to one more workload.
+func (b *batch[K]) cost(u Use) int {
+	switch {
+	case u.Pattern == everything:
+		return 0
+	case b.users[u.use()] > 0:
+		return pairMemory
+	default:
+		return pairMemory + u.Pattern.memory()
+	}
 }
 
 // change adds what became of a config object.

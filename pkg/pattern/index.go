@@ -18,7 +18,7 @@ import (
 // their kind may concern their workloads. A nil Index takes in nothing and has nothing.
 type Index[K comparable] struct {
 	names func(namespace string, kind reference.Kind) []string
-	// memory is how many bytes the patterns of one namespace may take, as estimated by size and pairSize.
+	// memory is how many bytes the patterns of one namespace may take, as estimated by Pattern.memory and pairMemory.
 	memory int
 	// turn is held while a goroutine does what takes long: however many namespaces have slow patterns, they take one processor.
 	turn chan struct{}

@@ -29,14 +29,6 @@ func (p *Pattern) memory() int {
 // everything stands for the patterns of a workload that are not kept. No expression of a list is empty.
 var everything = &Pattern{rest: glob{{}}}
 
-// cost returns how many bytes a pattern counts that no other workload has.
-func (u Use) cost() int {
-	if u.Pattern == everything {
-		return 0
-	}
-	return pairMemory + u.Pattern.memory()
-}
-
 // within returns the patterns that fit into some bytes of memory, in their order, and everything of their kind for those that do not.
 func within(patterns []Use, memory int, cost func(Use) int) []Use {
 	kept := make([]Use, 0, len(patterns))

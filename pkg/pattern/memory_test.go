@@ -108,6 +108,26 @@ func TestPatternsThatWaitAreLimited(t *testing.T) {
 	assert.Equal(t, x.memory, n.backlog.next.memory)
 }
 
+// What many workloads share while a namespace is busy is counted once, as it is in the index.
+func TestPatternThatManyWorkloadsShareWaitsOnce(t *testing.T) {
+	t.Parallel()
+	x := limited(existing{}.names, 4)
+	x.Set("first", "shop", uses(t, reference.ConfigMap, "first.*"))
+	n := x.enter("shop", false)
+	n.mu.Lock()
+	n.busy = true
+	n.mu.Unlock()
+	for i := range 8 {
+		for range 2 {
+			x.Set(strconv.Itoa(i), "shop", uses(t, reference.ConfigMap, "a.*"))
+		}
+	}
+	assert.Equal(t, x.memory-globMemory-8*pairMemory, n.backlog.next.memory)
+	n.process(x.turn)
+	x.leave("shop", n)
+	assert.False(t, x.Full("shop", reference.ConfigMap))
+}
+
 // With little memory the index finds all workloads that it would find with more, and counts each byte that it gives once.
 func TestFullIndexMissesNoWorkload(t *testing.T) {
 	t.Parallel()

@@ -76,6 +76,7 @@ func (l *loop) reconcileInScope(ctx context.Context, s gather.Subject) action.Ou
 		return action.Waiting{}
 	}
 	if err := s.View.Unresolved; err != nil {
+		l.tracking.EnterAgain(s.Key)
 		return action.Unreadable(s, err)
 	}
 	if l.isBehind(s) {

@@ -45,3 +45,35 @@ func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 		assert.Equal(t, began, l.state.Changes.BeginAttempt(key).Last, "as of when it came")
 	})
 }
+
+// The index has no memory for the expressions of a workload until another one is gone.
+func TestExpressionsOfAWorkloadAreKeptOnceThereIsMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		patterns := pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return nil })
+		l := standby(Options{Reader: stakaterReader(t), Patterns: patterns})
+		kind := workload.Builtin()[1]
+		crowd := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "crowd"}
+		var uses []pattern.Use
+		for i := range 1200 {
+			p, err := pattern.Compile("a" + strconv.Itoa(i) + "-[a-z]{60}")
+			require.NoError(t, err)
+			uses = append(uses, pattern.Use{Kind: reference.ConfigMap, Pattern: p})
+		}
+		patterns.Set(crowd, "shop", uses)
+		late := summaryOf(kind, map[string]any{"metadata": map[string]any{
+			"namespace": "shop", "name": "late", "annotations": map[string]any{"configmap.reloader.stakater.com/reload": "b[0-9]-[a-z]{60}"},
+		}})
+		w := &watched{kind: kind, workloads: workloadsOf{late}}
+		l.tracking.watches.add(w)
+		l.tracking.workloadChanged(w, workload.Summary{}, late)
+		patterns.Delete(crowd, "shop")
+		synctest.Wait()
+		require.True(t, patterns.Full("shop", reference.ConfigMap), "it was entered while there was no memory")
+
+		l.tracking.EnterAgain(late.Key())
+		synctest.Wait()
+		assert.False(t, patterns.Full("shop", reference.ConfigMap))
+		l.tracking.EnterAgain(workload.Key{Kind: "unknown", Namespace: "shop", Name: "late"})
+	})
+}

@@ -129,18 +129,23 @@ func (t *Tracking) QueueAll() { t.with.Queue.Add(queue.Workload, t.index.All()..
 func (t *Tracking) Reindex() {
 	t.rereads.Add(1) // before the index is asked: what enters it from now on is read again
 	for _, key := range t.index.All() {
-		w := t.watches.get(key.Kind)
-		if w == nil {
-			continue
-		}
-		w.unlessGone(func() {
-			// Within the lock, so that no later version has been entered.
-			if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
-				t.indexIntent(key, s)
-			}
-		})
+		t.EnterAgain(key)
 	}
 	t.QueueAll()
+}
+
+// EnterAgain enters what a workload asks for once more: the index may keep its expressions now, which it had no memory for before.
+func (t *Tracking) EnterAgain(key workload.Key) {
+	w := t.watches.get(key.Kind)
+	if w == nil {
+		return
+	}
+	w.unlessGone(func() {
+		// Within the lock, so that no later version has been entered.
+		if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
+			t.indexIntent(key, s)
+		}
+	})
 }
 
 // ConfigChanged is called by the watches of config objects. What was there before the watch began is found by comparing.
