@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // Two installations take each other's digests: what one writes changes the digest of the other, without end.
@@ -54,8 +53,8 @@ func TestADigestThatWaitsToBeWrittenIsNotContested(t *testing.T) {
 			w.set(tls, fmt.Sprint(n))
 			w.put(proxies, "p", map[string]any{"service": "s"})
 			w.pass(300 * time.Millisecond)
-			require.Zero(t, w.Contested(), "after %d changes", n)
 		}
+		assert.Zero(t, w.Contested())
 	})
 }
 
@@ -96,10 +95,8 @@ func TestADigestThatIsReplacedAfterABurstIsContested(t *testing.T) {
 				seen = writes
 				w.put(proxies, "p", map[string]any{"service": "s"})
 			}
-			if w.Contested() > 0 {
-				return
-			}
 		}
-		t.Error("an hour of replaced digests is not counted")
+		w.pass(5 * time.Second)
+		assert.Positive(t, w.Contested())
 	})
 }
