@@ -86,15 +86,21 @@ func TestPatternThatManyWorkloadsShareIsKeptOnce(t *testing.T) {
 	assert.True(t, x.Full("shop", reference.ConfigMap), "a pair of a workload and a pattern takes memory, too")
 }
 
+// busy returns the namespace shop, as it is while a goroutine works off its backlog.
+func busy(x *Index[string]) *namespaceIndex[string] {
+	n := x.enter("shop", false)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy = true
+	return n
+}
+
 // What waits for the goroutine of a namespace takes memory as well: workloads come while it matches.
 func TestPatternsThatWaitAreLimited(t *testing.T) {
 	t.Parallel()
 	x := limited(existing{}.names, 2)
 	x.Set("first", "shop", uses(t, reference.ConfigMap, "first.*"))
-	n := x.enter("shop", false)
-	n.mu.Lock()
-	n.busy = true
-	n.mu.Unlock()
+	n := busy(x)
 	for i := range 100 {
 		x.Set("cart", "shop", uses(t, reference.ConfigMap, "a.*", fmt.Sprintf("b%d.*", i)))
 	}
@@ -113,10 +119,7 @@ func TestPatternThatManyWorkloadsShareWaitsOnce(t *testing.T) {
 	t.Parallel()
 	x := limited(existing{}.names, 4)
 	x.Set("first", "shop", uses(t, reference.ConfigMap, "first.*"))
-	n := x.enter("shop", false)
-	n.mu.Lock()
-	n.busy = true
-	n.mu.Unlock()
+	n := busy(x)
 	for i := range 8 {
 		for range 2 {
 			x.Set(strconv.Itoa(i), "shop", uses(t, reference.ConfigMap, "a.*"))
