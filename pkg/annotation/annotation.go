@@ -145,6 +145,16 @@ func (i Intent) AtOnce() Intent {
 	return i
 }
 
+// NotAtOnce returns the Intent with nothing that triggers at once: a CronJob then waits for its next run.
+func (i Intent) NotAtOnce() Intent {
+	i.Tracked = maps.Clone(i.Tracked)
+	for ref, trigger := range i.Tracked {
+		trigger.AtOnce = false
+		i.Tracked[ref] = trigger
+	}
+	return i
+}
+
 // SameLists reports whether SAP's two lists name the same, whatever the order and the repetitions.
 func (i Intent) SameLists(o Intent) bool {
 	return sameSet(i.ConfigMaps, o.ConfigMaps) && sameSet(i.Secrets, o.Secrets)

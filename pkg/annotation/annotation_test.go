@@ -207,6 +207,10 @@ func TestAtOnceLeavesOutWhatDoesNotTriggerAtOnce(t *testing.T) {
 		Asked: true, Tracked: map[reference.Ref]annotation.Trigger{db: {AtOnce: true}}, Dynamic: true,
 	}, both.AtOnce(), "the config-hash is over both: it proves no change of one")
 	assert.Len(t, both.Tracked, 2, "it stays as it is")
+	next := both.NotAtOnce()
+	assert.Equal(t, map[reference.Ref]annotation.Trigger{app: {OnCreate: true}, db: {}}, next.Tracked)
+	assert.Equal(t, both.ConfigMaps, next.ConfigMaps)
+	assert.Equal(t, annotation.Trigger{AtOnce: true}, both.Tracked[db], "it stays as it is")
 	one := both.AtOnce()
 	one.Dynamic = false
 	assert.Equal(t, one, one.AtOnce(), "where all triggers at once, the config-hash is compared")

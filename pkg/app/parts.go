@@ -151,6 +151,7 @@ func (b *builder) buildLoop(mgr manager.Manager) error {
 		ReloadMissingRequired: o.Reload.ReloadMissingRequired,
 		Revision:              o.Reload.Revision,
 		NotifyOnly:            o.Reload.NotifyOnly,
+		WithoutRuns:           o.Reload.WithoutRuns,
 		PausedAt:              o.Selection.Stakater.Keys.PausedAt,
 		UnreadPausePeriod:     unreadPausePeriod(o.Selection),
 		Webhook:               o.Webhook.Enabled,

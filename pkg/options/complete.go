@@ -139,6 +139,7 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 	r.Revision = f.hash == "revision"
 	r.NotifyOnly = f.webhookURL != ""
 	r.RerunFinishedJobs = f.rerunFinishedJobs
+	r.WithoutRuns = !f.runCronJobs
 	return r
 }
 

@@ -44,7 +44,7 @@ type Flags struct {
 	metricsSecure, pprof, webhook, http2       bool
 	secrets                                    bool
 	syncAfterRestart                           bool
-	rerunFinishedJobs                          bool
+	rerunFinishedJobs, runCronJobs             bool
 	settle, settleMax, refractory, grace       time.Duration
 	workers                                    int
 	stakater                                   annotation.Stakater

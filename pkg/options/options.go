@@ -143,7 +143,9 @@ type Reload struct {
 	NotifyOnly bool
 	// RerunFinishedJobs creates also Jobs again that have finished.
 	RerunFinishedJobs bool
-	Workers           int
+	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for and the rights allow.
+	WithoutRuns bool
+	Workers     int
 	// CountByNamespace counts reloads by namespace, which is a label without a bound.
 	CountByNamespace bool
 }

@@ -84,6 +84,8 @@ func TestFlags(t *testing.T) {
 		"gates off":          {[]string{"--settle=0", "--refractory=0s"}, func(o options.Options) any { return o.Reload.Settle + o.Reload.Refractory }, time.Duration(0), "0 switches a gate off"},
 		"TLS 1.2":            {[]string{"--tls-min-version=1.2"}, func(o options.Options) any { return o.Webhook.MinTLSVersion }, uint16(tls.VersionTLS12), "for an old API server"},
 		"HTTP/1.1":           {[]string{"--enable-http2=false"}, func(o options.Options) any { return o.Webhook.HTTP2 }, false, "off by flag"},
+		"no runs":            {[]string{"--run-cronjobs=false"}, func(o options.Options) any { return o.Reload.WithoutRuns }, true, "the rights decide by default"},
+		"runs after all":     {[]string{"--run-cronjobs=false", "--run-cronjobs"}, func(o options.Options) any { return o.Reload.WithoutRuns }, false, "the last one counts: the components of both rights have one each"},
 		"without Secrets":    {[]string{"--secrets=false", "--resources-to-ignore=secrets"}, func(o options.Options) any { return []any{o.Selection.WithoutSecrets, o.Selection.Stakater.Without} }, []any{true, []reference.Kind{reference.Secret}}, "in both dialects"},
 		"client CA":          {[]string{"--webhook-client-ca=/ca.crt", "--webhook-client-names=a,b"}, func(o options.Options) any { return []any{o.Webhook.ClientCA, o.Webhook.ClientNames} }, []any{"/ca.crt", []string{"a", "b"}}, "who may call the webhook"},
 		"profiles":           {[]string{"--enable-pprof"}, func(o options.Options) any { return o.Servers.PprofAddress }, "127.0.0.1:6060", "never by default"},

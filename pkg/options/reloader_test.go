@@ -45,6 +45,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 		"--rerun-finished-jobs")
 	require.NoError(t, err)
 	assert.True(t, o.Reload.RerunFinishedJobs, "Reloader always does so")
+	assert.False(t, o.Reload.WithoutRuns, "Reloader runs CronJobs wherever it has the right")
 	assert.Equal(t, "tools", o.Namespace)
 	assert.Equal(t, "reloader-reloader", o.Installation)
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")

@@ -21,6 +21,8 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	addSwitch(set, &f.reloadOnCreate, "reload-on-create", "reload also when an object is created")
 	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
 	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "also re-create Jobs that are complete or have failed")
+	set.BoolVar(&f.runCronJobs, "run-cronjobs", true,
+		"also run a CronJob at once, where the right to create Jobs is granted; false: only its next run gets the new configuration")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "kinds of config objects to ignore: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),

@@ -73,6 +73,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, APIReader: with.apiReader, Past: with.Past,
 		Creations: &l.state.Creations, Versions: &l.state.Versions, Records: &l.state.Records, Now: l.now,
 		ReloadMissingRequired: opts.ReloadMissingRequired, Revision: opts.Revision, NotifyOnly: opts.NotifyOnly,
+		WithoutRuns: opts.WithoutRuns,
 	}
 	l.pacing = pacing{
 		gates: state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory},

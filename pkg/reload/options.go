@@ -42,6 +42,8 @@ type Options struct {
 	Revision bool
 	// NotifyOnly reports Changes to Alerts instead of reloading.
 	NotifyOnly bool
+	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for.
+	WithoutRuns bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
 	// UnreadPausePeriod is the annotation with the period of a pause where no dialect reads it; empty if one does. Pauses are only ended then.

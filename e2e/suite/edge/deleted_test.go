@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -29,6 +30,8 @@ func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	delete(spec, "replicas")
 	spec["template"].(map[string]any)["spec"].(map[string]any)["restartPolicy"] = "Never"
 	s.CreatePromptly(manifest)
+	cron := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: "backup"}
+	s.CreatePromptly(s.Manifest(cron.Kind, cron.Name, fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}}))
 	w, old := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: "import"}, manifest.GetUID()
 
 	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-1"}}))
@@ -52,4 +55,12 @@ func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	require.NoError(t, get())
 	assert.Equal(t, next, job.UID, "once")
 	assert.NotContains(t, job.Annotations[fixture.ConfigRecord], "app-1")
+
+	s.AwaitEvent(cron, "Reloaded", "next scheduled run", "configmap/app-1 deleted")
+	for _, event := range s.Events(cron) {
+		assert.NotEqual(t, "RunForbidden", event.Reason, "the right is there, and the installation refuses runs")
+	}
+	all := &batchv1.JobList{}
+	require.NoError(t, s.List(s.Context(), all, client.InNamespace(s.Namespace)))
+	assert.Len(t, all.Items, 1, "no run of the CronJob")
 }

@@ -78,6 +78,11 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"args={--enable-csi-integration}"},
 			want:   "args has --enable-csi-integration; set the value reloader.enableCSIIntegration",
 		},
+		"FlagOfCronJobs": {
+			reason: "the chart sets it as the rights need it",
+			values: []string{"args={--run-cronjobs=false}"},
+			want:   "args has --run-cronjobs; set the value reloader.runCronJobs",
+		},
 		"FlagThatTheWebhookDependsOn": {
 			reason: "the webhook would not be called for them",
 			values: []string{"args={--settle=2s,--auto-reload-all}"},

@@ -2,6 +2,8 @@ package repository
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +37,40 @@ func TestComponentsChangeTheRoleOfOneNamespaceInAnyOrder(t *testing.T) {
 			assert.ElementsMatch(t, kustomize(t, kubectl, "namespaced", component)["Role pod-reloader/pod-reloader"]["rules"],
 				kustomize(t, kubectl, component, "namespaced")["Role pod-reloader/pod-reloader"]["rules"])
 		})
+	}
+}
+
+// The rights to create Jobs again include those to run CronJobs, which is refused unless it is asked for.
+func TestCronJobsRunOnlyWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
+	// argument is the last one of the flag: it counts.
+	argument := func(rendered objects) any {
+		var last any
+		for _, arg := range arguments(t, rendered["Deployment pod-reloader/pod-reloader"]) {
+			if text, _ := arg.(string); strings.HasPrefix(text, "--run-cronjobs") {
+				last = arg
+			}
+		}
+		return last
+	}
+	const runs, recreates = "reloader.runCronJobs=true", "reloader.recreateJobs=true"
+	assert.Nil(t, argument(template(t, helm)), "the missing right is reported")
+	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, recreates)))
+	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs)))
+	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs, recreates)))
+	assert.Nil(t, argument(kustomize(t, kubectl)))
+	for _, other := range []string{"without-webhook", "namespaced", "csi-integration", "client-ca"} {
+		for _, components := range [][]string{{other}, {"run-cronjobs", other}, {other, "run-cronjobs"}} {
+			want := any("--run-cronjobs")
+			if len(components) == 1 {
+				want = "--run-cronjobs=false"
+			}
+			for at := range len(components) + 1 {
+				all := slices.Insert(slices.Clone(components), at, "recreate-jobs")
+				assert.Equal(t, want, argument(kustomize(t, kubectl, all...)), all)
+			}
+		}
 	}
 }
 

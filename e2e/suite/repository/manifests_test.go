@@ -98,12 +98,12 @@ var variants = map[string]struct {
 		values:     []string{"reloader.enableCSIIntegration=true"},
 	},
 	"RunCronJobs": {
-		reason:     "rights alone",
+		reason:     "rights, and the flag",
 		components: []string{"run-cronjobs"},
 		values:     []string{"reloader.runCronJobs=true"},
 	},
 	"RecreateJobs": {
-		reason:     "rights alone, in the namespace of the installation as well",
+		reason:     "rights, in the namespace of the installation as well, and a flag that runs no CronJob",
 		components: []string{"recreate-jobs"},
 		values:     []string{"reloader.recreateJobs=true"},
 	},

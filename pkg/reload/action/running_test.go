@@ -65,9 +65,11 @@ func TestRunIsNotMade(t *testing.T) {
 		deployed bool
 		stopped  bool
 		asked    bool
+		off      bool
 		note     string
 	}{
 		"SAP's annotations":        {sap: true},
+		"runs are switched off":    {batch: batch{uid: "u1"}, off: true},
 		"the CronJob is suspended": {batch: batch{uid: "u1", spec: map[string]any{"suspend": true}}},
 		"another Job is active": {
 			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: []unstructured.Unstructured{owned}},
@@ -95,7 +97,7 @@ func TestRunIsNotMade(t *testing.T) {
 			t.Parallel()
 			b, out := &tc.batch, &reloadtest.Outbox{}
 			b.jobs = map[string]int{}
-			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, out)
+			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b, WithoutRuns: tc.off}, Client: b}, out)
 			s, verdict := dueCronJob(!tc.sap)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.stopped, ended != nil)

@@ -91,6 +91,8 @@ type Gatherer struct {
 	Records *state.Records
 	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.
 	ReloadMissingRequired, Revision, NotifyOnly bool
+	// WithoutRuns leaves a CronJob to its next run, whatever its annotations ask for.
+	WithoutRuns bool
 
 	Now func() time.Time
 }
@@ -103,8 +105,11 @@ func (g Gatherer) Subject(key workload.Key, o workload.Summary, events state.Arr
 		read = o.WithAnnotation(recordKey, record)
 	}
 	view, problems := g.Reader.ReadSummary(read)
-	if o.Kind.CreateOnly {
+	switch {
+	case o.Kind.CreateOnly:
 		view.Intent = view.Intent.AtOnce()
+	case o.Kind.Schedules() && g.WithoutRuns:
+		view.Intent = view.Intent.NotAtOnce()
 	}
 	return Subject{Key: key, Object: o, View: view, Problems: problems, Events: events, Unrecorded: unrecorded}
 }
