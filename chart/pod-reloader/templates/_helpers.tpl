@@ -239,6 +239,11 @@ the command why. */}}
 {{- if ne $prefix "pod-reloader.cs.sap.com/" }}--annotation-prefix={{ $prefix }}{{ end -}}
 {{- end }}
 
+{{/* The name of the flag in an item of args; empty for the value of the flag in the item before. */}}
+{{- define "pod-reloader.flagOf" -}}
+{{- if hasPrefix "-" . }}{{ (split "=" (trimPrefix "-" (trimPrefix "-" .)))._0 }}{{ end -}}
+{{- end }}
+
 {{/* The flags of the command why, as a list in JSON: those above, and the items of args that it takes as well. It takes the name of the
 installation from that of its pod, which Kubernetes shortens: of the 58 characters before the random part, a hyphen, the hash of up to
 10 characters and another hyphen leave 46 for the name of the Deployment. */}}
@@ -247,7 +252,7 @@ installation from that of its pod, which Kubernetes shortens: of the 58 characte
 {{- $name := include "pod-reloader.name" . -}}
 {{- if gt (len $name) 46 }}{{ $flags = append $flags (printf "--installation-name=%s" $name) }}{{ end -}}
 {{- range $i, $arg := .Values.args -}}
-{{- $flag := (split "=" (trimPrefix "-" (trimPrefix "-" $arg)))._0 -}}
+{{- $flag := include "pod-reloader.flagOf" $arg -}}
 {{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
 {{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
 {{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}

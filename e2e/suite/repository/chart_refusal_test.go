@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -257,31 +256,6 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"podDisruptionBudget.minAvailable=60%"},
 			want:   "podDisruptionBudget.minAvailable is 60% with 2 replicas, and no node that runs one could be drained",
 		},
-		"GracePeriodOfTheProgram": {
-			reason: "the kubelet would kill it while it serves",
-			values: []string{"args={--shutdown-grace-period=2m}"},
-			want:   "args has --shutdown-grace-period=2m, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 130 at least",
-		},
-		"GracePeriodInTwoUnits": {
-			reason: "the same in another spelling",
-			values: []string{"args={--shutdown-grace-period=1m30s}"},
-			want:   "args has --shutdown-grace-period=1m30s, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 100 at least",
-		},
-		"GracePeriodInTwoArguments": {
-			reason: "the same, with the value in the next item",
-			values: []string{"args={--shutdown-grace-period,40s,--settle=2s}"},
-			want:   "args has --shutdown-grace-period=40s, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 50 at least",
-		},
-		"GracePeriodInFractions": {
-			reason: "the chart does not calculate with fractions",
-			values: []string{"args={--shutdown-grace-period=1.5m}"},
-			want:   "args has --shutdown-grace-period=1.5m, which the chart cannot compare with terminationGracePeriodSeconds: write whole hours, minutes and seconds",
-		},
-		"GracePeriodWithoutValue": {
-			reason: "the program would not start",
-			values: []string{"args={--shutdown-grace-period}"},
-			want:   "args has --shutdown-grace-period=, which the chart cannot compare",
-		},
 		"WithoutElection": {
 			reason: "two replicas would run the loop",
 			values: []string{"args={--leader-elect=false}"},
@@ -296,11 +270,6 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			reason: "the chart checks the times of the value",
 			values: []string{"args={--leader-election-lease-duration=5s}"},
 			want:   "args has --leader-election-lease-duration; set the value leaderElection.leaseDuration",
-		},
-		"VariableOfTheChart": {
-			reason: "the digest key and the lease would be in another namespace",
-			values: []string{"env[0].name=POD_NAMESPACE", "env[0].value=a"},
-			want:   "env has POD_NAMESPACE, which the chart sets: leave it out",
 		},
 		"ConditionTwice": {
 			reason: "the API server would reject the webhook configuration, and the installation would fail halfway",
@@ -318,21 +287,6 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "guard.validationActions has both Deny and Warn",
 		},
 	})
-}
-
-// The pod has the time for the grace period, and for 10 seconds after it.
-func TestChartTakesGracePeriodsThatFit(t *testing.T) {
-	t.Parallel()
-	helm := tool(t, "helm", "helm")
-	for args, termination := range map[string]string{
-		"{--shutdown-grace-period=35s}": "45", "{--shutdown-grace-period,1m30s}": "100", "{--shutdown-grace-period=1h}": "3610", "{--shutdown-grace-period=010s}": "20",
-	} {
-		t.Run(args, func(t *testing.T) {
-			t.Parallel()
-			rendered := template(t, helm, "args="+args, "terminationGracePeriodSeconds="+termination)
-			assert.Contains(t, fmt.Sprint(arguments(t, rendered["Deployment pod-reloader/pod-reloader"])), "--shutdown-grace-period")
-		})
-	}
 }
 
 // The Deployment of the release is not in scope, or a selector or a condition may leave it out.

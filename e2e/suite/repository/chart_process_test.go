@@ -1,0 +1,68 @@
+package repository
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The arguments and the environment of the program, and the time that its pod has to stop.
+func TestChartRefusesSettingsOfTheProcess(t *testing.T) {
+	t.Parallel()
+	requireRefusals(t, map[string]refusal{
+		"GracePeriodOfTheProgram": {
+			reason: "the kubelet would kill it while it serves",
+			values: []string{"args={--shutdown-grace-period=2m}"},
+			want:   "args has --shutdown-grace-period=2m, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 130 at least",
+		},
+		"GracePeriodInTwoUnits": {
+			reason: "the same in another spelling",
+			values: []string{"args={--shutdown-grace-period=1m30s}"},
+			want:   "args has --shutdown-grace-period=1m30s, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 100 at least",
+		},
+		"GracePeriodInTwoArguments": {
+			reason: "the same, with the value in the next item",
+			values: []string{"args={--shutdown-grace-period,40s,--settle=2s}"},
+			want:   "args has --shutdown-grace-period=40s, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 50 at least",
+		},
+		"GracePeriodInFractions": {
+			reason: "the chart does not calculate with fractions",
+			values: []string{"args={--shutdown-grace-period=1.5m}"},
+			want:   "args has --shutdown-grace-period=1.5m, which the chart cannot compare with terminationGracePeriodSeconds: write whole hours, minutes and seconds",
+		},
+		"GracePeriodWithoutValue": {
+			reason: "the program would not start",
+			values: []string{"args={--shutdown-grace-period}"},
+			want:   "args has --shutdown-grace-period=, which the chart cannot compare",
+		},
+		"VariableOfTheChart": {
+			reason: "the digest key and the lease would be in another namespace",
+			values: []string{"env[0].name=POD_NAMESPACE", "env[0].value=a"},
+			want:   "env has POD_NAMESPACE, which the chart sets: leave it out",
+		},
+	})
+}
+
+// The pod has the time for the grace period, and for 10 seconds after it.
+func TestChartTakesGracePeriodsThatFit(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for args, termination := range map[string]string{
+		"{--shutdown-grace-period=35s}": "45", "{--shutdown-grace-period,1m30s}": "100", "{--shutdown-grace-period=1h}": "3610", "{--shutdown-grace-period=010s}": "20",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			rendered := template(t, helm, "args="+args, "terminationGracePeriodSeconds="+termination)
+			assert.Contains(t, fmt.Sprint(arguments(t, rendered["Deployment pod-reloader/pod-reloader"])), "--shutdown-grace-period")
+		})
+	}
+}
+
+// A flag can have its value in the next item, which may read like a flag that the chart refuses.
+func TestChartTakesValuesThatReadLikeFlags(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "args={--resources-to-ignore,secrets,--webhook-client-names,config}")
+	args := fmt.Sprint(arguments(t, rendered["Deployment pod-reloader/pod-reloader"]))
+	assert.Contains(t, args, "--resources-to-ignore secrets --webhook-client-names config")
+}
