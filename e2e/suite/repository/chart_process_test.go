@@ -41,6 +41,16 @@ func TestChartRefusesSettingsOfTheProcess(t *testing.T) {
 			values: []string{"env[0].name=POD_NAMESPACE", "env[0].value=a"},
 			want:   "env has POD_NAMESPACE, which the chart sets: leave it out",
 		},
+		"VariableOfTheNamespace": {
+			reason: "the webhook and the rights would be for all namespaces",
+			values: []string{"env[0].name=KUBERNETES_NAMESPACE", "env[0].value=a"},
+			want:   "env has KUBERNETES_NAMESPACE; set the value namespaces, which other objects of the chart follow as well",
+		},
+		"VariableOfReloadersDeployment": {
+			reason: "DeploymentConfigs would be handled without rights and without a rule of the webhook",
+			values: []string{"env[0].name=RELOADER_DEPLOYMENT_NAME", "env[0].value=a"},
+			want:   "env has RELOADER_DEPLOYMENT_NAME; set the value reloader.isOpenshift, which other objects of the chart follow as well",
+		},
 	})
 }
 
