@@ -36,6 +36,22 @@ func TestChartRefusesSettingsOfTheProcess(t *testing.T) {
 			values: []string{"args={--shutdown-grace-period}"},
 			want:   "args has --shutdown-grace-period=, which the chart cannot compare",
 		},
+		"GracePeriodTwice": {
+			reason: "the last one counts",
+			values: []string{"args={--shutdown-grace-period=5s,--shutdown-grace-period=40s}"},
+			want:   "args has --shutdown-grace-period=40s, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 50 at least",
+		},
+		"GracePeriodAfterAHook": {
+			reason: "SIGTERM comes after the hook, and the rest is too short for the grace period",
+			values: []string{"lifecycle.preStop.sleep.seconds=30"},
+			want:   "lifecycle.preStop.sleep.seconds is 30, and the kubelet kills the pod after terminationGracePeriodSeconds=45: set that to 50 at least",
+		},
+		"LongerGracePeriodAfterAHook": {
+			reason: "each of them fits alone",
+			values: []string{"lifecycle.preStop.sleep.seconds=15", "args={--shutdown-grace-period=30s}"},
+			want: "args has --shutdown-grace-period=30s and lifecycle.preStop.sleep.seconds is 15, and the kubelet kills the pod after " +
+				"terminationGracePeriodSeconds=45: set that to 55 at least",
+		},
 		"VariableOfTheChart": {
 			reason: "the digest key and the lease would be in another namespace",
 			values: []string{"env[0].name=POD_NAMESPACE", "env[0].value=a"},
@@ -60,6 +76,7 @@ func TestChartTakesGracePeriodsThatFit(t *testing.T) {
 	helm := tool(t, "helm", "helm")
 	for args, termination := range map[string]string{
 		"{--shutdown-grace-period=35s}": "45", "{--shutdown-grace-period,1m30s}": "100", "{--shutdown-grace-period=1h}": "3610", "{--shutdown-grace-period=010s}": "20",
+		"{--shutdown-grace-period=20s},lifecycle.preStop.sleep.seconds=15": "45", "{--shutdown-grace-period=5s},lifecycle.preStop.sleep.seconds=30": "45",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
