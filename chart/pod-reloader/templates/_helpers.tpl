@@ -207,6 +207,18 @@ namespace default. */}}
 {{- trimSuffix "/" .Values.annotationPrefix -}}/
 {{- end }}
 
+{{/* An annotation of the release's own Deployment or of its pods for which the webhook is called; empty if there is none. */}}
+{{- define "pod-reloader.ownAnnotation" -}}
+{{- $found := "" -}}
+{{- range $value := list "commonAnnotations" "podAnnotations" -}}
+{{- range $key, $text := index $.Values $value -}}
+{{- $reloaders := and $.Values.reloader.enabled (or (contains "reloader.stakater.com/" $key) (has $key (values ($.Values.reloader.annotations | default dict)))) -}}
+{{- if or $reloaders (hasPrefix (include "pod-reloader.prefix" $) $key) }}{{ $found = printf "the annotation %s in %s" $key $value }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end }}
+
 {{/* The flags that say which workloads and objects are handled, and by which annotations, as a list in JSON. The Deployment has them, and
 the command why. */}}
 {{- define "pod-reloader.workloadFlags" -}}

@@ -72,6 +72,21 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", "namespaces={a,pod-reloader}"},
 			want:   "leave the release's namespace, pod-reloader, out of namespaces, or set webhook.failurePolicy=Ignore",
 		},
+		"FailForItsAnnotation": {
+			reason: "the webhook is called for its own Deployment as well",
+			values: []string{"webhook.failurePolicy=Fail", `commonAnnotations.secret\.reloader\.stakater\.com/reload=a`},
+			want:   "webhook.failurePolicy=Fail with the annotation secret.reloader.stakater.com/reload in commonAnnotations: while no replica answers",
+		},
+		"FailForAnAnnotationOfItsPods": {
+			reason: "the same for those of the template, in the own dialect and in a list of namespaces",
+			values: []string{"webhook.failurePolicy=Fail", `podAnnotations.example\.com/secrets=a`, "annotationPrefix=example.com", "namespaces={a,pod-reloader}"},
+			want:   "webhook.failurePolicy=Fail with the annotation example.com/secrets in podAnnotations: while no replica answers",
+		},
+		"FailForAnAnnotationOfAnotherName": {
+			reason: "the same for a name that a flag gives an annotation",
+			values: []string{"webhook.failurePolicy=Fail", `podAnnotations.example\.com/auto=a`, `reloader.annotations.auto-annotation=example.com/auto`},
+			want:   "webhook.failurePolicy=Fail with the annotation example.com/auto in podAnnotations: while no replica answers",
+		},
 		"FlagThatNeedsRights": {
 			reason: "its watches would be refused",
 			values: []string{"args={--enable-csi-integration}"},
@@ -301,8 +316,17 @@ func TestChartTakesFailForOtherWorkloads(t *testing.T) {
 			t.Parallel()
 			rendered := template(t, helm, "webhook.failurePolicy=Fail", "reloader.autoReloadAll=true", value)
 			assert.Contains(t, arguments(t, rendered["Deployment pod-reloader/pod-reloader"]), any("--auto-reload-all"))
+			template(t, helm, "webhook.failurePolicy=Fail", `podAnnotations.secret\.reloader\.stakater\.com/reload=a`, value)
 		})
 	}
+}
+
+// The webhook is not called for the Deployment of the release.
+func TestChartTakesFailWithAnnotationsOfOthers(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	template(t, helm, "webhook.failurePolicy=Fail", `podAnnotations.prometheus\.io/path=a`, `commonAnnotations.example\.com/auto=a`)
+	template(t, helm, "webhook.failurePolicy=Fail", "reloader.enabled=false", `podAnnotations.secret\.reloader\.stakater\.com/reload=a`)
 }
 
 // The release's name is not in the schema. Helm takes names that a Service cannot have, before Kubernetes 1.34 also those that begin
