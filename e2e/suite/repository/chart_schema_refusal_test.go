@@ -55,6 +55,26 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"reloader.reloadStrategy=rollout"},
 			want:   "at '/reloader/reloadStrategy': value must be one of",
 		},
+		"SurgeAsText": {
+			reason: "it is a text to Helm: the API server takes only a percentage as text, and the installation would fail halfway",
+			values: []string{"updateStrategy.rollingUpdate.maxSurge=01"},
+			want:   "at '/updateStrategy/rollingUpdate/maxSurge': '01' does not match pattern",
+		},
+		"MoreThanAllUnavailable": {
+			reason: "the API server would reject the Deployment",
+			values: []string{"updateStrategy.rollingUpdate.maxUnavailable=150%"},
+			want:   "at '/updateStrategy/rollingUpdate/maxUnavailable': '150%' does not match pattern",
+		},
+		"MoreThanAllEvicted": {
+			reason: "the API server would reject the PodDisruptionBudget",
+			values: []string{"podDisruptionBudget.maxUnavailable=150%"},
+			want:   "at '/podDisruptionBudget/maxUnavailable': '150%' does not match pattern",
+		},
+		"MoreThanAllAvailable": {
+			reason: "the same for the other way to write it",
+			values: []string{"podDisruptionBudget.minAvailable=101%"},
+			want:   "at '/podDisruptionBudget/minAvailable': '101%' does not match pattern",
+		},
 		"Selector": {
 			reason: "the flag could not be written",
 			values: []string{"objectSelector.matchExpressions[0].key=a", "objectSelector.matchExpressions[0].operator=in"},
