@@ -140,7 +140,7 @@ func (f *whyFlags) readWorkload(
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(handled.kind.GroupVersionKind)
-	if err := c.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
+	if err := getOrList(ctx, c, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
 		return in, nil, fmt.Errorf("read the workload: %w", err)
 	}
 	in = explain.Input{

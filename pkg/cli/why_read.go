@@ -7,7 +7,9 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +35,26 @@ func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, erro
 
 // errUnusable marks a digest key that is no key.
 var errUnusable = errors.New("correct or remove the invalid key, and delete the Secret only if no key is valid")
+
+// getOrList reads an object. The account of an installation may list Jobs and not get them.
+func getOrList(ctx context.Context, c client.Reader, name types.NamespacedName, u *unstructured.Unstructured) error {
+	err := c.Get(ctx, name, u)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	gvk := u.GroupVersionKind()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
+	case failed != nil:
+		return err // the right to get it is the smaller one
+	case len(list.Items) == 0:
+		return fmt.Errorf("%s %s does not exist", gvk.Kind, name)
+	}
+	u.Object = list.Items[0].Object
+	u.SetGroupVersionKind(gvk)
+	return nil
+}
 
 // noKey says why there is no digest key, and what to do; empty if there may be one.
 func (f *whyFlags) noKey(err error) string {

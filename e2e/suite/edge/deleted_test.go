@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,43 +19,50 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
+// job is the manifest of a Job.
+func job(s *fixture.Fixture, name string, uses fixture.Uses) *unstructured.Unstructured {
+	s.Helper()
+	manifest := s.Manifest("Job", name, uses)
+	spec := manifest.Object["spec"].(map[string]any)
+	delete(spec, "selector")
+	delete(spec, "replicas")
+	spec["template"].(map[string]any)["spec"].(map[string]any)["restartPolicy"] = "Never"
+	return manifest
+}
+
 // With --reload-on-delete, the deletion of an object that an expression selects creates a Job again. The new one does not track the object.
 func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	s := fixture.New(t, installed(t, cp, installation.Options{Args: []string{"--reload-on-delete"}, Components: []string{"recreate-jobs"}}))
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
 	s.ConfigMap("app-1", fixture.Data{"key": "1"})
-	manifest := s.Manifest("Job", "import", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
-	spec := manifest.Object["spec"].(map[string]any)
-	delete(spec, "selector")
-	delete(spec, "replicas")
-	spec["template"].(map[string]any)["spec"].(map[string]any)["restartPolicy"] = "Never"
+	manifest := job(s, "import", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
 	s.CreatePromptly(manifest)
 	cron := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: "backup"}
 	s.CreatePromptly(s.Manifest(cron.Kind, cron.Name, fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}}))
 	w, old := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: "import"}, manifest.GetUID()
 
 	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-1"}}))
-	job := &batchv1.Job{}
+	found := &batchv1.Job{}
 	get := func() error {
-		job = &batchv1.Job{}
-		return s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, job)
+		found = &batchv1.Job{}
+		return s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, found)
 	}
 	s.Await("the Job to be created again", func() error {
 		if err := get(); err != nil {
 			return err
 		}
-		if job.UID == old {
+		if found.UID == old {
 			return errors.New("it is the old one")
 		}
 		return nil
 	})
 	s.AwaitEvent(w, "Reloaded", "created again", "configmap/app-1 deleted")
-	next := job.UID
+	next := found.UID
 	s.Settled()
 	require.NoError(t, get())
-	assert.Equal(t, next, job.UID, "once")
-	assert.NotContains(t, job.Annotations[fixture.ConfigRecord], "app-1")
+	assert.Equal(t, next, found.UID, "once")
+	assert.NotContains(t, found.Annotations[fixture.ConfigRecord], "app-1")
 
 	s.AwaitEvent(cron, "Reloaded", "next scheduled run", "configmap/app-1 deleted")
 	for _, event := range s.Events(cron) {

@@ -24,6 +24,7 @@ metadata: {name: reader, namespace: NAMESPACE}
 rules:
 - {apiGroups: [apps], resources: [deployments], verbs: [get]}
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
+- {apiGroups: [batch], resources: [jobs], verbs: [list]} # as the account of an installation may
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -50,4 +51,13 @@ subjects:
 	assert.Contains(t, problems[1], "cannot check --namespace-selector")
 	assert.Contains(t, problems[2], "cannot show failed attempts, since the Events cannot be listed")
 	assert.Contains(t, problems[3], "cannot show failing watches")
+
+	s.CreatePromptly(job(s, "import", fixture.Uses{ConfigMaps: []string{"app"}}))
+	output, err := s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/import", "-n", s.Namespace)
+	require.NoError(t, err)
+	assert.Contains(t, output, "Job "+s.Namespace+"/import")
+	_, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/export", "-n", s.Namespace)
+	require.ErrorContains(t, err, "Job "+s.Namespace+"/export does not exist")
+	_, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "cronjob/import", "-n", s.Namespace)
+	require.ErrorContains(t, err, `cannot get resource "cronjobs"`)
 }
