@@ -3,6 +3,7 @@ package repository
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -296,6 +297,39 @@ func TestChartAcceptsRemovedDefaults(t *testing.T) {
 			require.NoError(t, err)
 			rendered := parse(t, out)
 			assert.NotEmpty(t, container(t, rendered["Deployment pod-reloader/pod-reloader"])["image"])
+		})
+	}
+}
+
+// What a list of namespaces leaves for the whole cluster is what the documents name: docs/installing.md, "One namespace only".
+func TestChartGrantsForTheWholeClusterWhatNoRoleCan(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const certManager = "webhook.certificates.mode=cert-manager"
+	for name, tc := range map[string]struct{ values, want []string }{
+		"SelfManaged": {want: []string{"ClusterRole /pod-reloader-certificates"}},
+		"CertManager": {values: []string{certManager}},
+		"Direct":      {values: []string{"webhook.enabled=false"}},
+		"SecureMetrics": {
+			values: []string{certManager, "metrics.secure=true"}, want: []string{"ClusterRole /pod-reloader-metrics-auth"},
+		},
+		"Referent": {
+			values: []string{
+				certManager, "referents[0].id=b", "referents[0].gvr.group=b.io", "referents[0].gvr.version=v1", "referents[0].gvr.resource=bs",
+				"referents[0].scope=Cluster",
+			},
+			want: []string{"ClusterRole /pod-reloader"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bound := map[string]bool{}
+			for _, object := range template(t, helm, append(tc.values, "namespaces={a}")...) {
+				if object["kind"] == "ClusterRoleBinding" {
+					bound[fmt.Sprint("ClusterRole /", field(t, object, "roleRef", "name"))] = true
+				}
+			}
+			assert.ElementsMatch(t, tc.want, slices.Collect(maps.Keys(bound)))
 		})
 	}
 }
