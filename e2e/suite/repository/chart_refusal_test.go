@@ -93,8 +93,8 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "args has --enable-csi-integration; set the value reloader.enableCSIIntegration",
 		},
 		"FlagOfCronJobs": {
-			reason: "the chart sets it as the rights need it",
-			values: []string{"args={--run-cronjobs=false}"},
+			reason: "the rights would be missing, or be those of reloader.recreateJobs alone",
+			values: []string{"args={--run-cronjobs}"},
 			want:   "args has --run-cronjobs; set the value reloader.runCronJobs",
 		},
 		"FlagThatTheWebhookDependsOn": {

@@ -57,6 +57,7 @@ func TestCronJobsRunOnlyWhereThatIsAskedFor(t *testing.T) {
 	const runs, recreates = "reloader.runCronJobs=true", "reloader.recreateJobs=true"
 	assert.Nil(t, argument(template(t, helm)), "the missing right is reported")
 	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, recreates)))
+	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, "args={--run-cronjobs=false}")), "the missing right is not reported")
 	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs)))
 	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs, recreates)))
 	assert.Nil(t, argument(kustomize(t, kubectl)))
