@@ -28,7 +28,7 @@ import (
 
 // parallel is how many histories run at once, each on a control plane of its own: acts use the same namespaces and the one
 // Secret with the digest keys. A history mostly waits until nothing changes any more.
-const parallel = "4"
+const parallel = "8"
 
 // Other seeds than those of every run: go test ./e2e/simulate/check -args -seed 100 -n 20.
 var (
