@@ -16,6 +16,8 @@ type draft struct {
 	fields fieldWriter
 	// overBudget says that a Record was left out.
 	overBudget bool
+	// firstPassKept says that the explanation of our own first pass stands, and what that has stamped.
+	firstPassKept bool
 	Result
 }
 
@@ -33,9 +35,6 @@ func newDraft(p Plan, req Write, inputs Inputs) *draft {
 		if d.ReadError = inputs.Err; d.ReadError == nil {
 			d.fresh, d.ReadError = d.freshManaged()
 		}
-	}
-	if d.ReadError != nil {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.ReadError))
 	}
 	return d
 }

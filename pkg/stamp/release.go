@@ -25,6 +25,7 @@ func stampRelease(d *draft) bool {
 		} else {
 			d.keep(templateAnnotations)
 		}
+		d.keepFirstPass()
 		return true
 	}
 	known := d.knownOf(templateAnnotations)
@@ -64,6 +65,7 @@ func stampLists(d *draft) bool {
 	templateAnnotations := d.templateAnnotations()
 	if d.ReadError != nil {
 		d.keep(templateAnnotations)
+		d.keepFirstPass()
 		return true
 	}
 	verdict := d.assess(d.knownOf(templateAnnotations)).Verdict

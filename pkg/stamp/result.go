@@ -48,6 +48,7 @@ func (d *draft) result() Result {
 		return d.Result
 	}
 	d.keepNewer()
+	d.warnUnread()
 	d.warnStale()
 	d.dropUntilValid()
 	return d.Result
@@ -61,6 +62,13 @@ func (d *draft) keepNewer() {
 	}
 	if _, err := record.Parse(d.Old.Managed[Record]); errors.Is(err, record.ErrNewer) {
 		d.Managed.put(d.Old.Managed, Record)
+	}
+}
+
+// warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read.
+func (d *draft) warnUnread() {
+	if d.ReadError != nil && !d.firstPassKept {
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.ReadError))
 	}
 }
 

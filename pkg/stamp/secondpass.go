@@ -95,11 +95,12 @@ func (d *draft) keepExplanation() {
 	}
 }
 
-// keepFirstPass keeps the explanation of our first pass where nothing is due any more: it has judged the Record that an undo brought,
-// and left its own.
+// keepFirstPass keeps the explanation of our first pass with the stamp of that: where nothing is due any more, since it has judged the
+// Record that an undo brought, and left its own; and where the state, which it has read, cannot be read again.
 func (d *draft) keepFirstPass() {
 	if last, ok := d.explained(); ok && d.recent(last) {
 		d.keepExplanation()
+		d.firstPassKept = d.Managed.same(d.New.Managed, LastReload)
 	}
 }
 

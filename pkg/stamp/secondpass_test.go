@@ -122,6 +122,51 @@ func TestSecondPassWithoutTheStateKeepsTheHash(t *testing.T) {
 	assert.Equal(t, before, w.managed()[Hash])
 }
 
+// The first pass has read the state, stamped it and explained that. Where the second one cannot read it, it keeps all of that: the pods
+// restart with what the first one has read.
+func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write func(w *world)
+		other func(raw map[string]any)
+		cause string
+	}{
+		"of a release": {write: func(w *world) { require.Nil(t, w.write(setImage("image:2"))) }, cause: record.CauseRelease},
+		"of a request": {write: (*world).poke, other: setImage("other:1"), cause: record.CauseConfigChange},
+		"of a list edit": {
+			write: func(w *world) {
+				require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, w.keys.Secrets, "") }))
+			},
+			cause: record.CauseListEdit,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			before := w.managed()[Hash]
+			w.set(cm("a"), "B")
+			w.other = func(raw map[string]any) {
+				w.unreadable = true
+				raw["metadata"].(map[string]any)["labels"] = map[string]any{"injected": "true"}
+				if c.other != nil {
+					c.other(raw)
+				}
+			}
+			c.write(w)
+			require.Error(t, w.result.ReadError)
+			w.unreadable, w.other = false, nil
+			assert.NotEqual(t, before, w.managed()[Hash])
+			assert.Equal(t, w.hash(), w.managed()[Hash])
+			last, reported := w.managed().LastReload(w.inputs(nil).Now)
+			require.True(t, reported, "without last-reload there is no Event")
+			assert.Equal(t, c.cause, last.Cause)
+			assert.Contains(t, last.Changes, record.Change{Ref: "configmap/a", Type: record.Modified})
+			assert.Empty(t, w.result.Warnings, "the hash is the updated one")
+			w.at(t, 1, "nothing is left to do")
+		})
+	}
+}
+
 // Another webhook edits the template after us. A manifest without its edit and without managed annotations lists an adopted object no more:
 // to the first pass the template has changed, and it takes the object out of the Record. To the second pass the template is as before. The
 // user has written no managed annotation, and is not warned.
