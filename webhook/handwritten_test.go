@@ -205,6 +205,7 @@ func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	for name, text := range map[string]string{
 		"empty": "", "noise": "\x00\x1b", "short": hash[:63], "long": hash + "0", "capitals": strings.ToUpper(hash), "other": strings.Repeat("0", 64),
 		"other key": "00000000" + hash[8:], "huge": strings.Repeat("a", 40<<10), "a request": "live@3",
+		"two words": "my hash", "none": "-",
 	} {
 		all["hash: "+name] = handwriting{key: keys.ConfigHash, onTemplate: true, value: text}
 	}

@@ -36,8 +36,8 @@ const (
 type LastReload struct {
 	// Time of the stamp, in whole milliseconds.
 	Time time.Time
-	// Hash is the config-hash that resulted; empty where the template has none and the reload needed none, "-" in the text. A
-	// LastReload with another hash than the template's is ignored.
+	// Hash is the config-hash that resulted, in the form that HashName returns; empty where the template has none and the reload needed
+	// none, "-" in the text. A LastReload with another hash than the template's is ignored.
 	Hash string
 	// Digest is the digest of the content where it is not the Hash.
 	Digest string
@@ -275,6 +275,18 @@ func ParseLastReload(s string) (LastReload, error) {
 	}
 	return l.truncated(), nil
 }
+
+// HashName brings the config-hash found on a template into the form that a LastReload keeps: as it is if it is a word, as all of ours
+// are, and otherwise (a user's, or another program's) as a Record keeps it.
+func HashName(hash string) string {
+	if hash == none || !isWord(hash) {
+		return Binding(hash)
+	}
+	return hash
+}
+
+// BelongsTo reports whether the reload resulted in a template with the given config-hash ("" for none).
+func (l LastReload) BelongsTo(hash string) bool { return l.Hash == HashName(hash) }
 
 // hashOf returns the hash that a text stands for.
 func hashOf(text string) string {

@@ -15,7 +15,7 @@ import (
 // is in it, so that its author can recognise the reload in the answer.
 func (d *draft) explain(templateAnnotations Managed, cause string) string {
 	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
-	last.Hash, last.Cause, last.Generation = d.Managed[Hash], cause, d.Old.Generation
+	last.Hash, last.Cause, last.Generation = record.HashName(d.Managed[Hash]), cause, d.Old.Generation
 	if given, ok := d.dummy(); ok {
 		last.Digest = d.verifiedDigest(given.digest, last.Hash)
 	}
@@ -35,7 +35,7 @@ func (d *draft) explainAgain(templateAnnotations Managed) string {
 	before, _ := record.ParseLastReload(d.Old.Managed[LastReload])
 	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
 	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
-	last.Hash, last.Generation = d.Managed[Hash], d.Old.Generation
+	last.Hash, last.Generation = record.HashName(d.Managed[Hash]), d.Old.Generation
 	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
 	return last.String()
 }

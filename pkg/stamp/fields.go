@@ -101,10 +101,11 @@ func (w *fieldWriter) templates(templateAnnotations Managed, hash string) []reco
 	return kept
 }
 
-// replacedTemplate returns what a template has. A template with config-restart is left out: only the hash comes back.
+// replacedTemplate returns what a template has. A template with config-restart is left out: only the hash comes back. So is one with a hash
+// that is not ours and has no place in a last-reload: it is never stamped again.
 func replacedTemplate(managed Managed, fields strategy.Fields) []record.Template {
 	_, restarted := managed[Restart]
-	if managed[Hash] == "" || restarted {
+	if hash := managed[Hash]; hash == "" || hash != record.HashName(hash) || restarted {
 		return nil
 	}
 	return []record.Template{{Hash: managed[Hash], Fields: fields.Text()}}

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -66,6 +68,66 @@ func TestHandwrittenAnnotationsWithoutAWebhook(t *testing.T) {
 			rec, err = record.Parse(w.managed()[Record])
 			require.NoError(t, err, "it has a valid Record again")
 			assert.True(t, rec.BelongsTo(w.managed()[Hash]))
+		})
+	}
+}
+
+// handwrittenHashes are texts that a release may bring as the config-hash of its template: it stays, as no other write replaces it.
+func handwrittenHashes() map[string]string {
+	return map[string]string{
+		"a word": "mine", "words": "my hash", "none": "-", "no ASCII": "größe", "513 bytes": strings.Repeat("a", 513), "control characters": "\x00",
+	}
+}
+
+// A reload that replaces a hash written by hand is explained as any other: without that it has no Event, and
+// the refractory period does not count it.
+func TestReloadOfATemplateWithAHandwrittenHashIsExplained(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []annotation.ReloadStrategy{annotation.ConfigHash, annotation.EnvVars, annotation.Annotations} {
+		for name, hash := range handwrittenHashes() {
+			t.Run(string(strategy)+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := under(t, strategy)
+				require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Hash, hash); setImage("image:2")(raw) }))
+				w.at(t, 1, "the release")
+				require.Equal(t, hash, w.managed()[Hash])
+				for n, content := range []string{"B", "C"} {
+					w.set(cm("b"), content)
+					w.at(t, 2+n, "the change")
+					last, explained := w.managed().LastReload(w.inputs(nil).Now)
+					require.True(t, explained, w.managed()[LastReload])
+					assert.Equal(t, []record.Change{{Ref: "configmap/b", Type: record.Modified}}, last.Changes)
+					assert.Len(t, last.Before, n)
+				}
+			})
+		}
+	}
+}
+
+// The loop restarts the pods of an Argo Rollout, whose template keeps a hash that was written by hand. Without its Record and its
+// explanation the restart would be repeated without end.
+func TestRestartBesideAHandwrittenHashIsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, hash := range handwrittenHashes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.quiesce()
+			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Hash, hash); setImage("image:2")(raw) }))
+			w.quiesce()
+			require.Equal(t, hash, w.managed()[Hash])
+			w.set(cm("a"), "C")
+			w.restartNow()
+			assert.Equal(t, hash, w.managed()[Hash])
+			last, explained := w.managed().LastReload(w.inputs(nil).Now)
+			require.True(t, explained)
+			assert.Equal(t, []record.Change{{Ref: "configmap/a", Type: record.Modified}}, last.Changes)
+			assert.Equal(t, policy.Nothing, w.verdict().Action, "it is recorded")
+
+			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }))
+			_, explained = w.managed().LastReload(w.inputs(nil).Now)
+			assert.True(t, explained, "the end of the restart")
+			assert.Equal(t, w.hash(), w.managed()[Hash])
 		})
 	}
 }

@@ -110,7 +110,7 @@ func (m Managed) recordOf(hash string) (record.Record, bool) {
 // template, or that cannot be read, is none; one in the future counts as now.
 func (m Managed) LastReload(now time.Time) (record.LastReload, bool) {
 	last, err := record.ParseLastReload(m[LastReload])
-	if err != nil || last.Hash != m[Hash] {
+	if err != nil || !last.BelongsTo(m[Hash]) {
 		return record.LastReload{}, false
 	}
 	if last.Time.After(now) {

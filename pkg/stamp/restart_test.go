@@ -33,7 +33,7 @@ func (w *world) restarted(raw map[string]any) {
 	hash := w.managed()[Hash]
 	verdict := w.verdict()
 	last := policy.NewLastReload(verdict.Changes, w.inputs(nil).Now, w.managed()[LastReload])
-	last.Hash, last.Generation = hash, w.object().Generation()
+	last.Hash, last.Generation = record.HashName(hash), w.object().Generation()
 	w.setManaged(raw, Record, w.liveRecord(true).String())
 	w.setManaged(raw, LastReload, last.String())
 	raw["spec"].(map[string]any)["restartAt"] = last.Time.Format(time.RFC3339)

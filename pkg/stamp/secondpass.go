@@ -46,7 +46,7 @@ func (r Write) unstamped() bool {
 // explained returns the last reload that the write brings, if it is a new one and that of the write's own hash.
 func (r Write) explained() (record.LastReload, bool) {
 	last, err := record.ParseLastReload(r.New.Managed[LastReload])
-	return last, err == nil && !r.sameReload() && last.Hash == r.New.Managed[Hash]
+	return last, err == nil && !r.sameReload() && last.BelongsTo(r.New.Managed[Hash])
 }
 
 // sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
@@ -135,7 +136,7 @@ func (c recreations) replacement(ctx context.Context, s gather.Subject, old jobr
 // explain adds why the Job is created again.
 func (r *replacement) explain(s gather.Subject, verdict policy.Verdict, now time.Time) {
 	last := policy.NewLastReload(verdict.Changes, now, s.View.Managed[stamp.LastReload])
-	last.Hash, last.Generation = r.managed[stamp.Hash], s.Object.Generation()
+	last.Hash, last.Generation = record.HashName(r.managed[stamp.Hash]), s.Object.Generation()
 	r.manifest.Reload = last
 }
 

@@ -150,7 +150,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload
-		last.Hash = s.View.Managed[stamp.Hash]
+		last.Hash = record.HashName(s.View.Managed[stamp.Hash])
 		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
 		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
 		err = c.explainRecreation(ctx, s, last)

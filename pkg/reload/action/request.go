@@ -169,7 +169,7 @@ func (a *Actions) unwritten(
 		return last, false
 	}
 	last, err = record.ParseLastReload(due.Unwritten)
-	last.Hash = hash
+	last.Hash = record.HashName(hash)
 	return last, err == nil
 }
 

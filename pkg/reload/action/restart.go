@@ -55,7 +55,7 @@ func (a *Actions) explained(s gather.Subject, answer *metav1.PartialObjectMetada
 func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) (map[string]any, record.LastReload, error) {
 	hash := s.View.Managed[stamp.Hash]
 	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(a.now()), s.View.Managed[stamp.LastReload])
-	last.Hash, last.Generation = hash, s.Object.Generation()
+	last.Hash, last.Generation = record.HashName(hash), s.Object.Generation()
 	rec, err := policy.NewRecord(in, hash, true)
 	if err != nil {
 		return nil, last, err

@@ -224,7 +224,7 @@ func (a *Actions) RequireRun(s gather.Subject) {
 		return
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if err != nil || last.Hash != s.View.Managed[stamp.Hash] || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
+	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
 	if a.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, changesOfWrite(last)) {
