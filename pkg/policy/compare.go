@@ -163,6 +163,14 @@ func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref, 
 	return f
 }
 
+// ComparesHash reports whether a change shows in a config-hash without a Record: the hash is under one of our keys, and is over objects
+// that the workload itself names.
+func (in Input) ComparesHash(hash string) bool {
+	key, ours := digest.KeyOf(hash)
+	_, owned := in.Ring.Key(key)
+	return ours && owned && !in.Intent.Dynamic
+}
+
 // splitWithheld returns the tracked Refs without those that are withheld, and these.
 func (in Input) splitWithheld() (refs, withheld []reference.Ref) {
 	refs = in.refs()

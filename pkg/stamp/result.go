@@ -97,9 +97,19 @@ func (d *draft) dropUntilValid() {
 		d.shortenLastReload(len(d.Managed[LastReload]) + left)
 	}
 	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
-		d.warn("pod-reloader: the annotations are too large to record %s: a change still restarts the pods, but its cause cannot be named; "+
-			"list fewer, or shorten other annotations", reference.Count(len(d.tracked()), "config object"))
+		d.warnUnrecorded(reference.Count(len(d.tracked()), "config object"))
 	}
+}
+
+// warnUnrecorded says what follows where the Record does not fit.
+func (d *draft) warnUnrecorded(objects string) {
+	if d.input(policy.Known{}).ComparesHash(d.Managed[Hash]) {
+		d.warn("pod-reloader: the annotations are too large to record %s: a change still restarts the pods, but its cause cannot be named; "+
+			"list fewer, or shorten other annotations", objects)
+		return
+	}
+	d.warn("pod-reloader: the annotations are too large to record %s: changes are not noticed until the config-record fits; "+
+		"list fewer, or shorten other annotations", objects)
 }
 
 // shorten brings the Record to a size, or drops it.

@@ -195,3 +195,41 @@ func TestHugeHandwrittenExplanationLeavesTheRecordItsPlace(t *testing.T) {
 		})
 	}
 }
+
+// Without a Record, a change is found by the hash only where nothing but the workload says what is tracked. The warning says so.
+func TestWithoutARecordTheWarningSaysWhetherChangesAreNoticed(t *testing.T) {
+	t.Parallel()
+	const unnamed, unnoticed = "a change still restarts the pods, but its cause cannot be named", "changes are not noticed until the config-record fits"
+	for name, tc := range map[string]struct {
+		lists, unstamped bool
+		restarts         int
+		warning          string
+	}{
+		"lists of SAP":           {lists: true, restarts: 1, warning: unnamed},
+		"lists, no hash":         {lists: true, unstamped: true, warning: unnoticed},
+		"annotation of Reloader": {warning: unnoticed},
+		"annotation, no hash":    {unstamped: true, warning: unnoticed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHiding(t)
+			annotations := map[string]string{"reloader.stakater.com/auto": "true"}
+			if tc.lists {
+				annotations = h.lists("b", "")
+			}
+			raw := h.manifest(annotations)
+			h.away = tc.unstamped
+			annotate(raw, "big", strings.Repeat("x", h.view().WorkloadBudget-len("big")-10))
+			require.Nil(t, h.create(raw))
+			if h.away = false; tc.unstamped {
+				require.Nil(t, h.write(setImage("image:2")))
+			}
+			require.NotContains(t, h.managed(), Record)
+			assert.Equal(t, tc.unstamped, h.managed()[Hash] == "")
+			assert.Contains(t, strings.Join(h.result.Warnings, " "), tc.warning)
+			before := h.restarts
+			h.set(cm("b"), "B")
+			h.at(t, before+tc.restarts, "the change")
+		})
+	}
+}

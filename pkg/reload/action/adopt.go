@@ -37,9 +37,9 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
-	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeText(fits))
+	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeToRecord(fits, in, hash))
 	if !fits {
-		return a.UpToDate(ctx, s) // the hash alone is compared, at the price of reads
+		return a.UpToDate(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
@@ -151,11 +151,27 @@ func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 	return a.Purge(ctx, s)
 }
 
-// tooLargeText is the text of the Event about a Record that does not fit; empty if it does.
-func tooLargeText(fits bool) string {
-	if fits {
+// What follows where a Record does not fit.
+const (
+	changesUnnoticed = "changes are not noticed until the config-record fits"
+	causeUnnamed     = "a change still restarts the pods, but its cause cannot be named"
+	changeUnreported = "the change is not reported until the config-record fits"
+	podsUnrestarted  = "the pods are not restarted until the config-record fits"
+)
+
+// tooLargeText is the text of the Event about a Record that does not fit.
+func tooLargeText(consequence string) string {
+	return "the annotations are too large to record the config objects: " + consequence + "; list fewer objects, or shorten other annotations"
+}
+
+// tooLargeToRecord is tooLargeText for the Record of a workload that nothing is due for; empty if it fits.
+func tooLargeToRecord(fits bool, in policy.Input, hash string) string {
+	switch {
+	case fits:
 		return ""
+	case in.ComparesHash(hash):
+		return tooLargeText(causeUnnamed)
+	default:
+		return tooLargeText(changesUnnoticed)
 	}
-	return "the annotations are too large to record the config objects: a change still restarts pods that were stamped before, " +
-		"but its cause cannot be named; list fewer objects, or shorten other annotations"
 }

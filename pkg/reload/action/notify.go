@@ -31,7 +31,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 	}
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	if !fits {
-		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(false))}}
+		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(changeUnreported))}}
 	}
 	// Once it is stored, no leader finds the Change again: the end of this process does not cut off the answer.
 	answer, err := a.patchAnnotations(context.WithoutCancel(ctx), s, map[string]any{key: text})

@@ -67,7 +67,7 @@ func (a *Actions) restarting(s gather.Subject, in policy.Input, verdict policy.V
 		text, fits = rec.Text(s.View.WorkloadBudget - len(last.String()))
 	}
 	if !fits {
-		return nil, last, errors.New(tooLargeText(false))
+		return nil, last, errors.New(tooLargeText(podsUnrestarted))
 	}
 	return map[string]any{
 		"metadata": map[string]any{
