@@ -182,3 +182,39 @@ func TestObjectTrackedAgainIsComparedWithWhatThePodsHave(t *testing.T) {
 		})
 	}
 }
+
+// A workload is deleted, its pods are left, and it is created again from its manifest. It gets its template back where that was stamped with
+// the present content; where it was adopted, under a label that excludes it.
+func TestCreatedAgainBesideItsPods(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		adopted, label, replaced bool
+	}{
+		"stamped":               {},
+		"stamped, with a label": {label: true, replaced: true},
+		"adopted":               {adopted: true, replaced: true},
+		"adopted, with a label": {adopted: true, label: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(cm("a"), "A")
+			manifest := w.manifest(w.lists("a", ""))
+			w.away = tc.adopted
+			require.Nil(t, w.create(manifest))
+			w.away = false
+			w.quiesce()
+			before := w.object()
+			if tc.label {
+				w.ignore(manifest)
+			}
+			require.Nil(t, w.create(manifest))
+			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+			w.quiesce()
+			assert.Equal(t, tc.replaced, !before.SameTemplate(w.object()))
+			w.set(cm("a"), "B")
+			restarts := w.restarts
+			w.at(t, restarts+1, "a change is seen")
+		})
+	}
+}
