@@ -78,6 +78,25 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 		// Out of scope is not excluded: another installation may handle it.
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
+	done, err := h.intake.track(ctx, req.Namespace, h.mostTracked(wr))
+	if err != nil {
+		return busy(err, timeout)
+	}
+	defer done()
+	return h.decideWrite(ctx, wr, timeout)
+}
+
+// mostTracked returns how many objects the versions of a write can track, together.
+func (h *Handler) mostTracked(wr write) int {
+	most := h.options.Reader.Most(wr.current)
+	if wr.old != nil {
+		most += h.options.Reader.Most(*wr.old)
+	}
+	return most
+}
+
+// decideWrite is decide for a write of a workload that is handled here.
+func (h *Handler) decideWrite(ctx context.Context, wr write, timeout time.Duration) decision {
 	request, problems := h.options.Reader.NewWrite(wr.old, wr.current)
 	plan := stamp.Choose(request)
 	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout))

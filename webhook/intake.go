@@ -40,6 +40,12 @@ const (
 	waitingOfANamespace = smallBodiesOfACaller/2 - reviewsOfANamespace
 	// leastReview is what a small review counts: decoding has costs of its own.
 	leastReview = 4 << 10
+	// objectsInFlight bounds what the reviews that are being decided track: up to 1 KiB of memory for each object, however short its name is.
+	// objectsOfANamespace are those of one namespace. So many that wait for this are bounded by reviewsInFlight.
+	objectsInFlight     = 32 << 10
+	objectsOfANamespace = objectsInFlight * 3 / 4
+	// freeObjects are those of a review that leastReview covers. A review with no more, as nearly all are, takes no turn.
+	freeObjects = 64
 )
 
 var (
@@ -54,6 +60,7 @@ var (
 type intake struct {
 	free                  *atomic.Int64 // requests that read their free part
 	small, large, reviews *fairlimit.Limit
+	objects               *fairlimit.Limit // of the reviews
 }
 
 func newIntake() intake {
@@ -62,12 +69,25 @@ func newIntake() intake {
 		small:   fairlimit.NewBounded(smallBodies, smallBodiesOfACaller, waitingOfACaller),
 		large:   fairlimit.NewBounded(largeBodies, largeBodiesOfACaller, waitingOfACaller),
 		reviews: fairlimit.NewWeighted(reviewsInFlight, reviewsOfANamespace, waitingOfANamespace),
+		objects: fairlimit.New(objectsInFlight, objectsOfANamespace),
 	}
 }
 
 // review waits until a review of a size may be decided. Where too much of its namespace waits, the error comes at once.
 func (i intake) review(ctx context.Context, namespace string, size int) (release func(), err error) {
 	release, err = i.reviews.Acquire(ctx, namespace, max(size, leastReview))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBusy, err)
+	}
+	return release, nil
+}
+
+// track waits until a review of a workload that can track so many objects may be decided.
+func (i intake) track(ctx context.Context, namespace string, objects int) (release func(), err error) {
+	if objects <= freeObjects {
+		return func() {}, nil
+	}
+	release, err = i.objects.Acquire(ctx, namespace, objects)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBusy, err)
 	}

@@ -239,6 +239,18 @@ func (r resolution) matches(name string) bool {
 	return slices.ContainsFunc(r.Patterns, func(p *pattern.Pattern) bool { return p.Match(name) })
 }
 
+// Most returns how many Refs the Intent can track once it is resolved: an expression can match as many as a workload can track.
+func (i Intent) Most() int {
+	most := len(i.Tracked)
+	for _, s := range i.Selections {
+		if len(s.Patterns) > 0 {
+			return reference.MaxTracked
+		}
+		most += len(s.Listed) + len(s.Referenced) + len(s.Marked)
+	}
+	return min(most, reference.MaxTracked)
+}
+
 // Candidates returns the Refs whose creation, change, deletion, labels or annotations can change what is tracked or due,
 // sorted: all but the objects that patterns match.
 func (i Intent) Candidates() []reference.Ref {

@@ -90,6 +90,15 @@ func (r Reader) Intent(s workload.Summary) annotation.Intent {
 	return intent
 }
 
+// Most returns how many objects a workload can name or track, with what its annotations select unresolved.
+func (r Reader) Most(o workload.Object) int {
+	references, _ := o.References() // what is wrong with them is reported where the workload is judged
+	intent, _ := annotation.Parse(annotation.Source{
+		Workload: o.Annotations(), Template: o.TemplateAnnotations(), References: references, Labels: o.Labels(), Owners: o.Owners(),
+	}, r.Dialects...)
+	return max(len(references), intent.Most())
+}
+
 // source is a workload, or what was kept of one.
 type source interface {
 	Namespace() string
