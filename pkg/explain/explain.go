@@ -104,7 +104,7 @@ type Row struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Now is the present state.
 	Now string `json:"now"`
-	// Differs is created, modified, deleted, "" or unknown.
+	// Differs is created, modified, deleted, "" or unknown, whether or not the difference triggers a reload.
 	Differs string `json:"differs,omitempty"`
 	// Required is true if pods cannot start without the object.
 	Required bool `json:"required,omitempty"`
@@ -145,10 +145,9 @@ func Explain(in Input) Report {
 		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,
 	}
-	verdict := policy.Assess(decision).Verdict
-	differs := differences(in, verdict)
-	r.Configuration = rows(in, decision, differs)
-	r.Verdict, r.Reason = judge(in, verdict, differs)
+	assessment := policy.Assess(decision)
+	r.Configuration = rows(in, decision, assessment.Proven())
+	r.Verdict, r.Reason = judge(in, assessment.Verdict, r.Configuration)
 	return r
 }
 
@@ -174,100 +173,6 @@ func ofJob(in Input) string {
 	default:
 		return ""
 	}
-}
-
-// differences says of each tracked Ref that is not as it is known to be how it differs.
-func differences(in Input, verdict policy.Verdict) map[reference.Ref]string {
-	differs := map[reference.Ref]string{}
-	for _, ref := range in.View.Intent.Refs() {
-		if in.ReadErrors[ref] != nil {
-			differs[ref] = unknown
-		} else if how := withoutKey(in, ref); how != "" && in.Ring.Empty() {
-			differs[ref] = how
-		}
-	}
-	for _, c := range verdict.Changes {
-		differs[c.Ref] = string(c.Type)
-	}
-	return differs
-}
-
-// unknown is the Verdict, and the difference, where something could not be read or compared.
-const unknown = "unknown"
-
-// withoutKey compares one Ref by what can be seen without a digest key: whether the object is there, and in which version.
-func withoutKey(in Input, ref reference.Ref) string {
-	known, state := in.View.Known(), in.States[ref]
-	item, ok := known.Record.Items(in.View.Intent.Refs())[ref]
-	switch {
-	case known.Hash != "", known.Newer:
-		return unknown
-	case !ok:
-		return unknown // nothing is recorded that its version could be compared with
-	case item.Absent() && state.Absent:
-		return ""
-	case item.Absent():
-		return string(policy.Created)
-	case state.Absent:
-		return string(policy.Deleted)
-	case item.Hint != "" && item.Hint == state.ResourceVersion:
-		return ""
-	default:
-		return unknown
-	}
-}
-
-func rows(in Input, decision policy.Input, differs map[reference.Ref]string) []Row {
-	items := decision.Known.Record.Items(in.View.Intent.Refs())
-	rows := []Row{}
-	for _, ref := range in.View.Intent.Refs() {
-		item, known := items[ref]
-		row := Row{
-			Ref:      ref.String(),
-			Known:    itemText(item, known),
-			Adopted:  item.Adopted,
-			Now:      stateText(in, decision, ref),
-			Differs:  differs[ref],
-			Required: in.View.Required[ref],
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func itemText(item record.Item, known bool) string {
-	switch {
-	case !known:
-		return unknown
-	case item.Absent():
-		return "absent"
-	default:
-		return item.Entry
-	}
-}
-
-// stateText shows the present Entry under the key that the known one was made with, so that the two can be compared.
-func stateText(in Input, decision policy.Input, ref reference.Ref) string {
-	if err := in.ReadErrors[ref]; err != nil {
-		return "unreadable: " + err.Error()
-	}
-	state := in.States[ref]
-	if state.Hold != nil {
-		return "held: " + state.Hold.Reason
-	}
-	if state.Absent {
-		return "absent"
-	}
-	id := decision.Known.Record.Key
-	if newest, ok := in.Ring.Newest(); ok {
-		if _, has := in.Ring.Key(id); !has {
-			id = newest.ID
-		}
-	}
-	if entry, ok := state.Entry(id); ok {
-		return entry.Short()
-	}
-	return "resourceVersion " + state.ResourceVersion
 }
 
 func lastReload(in Input) *LastReload {

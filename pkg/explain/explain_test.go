@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
 				f.in.States[app] = f.state("2", "b")
 			},
-			verdict: "reload", reason: "a tracked object modified", differs: []string{"", ""},
+			verdict: "reload", reason: "a tracked object modified", differs: []string{"unknown", "unknown"},
 		},
 		"the record is not readable": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v1:x" },
@@ -147,7 +147,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a newer version has recorded": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-record"] = "v2:x" },
-			verdict: "nothing", reason: "upgrade", differs: []string{"", ""}, problem: "upgrade this one; until then, nothing is compared",
+			verdict: "nothing", reason: "upgrade", differs: []string{"unknown", "unknown"}, problem: "upgrade this one; until then, nothing is compared",
 		},
 		"never opted in": {
 			change: func(f *fixture) {
@@ -176,7 +176,7 @@ func TestExplain(t *testing.T) {
 				spec["workloadRef"] = map[string]any{"name": "cart"}
 				delete(spec, "template")
 			},
-			verdict: "nothing", reason: "the workload cannot be stamped: ", differs: []string{"", ""}, problem: "is not valid for a Deployment",
+			verdict: "nothing", reason: "the workload cannot be stamped: ", differs: []string{"unknown", "unknown"}, problem: "is not valid for a Deployment",
 		},
 		"what the annotations select is not known": {
 			change: func(f *fixture) {
@@ -231,11 +231,7 @@ func TestExplain(t *testing.T) {
 			report := f.explain()
 			assert.Equal(t, tc.verdict, report.Verdict, report.Reason)
 			assert.Contains(t, report.Reason, tc.reason)
-			var differs []string
-			for _, row := range report.Configuration {
-				differs = append(differs, row.Differs)
-			}
-			assert.Equal(t, tc.differs, differs)
+			assert.Equal(t, tc.differs, differs(report))
 			if tc.problem != "" {
 				require.NotEmpty(t, report.Problems)
 				assert.Contains(t, report.Problems[0], tc.problem)
@@ -336,17 +332,11 @@ func newFixture(t *testing.T) *fixture {
 	id, _ := ring.Newest()
 	f.hash, err = digest.Hash(id.ID, states)
 	require.NoError(t, err)
-	items := map[reference.Ref]record.Item{}
-	for ref, state := range states {
-		item, read := record.ItemOf(id.ID, state)
-		require.True(t, read)
-		items[ref] = item
-	}
 	f.raw = map[string]any{
 		"metadata": map[string]any{
 			"name": "cart", "namespace": "shop", "generation": int64(3),
 			"annotations": map[string]any{
-				keys.ConfigMaps: "app", keys.Secrets: "db", keys.ConfigRecord: record.New(f.hash, id.ID, items).String(),
+				keys.ConfigMaps: "app", keys.Secrets: "db",
 			},
 		},
 		"spec": map[string]any{"template": map[string]any{
@@ -357,7 +347,21 @@ func newFixture(t *testing.T) *fixture {
 		}},
 	}
 	f.in = explain.Input{Keys: keys, States: states, Ring: ring, Now: now}
+	f.record(app, states[app])
 	return f
+}
+
+// record writes the Record in which one object has another state than the present one.
+func (f *fixture) record(changed reference.Ref, known digest.State) {
+	key, _ := f.ring.Newest()
+	items := map[reference.Ref]record.Item{}
+	for ref, state := range f.in.States {
+		if ref == changed {
+			state = known
+		}
+		items[ref], _ = record.ItemOf(key.ID, state)
+	}
+	f.annotations()[f.in.Keys.ConfigRecord] = record.New(f.hash, key.ID, items).String()
 }
 
 func (f *fixture) explain() explain.Report {

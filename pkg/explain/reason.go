@@ -13,7 +13,7 @@ import (
 )
 
 // judge gives the first reason that applies.
-func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (string, string) {
+func judge(in Input, verdict policy.Verdict, rows []Row) (string, string) {
 	if reason := notHandledReason(in); reason != "" {
 		return string(policy.Nothing), reason
 	}
@@ -21,10 +21,12 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 	case in.View.Unresolved != nil:
 		return unknown, in.View.Unresolved.Error()
 	case in.Ring.Empty():
-		return uncompared(in, differs)
+		return uncompared(in, rows)
 	case len(in.ReadErrors) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
 			len(in.ReadErrors), len(in.View.Intent.Tracked))
+	case verdict.Reason == policy.UpToDate && slices.ContainsFunc(rows, changed):
+		return string(verdict.Action), "what differs does not trigger a reload"
 	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
 		return string(verdict.Action), "the pod template has the current configuration"
 	case verdict.Action == policy.Reload && in.NotifyOnly:
@@ -35,11 +37,11 @@ func judge(in Input, verdict policy.Verdict, differs map[reference.Ref]string) (
 }
 
 // uncompared gives the reason where there is no digest key here to compare contents with.
-func uncompared(in Input, differs map[reference.Ref]string) (string, string) {
+func uncompared(in Input, rows []Row) (string, string) {
 	switch {
 	case in.NoKey != "":
 		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
-	case len(differs) == 0:
+	case len(differing(rows)) == 0:
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	default:
 		return unknown, "contents cannot be compared without the digest key; run this in the installation's pod, or as a user who may read its Secret"

@@ -65,7 +65,7 @@ func compareRecord(in Input) findings {
 // nothing.
 func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 	state := in.Current[ref]
-	change, changed, decided := differs(in.Known.Record.Key, item, state)
+	change, changed, decided := Differs(in.Known.Record.Key, item, state)
 	if !decided {
 		f.reads, f.undecided = append(f.reads, ref), true
 		return
@@ -101,9 +101,9 @@ func (f *findings) adoptCurrent(ref reference.Ref, state digest.State) {
 	}
 }
 
-// differs compares one recorded item with the current state. Equal resourceVersions mean equal content; different ones
-// mean nothing, and leave it undecided until the content is read.
-func differs(id digest.KeyID, item record.Item, current digest.State) (change ChangeType, changed, decided bool) {
+// Differs compares one recorded item with the current state, whether or not the difference triggers. Equal resourceVersions mean equal
+// content; different ones mean nothing, and leave it undecided until the content is read.
+func Differs(id digest.KeyID, item record.Item, current digest.State) (change ChangeType, changed, decided bool) {
 	switch {
 	case !observed(current):
 		return "", false, false
