@@ -171,7 +171,7 @@ func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question,
 	u := &unstructured.Unstructured{Object: in.Object.Raw}
 	var unread [5]error
 	in.Ring, unread[0] = f.ring(ctx, c)
-	in.NoKey = f.noKey(unread[0])
+	in.KeySecret, in.NoKey = f.keyNamespace+"/"+f.key, f.noKey(unread[0])
 	in.Outside, unread[1] = outside(ctx, c, q.selection.Scope, u)
 	in.Warnings, unread[2] = warnings(ctx, c, u)
 	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.keyNamespace)

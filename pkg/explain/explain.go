@@ -35,6 +35,8 @@ type Input struct {
 	ReadErrors map[reference.Ref]error
 	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
 	Ring digest.Ring
+	// KeySecret is NAMESPACE/NAME of the Secret that the Ring is from.
+	KeySecret string
 	// NoKey says why there is no digest key at all, so that nothing can be compared; empty where there is one, or where the
 	// reader merely has no right to it.
 	NoKey string
@@ -147,7 +149,11 @@ func Explain(in Input) Report {
 	}
 	assessment := policy.Assess(decision)
 	r.Configuration = rows(in, decision, assessment.Proven())
-	r.Verdict, r.Reason = judge(in, assessment.Verdict, r.Configuration)
+	under := foreign(in, assessment.Verdict)
+	if under != "" {
+		r.Problems = append(r.Problems, under+foreignAdvice)
+	}
+	r.Verdict, r.Reason = judge(in, assessment.Verdict, r.Configuration, under)
 	return r
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// judge gives the first reason that applies.
-func judge(in Input, verdict policy.Verdict, rows []Row) (string, string) {
+// judge gives the first reason that applies. under is what foreign returns.
+func judge(in Input, verdict policy.Verdict, rows []Row, under string) (string, string) {
 	if reason := notHandledReason(in); reason != "" {
 		return string(policy.Nothing), reason
 	}
@@ -25,14 +25,24 @@ func judge(in Input, verdict policy.Verdict, rows []Row) (string, string) {
 	case len(in.ReadErrors) > 0:
 		return unknown, fmt.Sprintf("%d of %d tracked objects cannot be read here; nothing restarts if the installation cannot read them either: run this in its pod",
 			len(in.ReadErrors), len(in.View.Intent.Tracked))
-	case verdict.Reason == policy.UpToDate && slices.ContainsFunc(rows, changed):
-		return string(verdict.Action), "what differs does not trigger a reload"
-	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
-		return string(verdict.Action), "the pod template has the current configuration"
-	case verdict.Action == policy.Reload && in.NotifyOnly:
-		return string(verdict.Action), verdict.Reason + "; the installation posts that to --webhook-url, and restarts nothing"
+	case verdict.Action == policy.Nothing && under != "":
+		return unknown, under
 	default:
-		return string(verdict.Action), verdict.Reason
+		return string(verdict.Action), reasonOf(in, verdict, rows)
+	}
+}
+
+// reasonOf gives the reason of a Verdict that is based on all there is to compare.
+func reasonOf(in Input, verdict policy.Verdict, rows []Row) string {
+	switch {
+	case verdict.Reason == policy.UpToDate && slices.ContainsFunc(rows, changed):
+		return "what differs does not trigger a reload"
+	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
+		return "the pod template has the current configuration"
+	case verdict.Action == policy.Reload && in.NotifyOnly:
+		return verdict.Reason + "; the installation posts that to --webhook-url, and restarts nothing"
+	default:
+		return verdict.Reason
 	}
 }
 

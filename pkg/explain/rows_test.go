@@ -1,9 +1,11 @@
 package explain_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
@@ -106,6 +108,55 @@ func differs(report explain.Report) []string {
 		all = append(all, row.Differs)
 	}
 	return all
+}
+
+// A key that the ring lacks may be lost, or the Secret that was read is that of another installation.
+func TestForeignDigestKeyIsAProblem(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*fixture){
+		"config-record": func(*fixture) {},
+		"config-hash":   func(f *fixture) { delete(f.annotations(), configRecord) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			newest, _ := f.ring.Newest()
+			other, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{8}, 32)})
+			require.NoError(t, err)
+			f.ring, f.in.Ring, f.in.KeySecret = other, other, "tools/keys"
+			f.in.States = map[reference.Ref]digest.State{app: f.state("2", "a"), db: {Absent: true}}
+			change(f)
+			report := f.explain()
+			assert.Equal(t, "unknown", report.Verdict)
+			assert.Contains(t, report.Reason, "the "+what+" is under digest key "+string(newest.ID)+", which is not in the Secret tools/keys")
+			require.Len(t, report.Problems, 1)
+			for _, want := range []string{
+				"the " + what + " is under digest key " + string(newest.ID) + ", which is not in the Secret tools/keys",
+				"--installation-namespace", "--digest-key-secret", "give both the same digest key Secret",
+				"If the key is lost, pod-reloader adopts the workload again, and nothing restarts",
+			} {
+				assert.Contains(t, report.Problems[0], want)
+			}
+			if what == "config-record" {
+				assert.Equal(t, []string{"unknown", "deleted"}, differs(report))
+			}
+		})
+	}
+}
+
+// What needs no digest key is said all the same.
+func TestForeignDigestKeyBesideACreation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.record(app, digest.State{Absent: true})
+	other, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{8}, 32)})
+	require.NoError(t, err)
+	f.ring, f.in.Ring = other, other
+	f.in.States[app] = f.state("2", "a")
+	report := f.explain()
+	assert.Equal(t, "reload", report.Verdict)
+	assert.Contains(t, report.Reason, "configmap/app created")
+	assert.Len(t, report.Problems, 1)
 }
 
 // reloaderTracksApp has an annotation of Reloader select the ConfigMap in place of the list.
