@@ -79,7 +79,7 @@ func TestMissingDigestKeyDiffersFromAForbiddenOne(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	missing := fmt.Errorf("read: %w", apierrors.NewNotFound(secrets, "key"))
 	assert.Contains(t, f.noKey(missing), "the Secret pod-reloader/key does not exist")
-	assert.Contains(t, f.noKey(fmt.Errorf("read: %w", errUnusable)), "has no valid key")
+	assert.Contains(t, f.noKey(fmt.Errorf("read: %w", errUnusable)), "is not usable; the replicas that run go on with the keys in their memory")
 	assert.Empty(t, f.noKey(apierrors.NewForbidden(secrets, "key", errors.New("no right"))), "there may be one")
 	assert.Empty(t, f.noKey(nil))
 }

@@ -28,7 +28,7 @@ func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, erro
 	}
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w", f.keyNamespace, f.key, errors.Join(errUnusable, err))
+		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w; %w", f.keyNamespace, f.key, err, errUnusable)
 	}
 	return ring, nil
 }
@@ -56,14 +56,15 @@ func getOrList(ctx context.Context, c client.Reader, name types.NamespacedName, 
 	return nil
 }
 
-// noKey says why there is no digest key, and what to do; empty if there may be one.
+// noKey says why the Secret has no usable digest key, and what to do; empty if it may have one. Replicas keep their keys in memory.
 func (f *whyFlags) noKey(err error) string {
 	switch {
 	case apianswer.NotFound(err):
-		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it at its start: check that it runs, or name the Secret with --installation-namespace and --digest-key-secret",
-			f.keyNamespace, f.key)
+		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it, with the keys in its memory where it has run before: "+
+			"check that it runs, or name the Secret with --installation-namespace and --digest-key-secret", f.keyNamespace, f.key)
 	case errors.Is(err, errUnusable):
-		return fmt.Sprintf("the Secret %s/%s has no valid key", f.keyNamespace, f.key)
+		return fmt.Sprintf("the Secret %s/%s is not usable; the replicas that run go on with the keys in their memory, and one that starts waits "+
+			"until the Secret is corrected", f.keyNamespace, f.key)
 	default:
 		return ""
 	}

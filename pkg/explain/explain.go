@@ -37,7 +37,7 @@ type Input struct {
 	Ring digest.Ring
 	// KeySecret is NAMESPACE/NAME of the Secret that the Ring is from.
 	KeySecret string
-	// NoKey says why there is no digest key at all, so that nothing can be compared; empty where there is one, or where the
+	// NoKey says why the Secret has no usable digest key, and what that means for the installation; empty where it has one, or where the
 	// reader merely has no right to it.
 	NoKey string
 	// FailingWatch is what the installation has reported of watches that fail; nil if they work.

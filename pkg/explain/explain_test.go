@@ -79,7 +79,7 @@ func TestExplain(t *testing.T) {
 				delete(f.in.States, db)
 				f.in.ReadErrors = map[reference.Ref]error{db: errors.New("forbidden")}
 			},
-			verdict: "unknown", reason: "there is no digest key to compare with, and without one nothing restarts", differs: []string{"", "unknown"},
+			verdict: "unknown", reason: "there is no digest key to compare with", differs: []string{"", "unknown"},
 		},
 		"no digest key, and resourceVersions differ": {
 			change: func(f *fixture) {
@@ -120,7 +120,7 @@ func TestExplain(t *testing.T) {
 					f.in.States[ref] = digest.State{UID: state.UID, ResourceVersion: state.ResourceVersion}
 				}
 			},
-			verdict: "unknown", reason: "no digest key to compare with, and without one nothing restarts: the Secret is not there: start it",
+			verdict: "unknown", reason: "there is no digest key to compare with: the Secret is not there: start it",
 			differs: []string{"", ""},
 		},
 		"no digest key, and a secret is gone": {

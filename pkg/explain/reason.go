@@ -50,7 +50,7 @@ func reasonOf(in Input, verdict policy.Verdict, rows []Row) string {
 func uncompared(in Input, rows []Row) (string, string) {
 	switch {
 	case in.NoKey != "":
-		return unknown, "there is no digest key to compare with, and without one nothing restarts: " + in.NoKey
+		return unknown, "there is no digest key to compare with: " + in.NoKey
 	case len(differing(rows)) == 0:
 		return string(policy.Nothing), "every tracked object has the recorded resourceVersion"
 	default:

@@ -178,7 +178,7 @@ func TestP8WhyExplainsWhyNothingHappens(t *testing.T) {
 	}
 	text, err := shared.Why(t.Context(), "deployment/quiet", "-n", s.Namespace, "--digest-key-secret=none")
 	require.NoError(t, err)
-	assert.Contains(t, text, "no digest key to compare with", "equal versions prove nothing to a loop that can restart nothing")
+	assert.Contains(t, text, "no digest key to compare with", "equal versions prove nothing where the installation may have no key")
 	assert.NotContains(t, text, "nothing is due")
 	s.Settled()
 	for _, test := range tests {
