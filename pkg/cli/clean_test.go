@@ -26,6 +26,29 @@ func TestCleanCountsInWords(t *testing.T) {
 	}
 }
 
+func TestCleanSaysWhichPodsRestart(t *testing.T) {
+	t.Parallel()
+	rolling := func(partition int64) map[string]any {
+		return map[string]any{"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"partition": partition}}}
+	}
+	for want, object := range map[string]workload.Object{
+		"restarts 9 of 10 pods: partition 1":        sized(10, rolling(1)),
+		"its pods do not restart now: partition 10": sized(10, rolling(10)),
+		"its pods do not restart now: partition 11": sized(10, rolling(11)),
+		"restarts 10 pods":                          sized(10, rolling(0)),
+		"it has no pods to restart":                 sized(0, rolling(0)),
+		"its pods do not restart now: paused":       sized(10, map[string]any{"paused": true}),
+		"its pods do not restart now: OnDelete":     sized(10, map[string]any{"updateStrategy": map[string]any{"type": "OnDelete"}}),
+	} {
+		assert.Equal(t, want, leftover{object: object}.effect())
+	}
+}
+
+// sized is a workload with a number of pods.
+func sized(pods int64, spec map[string]any) workload.Object {
+	return workload.Object{Raw: map[string]any{"spec": spec, "status": map[string]any{"replicas": pods}}}
+}
+
 // patcher refuses to patch workloads, by name.
 type patcher struct {
 	client.Client

@@ -54,13 +54,18 @@ func (l leftover) pods() int {
 
 // effect says what a new template does to the pods.
 func (l leftover) effect() string {
-	if pending := l.object.Pending(); pending != "" {
-		return "its pods do not restart now: " + pending
-	}
-	if l.pods() == 0 {
+	pods := l.pods()
+	replaced := l.object.Replaced(pods)
+	switch pending := l.object.Pending(); {
+	case pending == "" && pods == 0:
 		return "it has no pods to restart"
+	case pending == "":
+		return "restarts " + reference.Count(pods, "pod")
+	case replaced == 0:
+		return "its pods do not restart now: " + pending
+	default:
+		return fmt.Sprintf("restarts %d of %s: %s", replaced, reference.Count(pods, "pod"), pending)
 	}
-	return "restarts " + reference.Count(l.pods(), "pod")
 }
 
 // find returns the workloads on which something is left, in a fixed order.

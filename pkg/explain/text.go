@@ -16,7 +16,7 @@ func (r Report) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s/%s: %s\n", r.Kind, r.Namespace, r.Name, r.headline())
 	if r.Pending != "" {
-		fmt.Fprintf(&b, "A new template does not replace the running pods by itself: %s.\n", r.Pending)
+		fmt.Fprintf(&b, "A new template does not replace %s\n", r.kept())
 	}
 	r.writeRows(&b)
 	r.writeLast(&b)
@@ -47,6 +47,14 @@ func (r Report) headline() string {
 	default:
 		return "it is unknown whether a reload is due (" + r.Reason + ")"
 	}
+}
+
+// kept says which pods a new template does not replace, and why.
+func (r Report) kept() string {
+	if partition, ok := strings.CutPrefix(r.Pending, "partition "); ok {
+		return "all running pods by itself: partition " + partition + " keeps those of lower ordinals."
+	}
+	return "the running pods by itself: " + r.Pending + "."
 }
 
 func (r Report) writeRows(b *strings.Builder) {

@@ -200,8 +200,27 @@ func (o Object) Finished() bool {
 	})
 }
 
-// Pending says why a new template does not replace the running pods now, e.g. "paused", or "" if it does.
+// Pending says why a new template does not replace all running pods now, e.g. "paused", or "" if it does.
 func (o Object) Pending() string {
+	if reason := o.suspended(); reason != "" {
+		return reason
+	}
+	if partition := o.partition(); partition > 0 {
+		return fmt.Sprintf("partition %d", partition)
+	}
+	return ""
+}
+
+// Replaced returns how many of some pods a new template replaces now: a partition keeps the first ones.
+func (o Object) Replaced(pods int) int {
+	if o.suspended() != "" {
+		return 0
+	}
+	return int(max(int64(pods)-o.partition(), 0))
+}
+
+// suspended says why a new template replaces no running pod now, or "" if it replaces some.
+func (o Object) suspended() string {
 	if o.Paused() {
 		return "paused"
 	}
@@ -213,11 +232,13 @@ func (o Object) Pending() string {
 	if strategy["type"] == "OnDelete" {
 		return "OnDelete"
 	}
-	rolling, _ := strategy["rollingUpdate"].(map[string]any)
-	if partition := number(rolling["partition"]); partition > 0 {
-		return fmt.Sprintf("partition %d", partition)
-	}
 	return ""
+}
+
+// partition returns how many of the first pods keep an earlier template, 0 for none.
+func (o Object) partition() int64 {
+	partition, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "spec", "updateStrategy", "rollingUpdate", "partition")
+	return max(number(partition), 0)
 }
 
 func stringMap(raw map[string]any, path ...string) map[string]string {
