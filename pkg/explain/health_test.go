@@ -54,7 +54,7 @@ func TestReportSaysThatNoReplicaLeads(t *testing.T) {
 			f.in.Lease = tt.lease
 			text := strings.Join(f.explain().Problems, "\n")
 			if tt.idle {
-				assert.Contains(t, text, "no replica of pod-reloader leads", tt.reason)
+				assert.Contains(t, text, "no replica of pod-reloader leads, so that changes restart nothing, unless it runs without --leader-elect: ", tt.reason)
 				assert.Contains(t, text, "the lease tools/reloader was last renewed 5m0s ago", tt.reason)
 			} else {
 				assert.NotContains(t, text, "leads", tt.reason)

@@ -21,6 +21,6 @@ func leaderless(in Input) string {
 	if in.Lease == nil || in.Now.Before(in.Lease.Ends.Add(handover)) {
 		return ""
 	}
-	return fmt.Sprintf("no replica of pod-reloader leads, so that changes restart nothing: the lease %s was last renewed %s ago; "+
+	return fmt.Sprintf("no replica of pod-reloader leads, so that changes restart nothing, unless it runs without --leader-elect: the lease %s was last renewed %s ago; "+
 		"check that the pods run, and that their account may get and update it", in.Lease.Name, age(in.Now, in.Lease.Renewed))
 }

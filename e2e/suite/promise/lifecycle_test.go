@@ -188,7 +188,7 @@ func (f *fleet) idle(in *installation.Installation, lease *coordinationv1.Lease)
 	require.NoError(f, f.Update(f.Context(), lease))
 	output, err := in.Why(f.Context(), strings.ToLower(f.workloads[0].Kind)+"/"+f.workloads[0].Name, "-n", f.Namespace)
 	require.NoError(f, err)
-	assert.Contains(f, output, "no replica of pod-reloader leads, so that changes restart nothing: the lease "+in.Namespace()+"/pod-reloader")
+	assert.Contains(f, output, "no replica of pod-reloader leads, so that changes restart nothing, unless it runs without --leader-elect: the lease "+in.Namespace()+"/pod-reloader")
 }
 
 func (f *fleet) leader(in *installation.Installation) *installation.Replica {
