@@ -77,6 +77,8 @@ type Report struct {
 	Configuration []Row `json:"configuration"`
 	// LastReload is the last reload; nil if none is known for the present template.
 	LastReload *LastReload `json:"lastReload,omitempty"`
+	// Earlier are the reloads before the last one, the newest first, as far as they are recorded.
+	Earlier []EarlierReload `json:"earlier,omitempty"`
 	// Paths lead from what has changed below a custom resource, or from what holds one, up to the workload.
 	Paths [][]string `json:"paths,omitempty"`
 	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
@@ -121,6 +123,13 @@ type LastReload struct {
 	More    int             `json:"more,omitempty"`
 }
 
+// EarlierReload is a reload before the last one. Its changes are not recorded any more.
+type EarlierReload struct {
+	Time  time.Time `json:"time"`
+	Age   string    `json:"age"`
+	Cause string    `json:"cause"`
+}
+
 // Explain returns the Report.
 func Explain(in Input) Report {
 	in.States = in.View.Known().Carry(in.States)
@@ -131,9 +140,9 @@ func Explain(in Input) Report {
 		Pending:       in.Object.Pending(),
 		ConfigHash:    in.View.Managed[stamp.Hash],
 		Configuration: []Row{},
-		LastReload:    lastReload(in),
 		Problems:      problems(in),
 	}
+	r.LastReload, r.Earlier = lastReloads(in)
 	for _, path := range in.Paths {
 		r.Paths = append(r.Paths, append(slices.Clone(path), strings.ToLower(r.Kind)+"/"+r.Name))
 	}
@@ -181,10 +190,15 @@ func ofJob(in Input) string {
 	}
 }
 
-func lastReload(in Input) *LastReload {
+// lastReloads returns the last reload and those before it.
+func lastReloads(in Input) (*LastReload, []EarlierReload) {
 	last, ok := in.View.Managed.LastReload(in.Now)
 	if !ok {
-		return nil
+		return nil, nil
+	}
+	var earlier []EarlierReload
+	for _, past := range last.Before {
+		earlier = append(earlier, EarlierReload{Time: past.Time, Age: age(in.Now, past.Time), Cause: past.Cause})
 	}
 	return &LastReload{
 		Time:    last.Time,
@@ -192,7 +206,7 @@ func lastReload(in Input) *LastReload {
 		Cause:   last.Cause,
 		Changes: last.Changes,
 		More:    last.More,
-	}
+	}, earlier
 }
 
 func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second).String() }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Write writes the Report for a person to read.
@@ -32,7 +33,11 @@ func (r Report) Write(w io.Writer) error {
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
 	}
-	_, err := io.WriteString(w, b.String())
+	lines := strings.Split(b.String(), "\n")
+	for i, line := range lines {
+		lines[i] = reference.Printable(line) // Events and errors repeat texts of other programs
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n"))
 	return err
 }
 
@@ -85,23 +90,55 @@ func (r Report) writeRows(b *strings.Builder) {
 func (r Report) writeLast(b *strings.Builder) {
 	if r.LastReload == nil {
 		if r.ConfigHash != "" {
-			b.WriteString("\nNo reload since the workload was created or released.\n")
+			b.WriteString("\nNo reload is recorded for the present pod template.\n")
 		}
 		return
 	}
-	fmt.Fprintf(b, "\nLast reload: %s (%s ago), %s\n", r.LastReload.Time.Format(time.RFC3339), r.LastReload.Age, causes[r.LastReload.Cause])
+	fmt.Fprintf(b, "\nLast reload: %s\n", at(r.LastReload.Time, r.LastReload.Age, r.LastReload.because()))
 	for _, c := range r.LastReload.Changes {
 		fmt.Fprintf(b, "  %s\n", c)
 	}
 	if unnamed := record.Unnamed(len(r.LastReload.Changes), r.LastReload.More); unnamed != "" {
 		fmt.Fprintf(b, "  %s\n", unnamed)
 	}
+	if len(r.Earlier) > 0 {
+		b.WriteString("\nEarlier reloads:\n")
+	}
+	for _, earlier := range r.Earlier {
+		fmt.Fprintf(b, "  %s\n", at(earlier.Time, earlier.Age, causeText(earlier.Cause)))
+	}
 }
 
-// causes says in words what last-reload says in one.
-var causes = map[string]string{
-	record.CauseConfigChange:   "because configuration changed:",
-	record.CauseVerifiedReload: "requested by a client with a verified digest.",
-	record.CauseListEdit:       "because the list of config objects was edited.",
-	record.CauseRelease:        "together with a change of the pod template, which brought along:",
+// at says when a reload was, and why.
+func at(when time.Time, age, why string) string {
+	return fmt.Sprintf("%s (%s ago), %s", when.Format(time.RFC3339), age, why)
+}
+
+// because says why the reload was, before the changes if there are some.
+func (l LastReload) because() string {
+	why := causeText(l.Cause)
+	switch {
+	case len(l.Changes) == 0 && l.More == 0:
+		return why + "."
+	case l.Cause == record.CauseRelease:
+		return why + ", which also brought:"
+	default:
+		return why + ":"
+	}
+}
+
+// causeText says in words what last-reload says in one. A later version may know further ones.
+func causeText(cause string) string {
+	switch cause {
+	case record.CauseConfigChange:
+		return "because configuration changed"
+	case record.CauseVerifiedReload:
+		return "requested by a client with a verified digest"
+	case record.CauseListEdit:
+		return "because the list of config objects was edited"
+	case record.CauseRelease:
+		return "with a release"
+	default:
+		return cause
+	}
 }

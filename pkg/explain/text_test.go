@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -58,4 +59,69 @@ func TestChangesThatTheRecordOnlyCountsAreSaid(t *testing.T) {
 		require.NoError(t, f.explain().Write(&out))
 		assert.Contains(t, out.String(), want)
 	}
+}
+
+func TestLastReloadSaysWhy(t *testing.T) {
+	t.Parallel()
+	change := []record.Change{{Ref: "configmap/app", Type: record.Modified}}
+	tests := map[string]struct {
+		reason string
+		last   record.LastReload
+		want   string
+	}{
+		"changed":                    {reason: "The plain case.", last: record.LastReload{Cause: record.CauseConfigChange, Changes: change}, want: "because configuration changed:\n  configmap/app modified\n"},
+		"release":                    {reason: "It brought a change.", last: record.LastReload{Cause: record.CauseRelease, Changes: change}, want: "with a release, which also brought:\n  configmap/app modified\n"},
+		"release of a stamp":         {reason: "It brought none.", last: record.LastReload{Cause: record.CauseRelease}, want: "with a release.\n"},
+		"verified":                   {reason: "A client may name changes.", last: record.LastReload{Cause: record.CauseVerifiedReload}, want: "requested by a client with a verified digest.\n"},
+		"a cause of a later version": {reason: "It is better than nothing.", last: record.LastReload{Cause: "full-moon", Changes: change}, want: "full-moon:\n  configmap/app modified\n"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			tc.last.Time, tc.last.Hash = now, f.hash
+			f.annotations()["pod-reloader.cs.sap.com/last-reload"] = tc.last.String()
+			assert.Contains(t, f.text(t), "Last reload: 2026-01-02T03:04:05Z (0s ago), "+tc.want, tc.reason)
+		})
+	}
+}
+
+// It may have been left out, or removed.
+func TestNoLastReloadIsNoClaim(t *testing.T) {
+	t.Parallel()
+	assert.Contains(t, newFixture(t).text(t), "\nNo reload is recorded for the present pod template.\n")
+}
+
+func TestEarlierReloads(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
+		Time: now.Add(-time.Minute), Hash: f.hash, Cause: record.CauseConfigChange, Before: []record.Past{
+			{Time: now.Add(-time.Hour), Hash: "b", Cause: record.CauseRelease}, {Time: now.Add(-2 * time.Hour), Hash: "a", Cause: record.CauseListEdit},
+		},
+	}.String()
+	assert.Equal(t, []explain.EarlierReload{
+		{Time: now.Add(-time.Hour), Age: "1h0m0s", Cause: record.CauseRelease}, {Time: now.Add(-2 * time.Hour), Age: "2h0m0s", Cause: record.CauseListEdit},
+	}, f.explain().Earlier)
+	assert.Contains(t, f.text(t), "\nEarlier reloads:\n  2026-01-02T02:04:05Z (1h0m0s ago), with a release\n"+
+		"  2026-01-02T01:04:05Z (2h0m0s ago), because the list of config objects was edited\n")
+}
+
+// Events and errors repeat texts of other programs.
+func TestTextControlsNoTerminal(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.in.Warnings = []explain.Warning{{Time: now, Reason: "Re\x1b[2Jason", Message: "denied\x1b]0;title\a\tby\ra policy"}}
+	f.in.FailingWatch = &explain.Warning{Time: now, Message: "watch\x1b[31m"}
+	text := f.text(t)
+	assert.NotContains(t, text, "\x1b")
+	assert.Contains(t, text, "Warning 0s ago, Re\ufffd[2Jason: denied\ufffd]0;title\ufffd\ufffdby\ufffda policy\n")
+}
+
+// text is the Report for a person.
+func (f *fixture) text(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, f.explain().Write(&out))
+	return out.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // List joins items for a message, and counts those beyond most: "configmap/a, configmap/b and 3 more".
@@ -45,4 +46,15 @@ func CountAre(n int, noun string) string {
 		return Count(n, noun) + " is"
 	}
 	return Count(n, noun) + " are"
+}
+
+// Printable returns a text in which a replacement character stands for each character that could control a terminal, line breaks included:
+// many texts are those of other programs.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }

@@ -40,3 +40,9 @@ func TestCountAgreesWithItsNumber(t *testing.T) {
 		assert.Equal(t, want, [2]string{reference.Count(n, "item"), reference.CountAre(n, "item")})
 	}
 }
+
+func TestPrintableTextControlsNoTerminal(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "a \u00e9 \u2192 b", reference.Printable("a \u00e9 \u2192 b"))
+	assert.Equal(t, "a\ufffd[2Jb\ufffd\ufffdc", reference.Printable("a\x1b[2Jb\r\nc"))
+}

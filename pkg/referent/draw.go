@@ -3,7 +3,8 @@ package referent
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Text is the picture as a tree. What is below a node is shown once, where the node appears first.
@@ -44,7 +45,7 @@ func (t *tree) write(key Key, namespace, branch, margin string) {
 	t.text.WriteString("\n")
 	t.shown[key] = true
 	for _, problem := range t.nodes[key].Problems {
-		t.text.WriteString(margin + "  ! ignored: " + printable(problem) + "\n")
+		t.text.WriteString(margin + "  ! ignored: " + reference.Printable(problem) + "\n")
 	}
 	for i, edge := range t.below[key] {
 		before, after := "├─ ", "│  "
@@ -63,7 +64,7 @@ func (t *tree) title(key Key, namespace string, root bool) string {
 	n, known := t.nodes[key]
 	state := "missing"
 	if known {
-		state = printable(n.State())
+		state = reference.Printable(n.State())
 	}
 	if root && namespace != "" {
 		return fmt.Sprintf("%s in namespace %s  [%s]", key, namespace, state)
@@ -106,7 +107,7 @@ func dotStyle(n PictureNode) string {
 func dotText(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(line))
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(reference.Printable(line))
 	}
 	return `"` + strings.Join(lines, `\n`) + `"`
 }
@@ -148,17 +149,7 @@ func mermaidClass(n PictureNode) string {
 func mermaidText(text string) string {
 	return strings.NewReplacer(
 		"#", "#35;", "&", "#38;", `"`, "#34;", "<", "#60;", ">", "#62;", "`", "#96;",
-	).Replace(printable(text))
-}
-
-// printable takes control characters out: details repeat texts of other programs.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
+	).Replace(reference.Printable(text))
 }
 
 // id is the key as a text that no other key has.
