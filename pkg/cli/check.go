@@ -88,6 +88,7 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	}
 	namespaced := client.NewNamespacedClient(c, f.cluster.namespace)
 	err = retry(ctx, f.timeout, func() error { return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash) })
+	err = f.explained(err)
 	if err != nil {
 		err = fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
 	} else {
@@ -97,6 +98,17 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 		return err
 	}
 	return errors.Join(err, f.rights(ctx, config, s)) // in direct mode, the rights are needed without a webhook
+}
+
+// notUpdated begins the warning of a webhook that is called and cannot stamp.
+const notUpdated = "pod-reloader did not update the config-hash"
+
+// explained returns a failure with the reason that the webhook has given, if it was called.
+func (f *checkFlags) explained(err error) error {
+	if reason := f.cluster.warnings.starting(notUpdated); reason != "" && errors.Is(err, errNotStamped) {
+		return errors.New("the API server calls the webhook, but it did not stamp the Deployment: " + reason)
+	}
+	return err
 }
 
 // retry repeats an attempt that may succeed later, until the timeout.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Process is what a command line takes from its process.
@@ -55,7 +57,7 @@ func Run(ctx context.Context, p Process) int {
 		return int(status)
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintln(p.Stderr, "pod-reloader: "+line)
+		fmt.Fprintln(p.Stderr, "pod-reloader: "+reference.Printable(line))
 	}
 	if usage := (usageError{}); errors.As(err, &usage) {
 		return exitUsage

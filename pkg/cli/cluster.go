@@ -13,7 +13,11 @@ import (
 )
 
 // cluster is where a command asks: the flags --kubeconfig and --namespace.
-type cluster struct{ kubeconfig, namespace string }
+type cluster struct {
+	kubeconfig, namespace string
+	// warnings are those that the API server has sent since the connection.
+	warnings apiWarnings
+}
 
 // register adds the flags; what names the object whose namespace it is.
 func (c *cluster) register(cmd *cobra.Command, what string) {
@@ -31,16 +35,28 @@ func (c *cluster) addNamespace(flags *pflag.FlagSet, usage string) {
 
 // connect completes the namespace, and returns the configuration of the client.
 func (c *cluster) connect(p Process) (*rest.Config, error) {
-	if p.Cluster != nil {
-		return p.Cluster, nil
-	}
-	if c.namespace == "" {
+	if p.Cluster == nil && c.namespace == "" {
 		var err error
 		if c.namespace, err = app.ContextNamespace(c.kubeconfig); err != nil {
 			return nil, err
 		}
 	}
-	return app.RESTConfig(c.kubeconfig, p.readBuild().Version)
+	return c.config(p)
+}
+
+// config returns the configuration of the client, which prints the warnings of the API server.
+func (c *cluster) config(p Process) (*rest.Config, error) {
+	config := p.Cluster
+	if config == nil {
+		var err error
+		if config, err = app.RESTConfig(c.kubeconfig, p.readBuild().Version); err != nil {
+			return nil, err
+		}
+	}
+	config = rest.CopyConfig(config)
+	c.warnings.out = p.Stderr
+	config.WarningHandler, config.WarningHandlerWithContext = nil, &c.warnings
+	return config, nil
 }
 
 // parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/plan"
 )
@@ -86,7 +85,7 @@ func (f *planFlags) check() error {
 }
 
 func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
-	config, err := app.RESTConfig(f.cluster.kubeconfig, p.readBuild().Version)
+	config, err := f.cluster.config(p)
 	if err != nil {
 		return err
 	}

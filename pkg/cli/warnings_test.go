@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+)
+
+// warningServer answers the check of a webhook: it admits the Deployment without a stamp, with warnings.
+func warningServer(t *testing.T, warnings ...string) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodPost:
+			for _, warning := range warnings {
+				w.Header().Add("Warning", warning)
+			}
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write([]byte(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}`))
+		case r.URL.Path == "/apis":
+			_, _ = w.Write([]byte(`{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`))
+		case r.URL.Path == "/api":
+			_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
+		case r.URL.Path == "/apis/apps/v1":
+			_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","kind":"Deployment","namespaced":true,"verbs":["create"]}]}`))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// The reason of a webhook that is called and cannot stamp is in a warning.
+func TestCheckReportsTheWarningOfTheWebhook(t *testing.T) {
+	t.Parallel()
+	const reason = "pod-reloader did not update the config-hash: configmaps is forbidden; it retries by itself"
+	var stdout, stderr bytes.Buffer
+	code := Run(t.Context(), Process{
+		Args: []string{"check", "-n", "shop", "--timeout=0s"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset,
+		Cluster: warningServer(t, `299 - "`+reason+`"`, `299 - "`+reason+`"`, "299 - \"other\u202e2J\"", `110 cache "stale"`),
+	})
+	assert.Equal(t, 1, code)
+	assert.Equal(t, "pod-reloader: warning: "+reason+"\n"+
+		"pod-reloader: warning: other\ufffd2J\n"+
+		"pod-reloader: check the webhook in namespace shop: the API server calls the webhook, but it did not stamp the Deployment: "+reason+"\n", stderr.String())
+	require.Empty(t, stdout.String())
+}
+
+// Warnings of others say nothing about the webhook.
+func TestCheckWithoutAWarningOfTheWebhook(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	code := Run(t.Context(), Process{
+		Args: []string{"check", "-n", "shop", "--timeout=0s"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset,
+		Cluster: warningServer(t, `299 - "unknown field"`),
+	})
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr.String(), "no webhook stamped the Deployment: check that pod-reloader handles the namespace")
+}
