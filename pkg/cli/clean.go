@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,16 +124,20 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 	if len(found) == 0 || f.dryRun {
 		return nil
 	}
-	if err := f.confirm(); err != nil {
+	if err := f.confirm(ctx); err != nil {
 		return err
 	}
 	return f.clean(ctx, cleaner, found)
 }
 
-// clean cleans one workload after the other. On one that was deleted meanwhile, nothing is left.
+// clean cleans one workload after the other, until ctx ends. On one that was deleted meanwhile, nothing is left.
 func (f *cleanFlags) clean(ctx context.Context, cleaner *cleaner, found []leftover) error {
 	var failed []error
-	for _, left := range found {
+	for i, left := range found {
+		if ctx.Err() != nil {
+			failed = append(failed, fmt.Errorf("interrupted: %s not cleaned", reference.Count(len(found)-i, "workload")))
+			break
+		}
 		switch err := cleaner.clean(ctx, left, !f.withoutRestarts); {
 		case apianswer.NotFound(err):
 			fmt.Fprintf(f.out, "deleted meanwhile: %s\n", left)
@@ -191,20 +194,35 @@ func summary(workloads, restarts, pods int) string {
 }
 
 // confirm asks, unless that was answered on the command line.
-func (f *cleanFlags) confirm() error {
+func (f *cleanFlags) confirm(ctx context.Context) error {
 	if f.yes {
 		return nil
 	}
 	fmt.Fprint(f.out, "Remove it? [y/N] ")
-	answer := ""
-	if f.in != nil {
-		answer, _ = bufio.NewReader(f.in).ReadString('\n') // no answer is no
-	}
+	answer := f.answer(ctx)
 	fmt.Fprintln(f.out)
-	switch cmp.Or(strings.ToLower(strings.TrimSpace(answer)), "n") {
+	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
 	default:
 		return errors.New("nothing was removed; answer y, or use --yes")
+	}
+}
+
+// answer reads a line. An input without one, and the end of ctx, are no answer. The process ends then: what still reads ends with it.
+func (f *cleanFlags) answer(ctx context.Context) string {
+	if f.in == nil {
+		return ""
+	}
+	line := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(f.in).ReadString('\n')
+		line <- text
+	}()
+	select {
+	case <-ctx.Done():
+		return ""
+	case text := <-line:
+		return text
 	}
 }

@@ -3,15 +3,22 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -76,4 +83,103 @@ func TestCleanTakesAWorkloadThatWasDeletedForClean(t *testing.T) {
 	require.NoError(t, f.clean(t.Context(), c, []leftover{of("deleted")}))
 	assert.Equal(t, "deleted meanwhile: deployment/deleted -n shop\n", out.String())
 	require.ErrorContains(t, f.clean(t.Context(), c, []leftover{of("no-route")}), "clean deployment/no-route -n shop", "a load balancer's 404 says nothing")
+}
+
+// waiting is an input without an end.
+type waiting struct{ closed <-chan struct{} }
+
+func (w waiting) Read([]byte) (int, error) {
+	<-w.closed
+	return 0, io.EOF
+}
+
+func TestCleanIsInterruptedAtItsQuestion(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	f := &cleanFlags{out: io.Discard, in: waiting{t.Context().Done()}}
+	require.ErrorContains(t, f.confirm(ctx), "nothing was removed")
+	f.in = strings.NewReader("Yes\n")
+	require.NoError(t, f.confirm(t.Context()))
+	f.in = strings.NewReader("")
+	require.ErrorContains(t, f.confirm(t.Context()), "nothing was removed")
+}
+
+func TestCleanIsInterruptedBetweenWorkloads(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	f := &cleanFlags{out: io.Discard}
+	require.EqualError(t, f.clean(ctx, &cleaner{}, make([]leftover, 3)), "interrupted: 3 workloads not cleaned")
+}
+
+// stored is one Deployment in an API server. Its webhook may take a request that was stored before for an old one.
+type stored struct {
+	client.Client
+	object map[string]any
+	// restores says that the webhook restores the template in any case.
+	restores bool
+}
+
+func (s *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	object.(*unstructured.Unstructured).Object = runtime.DeepCopyJSON(s.object)
+	return nil
+}
+
+func (s *stored) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	_, requested := s.annotations()[configHash]
+	switch {
+	case patch.Type() == types.JSONPatchType && !requested && !s.restores:
+		delete(s.annotations("spec", "template"), configHash)
+	case patch.Type() == types.JSONPatchType, strings.Contains(string(body), configHash):
+		delete(s.annotations(), configHash)
+	}
+	object.(*unstructured.Unstructured).Object = s.object
+	return nil
+}
+
+const configHash = "pod-reloader.cs.sap.com/config-hash"
+
+func (s *stored) annotations(path ...string) map[string]any {
+	found, _, _ := unstructured.NestedFieldNoCopy(s.object, append(path, "metadata", "annotations")...)
+	return found.(map[string]any)
+}
+
+func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason     string
+		annotation map[string]any
+		restores   bool
+		want       string
+	}{
+		"Cleaned":  {reason: "Nothing is in the way.", annotation: map[string]any{}},
+		"Request":  {reason: "A request of a clean that was killed is stored.", annotation: map[string]any{configHash: "clean@1"}},
+		"Restored": {reason: "It says so.", annotation: map[string]any{}, restores: true, want: "the webhook has restored what was removed"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
+			require.NoError(t, err)
+			api := &stored{restores: test.restores, object: map[string]any{
+				"metadata": map[string]any{"namespace": "shop", "name": "cart", "generation": int64(1), "annotations": test.annotation},
+				"spec": map[string]any{"template": map[string]any{
+					"metadata": map[string]any{"annotations": map[string]any{configHash: "x"}}, "spec": map[string]any{},
+				}},
+			}}
+			c := &cleaner{client: api, reader: stamp.Reader{Keys: keys}}
+			err = c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.Builtin()[0], Raw: runtime.DeepCopyJSON(api.object)}}, true)
+			if test.want == "" {
+				require.NoError(t, err, test.reason)
+				assert.NotContains(t, api.annotations("spec", "template"), configHash, test.reason)
+			} else {
+				require.ErrorContains(t, err, test.want, test.reason)
+			}
+		})
+	}
 }

@@ -74,19 +74,22 @@ func (c *cleaner) find(ctx context.Context, asked cleaning) ([]leftover, error) 
 	if err != nil {
 		return nil, err
 	}
-	var objects []workload.Object
 	if len(asked.targets) == 0 {
-		objects, err = c.list(ctx, kinds, asked)
-	} else {
-		objects, err = c.get(ctx, kinds, asked.targets)
+		return c.list(ctx, kinds, asked)
 	}
+	objects, err := c.get(ctx, kinds, asked.targets)
+	return c.leftovers(objects), err
+}
+
+// leftovers returns those of some workloads on which something is left.
+func (c *cleaner) leftovers(objects []workload.Object) []leftover {
 	var found []leftover
 	for _, o := range objects {
 		if remains := c.reader.Remains(o); !remains.Empty() {
 			found = append(found, leftover{o, remains})
 		}
 	}
-	return found, err
+	return found
 }
 
 // kinds returns those of the flags and of the configuration.
@@ -128,30 +131,31 @@ func (c *cleaner) read(ctx context.Context, kind workload.Kind, name types.Names
 // pageSize is how many workloads one request lists.
 const pageSize = 500
 
-// list returns the workloads of all kinds that the cluster has.
-func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning) ([]workload.Object, error) {
-	var objects []workload.Object
+// list returns what is left on the workloads of all kinds that the cluster has. Of a page, no other workload is kept.
+func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning) ([]leftover, error) {
+	var found []leftover
 	for _, kind := range kinds.All() {
-		page := &unstructured.UnstructuredList{}
-		page.SetGroupVersionKind(kind.GroupVersionKind)
-		for {
+		for next, more := "", true; more; more = next != "" {
+			page := &unstructured.UnstructuredList{}
+			page.SetGroupVersionKind(kind.GroupVersionKind)
 			err := c.client.List(ctx, page, client.InNamespace(c.namespace), client.MatchingLabelsSelector{Selector: asked.labels},
-				client.Limit(pageSize), client.Continue(page.GetContinue()))
+				client.Limit(pageSize), client.Continue(next))
 			if meta.IsNoMatchError(err) {
 				break
 			}
 			if err != nil {
 				return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
 			}
+			var objects []workload.Object
 			for _, u := range page.Items {
+				u.SetManagedFields(nil)
 				objects = append(objects, workload.Object{Kind: kind, Raw: u.Object})
 			}
-			if page.GetContinue() == "" {
-				break
-			}
+			found = append(found, c.leftovers(objects)...)
+			next = page.GetContinue()
 		}
 	}
-	return objects, nil
+	return found, nil
 }
 
 // attempts is how often a workload is read and written again that another client writes at the same time.
@@ -173,7 +177,7 @@ func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error 
 		}
 		var answer workload.Object
 		if answer, err = c.remove(ctx, o, restart); err == nil {
-			return c.purge(ctx, answer)
+			return c.purge(ctx, answer, restart)
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return err
@@ -182,24 +186,37 @@ func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error 
 	return err
 }
 
-// remove sends the patch for one version of a workload. Another version is a conflict.
+// remove sends the patch for one version of a workload. Another version is a conflict. A request that is stored goes first: the webhook
+// would take the same one for an old one, and restore what is removed.
 func (c *cleaner) remove(ctx context.Context, o workload.Object, restart bool) (workload.Object, error) {
+	o, err := c.withoutRequest(ctx, o)
+	if err != nil {
+		return o, err
+	}
 	version := jsonpatch.NewOperation("test", "/metadata/resourceVersion", o.ResourceVersion())
 	return c.patch(ctx, o, types.JSONPatchType, append([]jsonpatch.Operation{version}, c.reader.Clean(o, restart)...))
 }
 
 // purge removes the request where no webhook has done so, and makes sure that one has not restored the rest.
-func (c *cleaner) purge(ctx context.Context, answer workload.Object) error {
-	if _, stored := answer.Annotations()[c.reader.Keys.ConfigHash]; stored {
-		_, err := c.patch(ctx, answer, types.MergePatchType, map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{c.reader.Keys.ConfigHash: nil}},
-		})
+func (c *cleaner) purge(ctx context.Context, answer workload.Object, restart bool) error {
+	answer, err := c.withoutRequest(ctx, answer)
+	if err != nil {
 		return err
 	}
-	if remains := c.reader.Remains(answer); len(remains.OnWorkload) > 0 {
-		return errors.New("the webhook has restored the annotations: upgrade pod-reloader")
+	if remains := c.reader.Remains(answer); len(remains.OnWorkload) > 0 || restart && len(remains.OnTemplate) > 0 {
+		return errors.New("the webhook has restored what was removed: try again, and upgrade pod-reloader if that does not help")
 	}
 	return nil
+}
+
+// withoutRequest removes a stored request, and returns the workload as it is then.
+func (c *cleaner) withoutRequest(ctx context.Context, o workload.Object) (workload.Object, error) {
+	if _, stored := o.Annotations()[c.reader.Keys.ConfigHash]; !stored {
+		return o, nil
+	}
+	return c.patch(ctx, o, types.MergePatchType, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{c.reader.Keys.ConfigHash: nil}},
+	})
 }
 
 func (c *cleaner) patch(ctx context.Context, o workload.Object, kind types.PatchType, patch any) (workload.Object, error) {
