@@ -43,7 +43,8 @@ func TestLosses(t *testing.T) {
 	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
 		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
 	})
-	if t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) && // else it may be missing still
+	if t.Run("RightToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
+		t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&
 		t.Run("RightsToWatch", func(t *testing.T) { rightsToWatchAreWithdrawn(t, in) }) {
 		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
 		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
