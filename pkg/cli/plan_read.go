@@ -90,8 +90,7 @@ func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace str
 		page.SetGroupVersionKind(kind.GroupVersionKind)
 		err := r.pages(ctx, page, namespace, func() {
 			for _, u := range page.Items {
-				u.SetManagedFields(nil)
-				in.Workloads = append(in.Workloads, workload.Object{Kind: kind, Raw: u.Object})
+				in.Workloads = append(in.Workloads, reduced(kind, u))
 			}
 		})
 		if err != nil && !meta.IsNoMatchError(err) {
@@ -99,6 +98,17 @@ func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace str
 		}
 	}
 	return nil
+}
+
+// reduced returns a workload without the large parts that no comparison needs: all of the cluster are kept. That a Job has finished is in
+// its status.
+func reduced(kind workload.Kind, u unstructured.Unstructured) workload.Object {
+	u.SetManagedFields(nil)
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	if !kind.CreateOnly {
+		unstructured.RemoveNestedField(u.Object, "status")
+	}
+	return workload.Object{Kind: kind, Raw: u.Object}
 }
 
 // objects adds what the metadata of the config objects of a kind says. The Secrets Store CSI driver may not be installed yet.
