@@ -130,7 +130,7 @@ OLDEST ?= $(LONGEST) ./e2e/...
 .PHONY: test-oldest
 test-oldest: K8S_VERSION := $(K8S_OLDEST)
 test-oldest: tools $(PROGRAM) ## Run the suites on the oldest supported Kubernetes (OLDEST=./e2e/suite/promise: one of them)
-	$(GO_TEST) -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) \
+	$(GO_TEST) -p 3 -timeout $(TEST_TIMEOUT) $(UNCACHED) $(TESTFLAGS) \
 	  $$(go list $(OLDEST) | grep -E '$(ON_CONTROL_PLANE)' | grep -vE '$(ANY_VERSION)')
 
 .PHONY: bench

@@ -25,6 +25,8 @@ type Options struct {
 	// LongLease has the leader keep its lease for a minute in which it cannot renew it: where another replica takes over, or the
 	// process has ended and started again, counters begin at zero. It is not for tests in which a leader ends.
 	LongLease bool
+	// Parallel is how many tests Main runs at once, where they wait more than those of other suites; 0 means 3.
+	Parallel int
 	// Components are directories of manifests/components to add, like "namespaced". Its namespace my-app is created.
 	Components []string
 	// WithoutWebhook is direct mode: the component without-webhook, and no balancer.

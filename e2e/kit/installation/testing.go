@@ -1,10 +1,12 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,12 +38,12 @@ func New(t testing.TB, cp *controlplane.ControlPlane, options Options) *Installa
 // parallel is how many tests of a suite run at once unless the command line says otherwise, which is read later. They
 // spend much of their time waiting for gates, so that the number of processors, the usual default, is not what limits them.
 // With more, two suites at once make writes so slow on two processors that tests which need prompt ones show nothing.
-const parallel = "3"
+const parallel = 3
 
 // Main is for TestMain: it starts a control plane with an installation that the tests of a package share, hands it over,
 // runs the tests and stops everything. The result is the exit code.
 func Main(m *testing.M, on controlplane.Options, options Options, use func(*Installation)) int {
-	if err := flag.Set("test.parallel", parallel); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(cmp.Or(options.Parallel, parallel))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
