@@ -198,11 +198,15 @@ func cronJob(edits ...func(o world.Object)) world.Object {
 	})
 }
 
-// runs is a run of the CronJob.
-func (s *harness) runs(name string) {
+// runs is a run of the CronJob, with the template that it has.
+func (s *harness) runs(name string) { s.runsWith(name, s.objects[nightly]) }
+
+// runsWith is a run with the template that the CronJob has had.
+func (s *harness) runsWith(name string, cronJob world.Object) {
 	key := importJob
 	key.Name = name
-	s.write(replica, "create", key, jobNamed("uid-"+name, isRun))
+	template := world.Section(cronJob, world.TemplatePath(nightly.Resource.Plural)...)
+	s.write(replica, "create", key, jobNamed("uid-"+name, isRun, func(o world.Object) { world.Section(o, "spec")["template"] = template }))
 }
 
 // beginCronJob creates the CronJob, and changes what it mentions.

@@ -217,19 +217,21 @@ func (l *jobsLaw) webhookStamped(c world.Commit) bool {
 // sameJob compares two Jobs without what the program, other webhooks and the API server write.
 func (l *jobsLaw) sameJob(old, now world.Object) bool {
 	old, now = l.options.Foreign(old), l.options.Foreign(now)
-	generated := func(name string) bool {
-		return strings.HasSuffix(name, "controller-uid") || strings.HasSuffix(name, "job-name") || isControllerLabel(name)
-	}
 	ours := func(name string) bool {
 		return isManagedAnnotation(name, l.options.Prefix) || strings.HasPrefix(name, "batch.kubernetes.io/")
 	}
 	made := func(name string) bool { return name == "template" || name == "selector" }
 	path := []string{"spec", "template"}
 	a, b := world.Section(old, path...), world.Section(now, path...)
-	return sameWithout(world.Annotations(old), world.Annotations(now), ours) && sameWithout(world.Labels(old), world.Labels(now), generated) &&
-		sameWithout(world.Annotations(a), world.Annotations(b), ours) && sameWithout(world.Labels(a), world.Labels(b), generated) &&
+	return sameWithout(world.Annotations(old), world.Annotations(now), ours) && sameWithout(world.Labels(old), world.Labels(now), isJobLabel) &&
+		sameWithout(world.Annotations(a), world.Annotations(b), ours) && sameWithout(world.Labels(a), world.Labels(b), isJobLabel) &&
 		equal(a["spec"], b["spec"]) &&
 		sameWithout(world.Section(old, "spec"), world.Section(now, "spec"), made)
+}
+
+// isJobLabel reports whether the API server adds a label to a Job and to its pods.
+func isJobLabel(name string) bool {
+	return strings.HasSuffix(name, "controller-uid") || strings.HasSuffix(name, "job-name") || isControllerLabel(name)
 }
 
 // judgeLostJob looks for a Job that neither exists nor has a manifest.

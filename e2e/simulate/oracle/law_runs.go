@@ -38,7 +38,7 @@ type runsLaw struct {
 
 	// runs has the Jobs that the program made for a CronJob, by its UID.
 	runs map[string][]run
-	// owed has the runs that must follow releases, by the UID of the CronJob.
+	// owed has the runs that must follow stamps, by the UID of the CronJob.
 	owed map[string]*owedRun
 }
 
@@ -122,6 +122,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		return
 	}
 	l.judgeConcurrency(w, j, c)
+	l.judgeTemplate(w, c)
 	if l.unclearCause(w, s) {
 		return
 	}
@@ -194,11 +195,19 @@ func (l *runsLaw) stamped(r restamp) {
 		if _, modified, _ := l.changed(w, before, s, r); !modified {
 			continue
 		}
-		l.count("runs judged")
-		if l.runsSince(w, before.version) == 0 {
-			l.violate(s.at, broken{"jobs", w.id.String(), "run/missing"},
-				"the program stamped it at %s for a change of %s, but has not run it", l.when(s.at), r)
-		}
+		l.judgeReload(w, &owedRun{before, r, s, s.at})
 		return
+	}
+}
+
+// judgeReload judges whether a CronJob was run for a reload. Where it was run with an older content, it must be run again.
+func (l *runsLaw) judgeReload(w *workload, o *owedRun) {
+	l.count("runs judged")
+	switch {
+	case l.runsSince(w, o.before.version) == 0:
+		l.violate(o.stamp.at, broken{"jobs", w.id.String(), "run/missing"},
+			"the program stamped it at %s for a change of %s, but has not run it", l.when(o.stamp.at), o.of)
+	case !l.paid(w, o):
+		l.owed[w.uid] = o
 	}
 }

@@ -7,14 +7,25 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// A release can stamp a change before the program does. The program then runs the CronJob after that stamp, unless the leader changes.
+// A release can stamp a change before the program does, and what is run can change between the run and its stamp. The program then runs the
+// CronJob after the stamp, unless the leader changes.
 
-// owedRun is a run that must follow a release.
+// owedRun is a run that must follow a stamp.
 type owedRun struct {
 	// before is the stamp before the change, of the object that has changed.
 	before *stamp
 	of     ref
-	since  time.Time
+	// stamp is the one with the change. A run has its content, or is made after it.
+	stamp *stamp
+	since time.Time
+}
+
+// how says what stamps the change.
+func (o *owedRun) how() string {
+	if o.stamp.program {
+		return "reload"
+	}
+	return "release"
 }
 
 // lastOwn returns the last stamp that the program has asked for, or the first one: a run may follow each one of a release.
@@ -49,7 +60,7 @@ func (l *runsLaw) released(r restamp) {
 		kept, modified := l.releasedWith(w, before, s, r)
 		switch {
 		case modified && explained && !l.ranWith(w, s):
-			l.owed[w.uid] = &owedRun{before, r, s.at}
+			l.owed[w.uid] = &owedRun{before, r, s, s.at}
 			return
 		case !kept:
 			earlier = nil
@@ -90,21 +101,39 @@ func (l *runsLaw) explains(c world.Commit) bool {
 // ranWith reports whether the last run of a CronJob may have had the content of a stamp.
 func (l *runsLaw) ranWith(w *workload, s *stamp) bool {
 	runs := l.runs[w.uid]
-	if len(runs) == 0 {
-		return false
-	}
-	last := runs[len(runs)-1]
+	return len(runs) > 0 && l.hadContentOf(w, s, runs[len(runs)-1])
+}
+
+// hadContentOf reports whether a run may have been made with the content that a stamp was made with.
+func (l *runsLaw) hadContentOf(w *workload, s *stamp, made run) bool {
 	for r := range l.atOnce(w) {
-		h, had := l.contents.of(w.id.namespace, r), believed{}
-		had.addPeriod(h, &period{from: last.content, to: last.version}, l.version)
-		if !had[h.at(s.version)] {
+		_, read := l.findContents(w, s, s, r)
+		h := l.contents.of(w.id.namespace, r)
+		if !l.hadOneOf(h, &period{from: made.content, to: made.version}, read) {
 			return false
 		}
 	}
 	return true
 }
 
-// watch looks whether a run that a release owes is late.
+// hadOneOf reports whether an object had one of some contents at some time of a period.
+func (l *runsLaw) hadOneOf(h *history, p *period, some believed) bool {
+	for content := range some {
+		if l.hadContent(h, p, content) {
+			return true
+		}
+	}
+	return false
+}
+
+// paid reports whether a run was made with what is owed, or with what is newer.
+func (l *runsLaw) paid(w *workload, o *owedRun) bool {
+	return slices.ContainsFunc(l.runs[w.uid], func(made run) bool {
+		return made.version > o.stamp.version || made.version > o.before.version && l.hadContentOf(w, o.stamp, made)
+	})
+}
+
+// watch looks whether a run that a stamp owes is late.
 func (l *runsLaw) watch(w *workload, now time.Time) {
 	o := l.owed[w.uid]
 	if o == nil {
@@ -113,8 +142,8 @@ func (l *runsLaw) watch(w *workload, now time.Time) {
 	_, asked := l.atOnce(w)[o.of]
 	calm, known := l.calmSince(w)
 	switch {
-	case l.runsSince(w, o.before.version) > 0:
-		l.count("runs after releases")
+	case l.paid(w, o):
+		l.count("runs after a " + o.how())
 		delete(l.owed, w.uid)
 	case !asked, !w.eligible, suspended(w.object), w.keyChanged > o.before.version, l.unclearCause(w, o.before):
 		delete(l.owed, w.uid)
@@ -122,15 +151,15 @@ func (l *runsLaw) watch(w *workload, now time.Time) {
 		o.since = now
 	case now.Sub(later(later(o.since, w.acts[2]), later(calm, l.slow.last(w.id.namespace)))) > l.slowest().refractory+runPause+l.options.Slack+jobSlack:
 		delete(l.owed, w.uid)
-		l.violate(now, broken{"jobs", w.id.String(), "run/missing-after-release"},
-			"a release stamped it at %s for a change of %s, but the program has not run it", l.when(o.since), o.of)
+		l.violate(now, broken{"jobs", w.id.String(), "run/missing-after-" + o.how()},
+			"a %s stamped it at %s for a change of %s, but the program has not run it with that", o.how(), l.when(o.stamp.at), o.of)
 	}
 }
 
 // succeeded forgets what is owed: the earlier leader may have made the Job or not, and the next one does not know.
 func (l *runsLaw) succeeded() { clear(l.owed) }
 
-// owes reports whether a run is to follow a release, and can.
+// owes reports whether a run is to follow a stamp, and can.
 func (l *runsLaw) owes(time.Time) bool {
 	return slices.ContainsFunc(l.all, func(w *workload) bool { return l.owed[w.uid] != nil && !w.gone && !l.waitsForRuns(w) })
 }

@@ -109,3 +109,52 @@ func TestRunsAfterReleases(t *testing.T) {
 		},
 	})
 }
+
+func TestRunsWithOlderContent(t *testing.T) {
+	t.Parallel()
+	late := func(s *harness) {
+		s.wait(5 * time.Minute)
+		s.oracle.advance(s.now)
+	}
+	// changedSince runs a CronJob for a change, which changes again before a stamp; then it may be run again.
+	changedSince := func(stamp func(s *harness), names ...string) func(s *harness) {
+		return func(s *harness) {
+			s.beginCronJob()
+			s.runs("n1")
+			s.wait(10 * time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Second)
+			stamp(s)
+			for _, name := range names {
+				s.runs(name)
+			}
+			late(s)
+		}
+	}
+	release := func(s *harness) { s.releaseCronJob("two", "b") }
+	reload := func(s *harness) { s.reloadCronJob() }
+	// releasedBefore runs a CronJob with the template of a moment some time after a release.
+	releasedBefore := func(stale bool, pause time.Duration) func(s *harness) {
+		return func(s *harness) {
+			s.createCronJob()
+			made := s.objects[nightly]
+			s.set(configMap("app"), "2")
+			s.releaseCronJob("two", "b")
+			if !stale {
+				made = s.objects[nightly]
+			}
+			s.wait(pause)
+			s.runsWith("n1", made)
+		}
+	}
+	hooked := Options{Webhook: true}
+	runLaw(t, "jobs", map[string]lawCase{
+		"before a release":           {options: hooked, want: "jobs/run/missing-after-release", because: "the Job has started before the change", happens: changedSince(release)},
+		"before and after a release": {options: hooked, because: "the second one has the change", happens: changedSince(release, "n2")},
+		"before a reload":            {options: hooked, want: "jobs/run/missing-after-reload", because: "the Job has started before the last change", happens: changedSince(reload)},
+		"before and after a reload":  {options: hooked, because: "the second one has the change", happens: changedSince(reload, "n2")},
+		"with an older template":     {options: hooked, want: "jobs/run/other-template", because: "the release is to run", happens: releasedBefore(true, 20*time.Second)},
+		"with the released template": {options: hooked, because: "it is the present one", happens: releasedBefore(false, 20*time.Second)},
+		"with the template as read":  {options: hooked, because: "the release came after the program had read it", happens: releasedBefore(true, time.Second)},
+	})
+}
