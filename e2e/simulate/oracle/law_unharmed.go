@@ -20,7 +20,7 @@ type unharmedLaw struct {
 // storing is the law "unharmed" for what is stored: what a user sent, and what the program did not have to touch, is
 // as it was but for the program's annotations.
 func (l *unharmedLaw) storing(c world.Commit) {
-	if world.TemplatePath(c.Key.Resource.Plural) == nil || c.Call == nil || c.New == nil || c.Call.Subresource != "" || c.Sent == nil {
+	if world.PodPath(c.Key.Resource.Plural) == nil || c.Call == nil || c.New == nil || c.Call.Subresource != "" || c.Sent == nil {
 		return
 	}
 	program := l.isProgram(c.Call)
@@ -77,7 +77,7 @@ func (l *unharmedLaw) difference(plural string, a, b world.Object) (path string,
 	if !sameWithout(a, b, top) {
 		return "a field beside spec", false
 	}
-	return l.specDifference(world.TemplatePath(plural), world.Section(a, "spec"), world.Section(b, "spec"), "spec")
+	return l.specDifference(world.PodPath(plural), world.Section(a, "spec"), world.Section(b, "spec"), "spec")
 }
 
 // specDifference goes down to the pod template, whose annotations are compared without managed annotations.

@@ -19,7 +19,7 @@ type warnedLaw struct {
 func newWarnedLaw(l *ledger) *warnedLaw { return &warnedLaw{ledger: l, plain: map[*world.Call]bool{}} }
 
 func (l *warnedLaw) storing(c world.Commit) {
-	path := world.TemplatePath(c.Key.Resource.Plural)
+	path := world.PodPath(c.Key.Resource.Plural)
 	if path == nil || c.Call == nil || l.isProgram(c.Call) || c.Old == nil || c.Sent == nil {
 		return
 	}
