@@ -225,7 +225,7 @@ func (l *faultLog) promptBound(w *workload) time.Duration {
 // were opened anew, may delay a reload, if not for long.
 func (l *faultLog) excuse(w *workload, from time.Time) time.Time {
 	if w.acts[0].After(from) {
-		from = w.acts[2]
+		from = earliest(w.acts[2], from.Add(2*l.promptBound(w)))
 	}
 	for _, plural := range []string{"configmaps", "secrets", filters, proxies, w.id.plural} {
 		if again := l.rewatched[plural]; again.After(w.due.since) && again.Sub(w.due.since) < recovery {

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -184,6 +185,14 @@ func TestPrompt(t *testing.T) {
 			s.begin()
 			for i := range 60 {
 				s.set(configMap("app"), string(rune('A'+i)))
+				s.wait(400 * time.Millisecond)
+			}
+			s.tick()
+		}},
+		"written all the time by a user": {options: hooked, want: "prompt/modified/after-fault", because: "conflicts delay it, but not for minutes", happens: func(s *harness) {
+			s.beginWithChange()
+			for i := range 150 {
+				s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/note", strconv.Itoa(i)) })
 				s.wait(400 * time.Millisecond)
 			}
 			s.tick()
