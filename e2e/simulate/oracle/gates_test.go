@@ -103,6 +103,25 @@ func TestGates(t *testing.T) {
 			s.wait(10 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
+		"another replica was killed": {options: hooked, want: "gates/settle", because: "the leader goes on", happens: func(s *harness) {
+			s.begin()
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
+			s.wait(2 * time.Minute)
+			s.oracle.Fault(Fault{At: s.now, Kind: "killed", Scope: "replica-1", Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1", Begin: true})
+			s.wait(30 * time.Second)
+			s.set(configMap("app"), "2")
+			s.wait(10 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"the leader was frozen": {options: hooked, because: "it may not have heard of the change", happens: func(s *harness) {
+			s.begin()
+			s.fault("frozen", "replica-0", 2*time.Second)
+			s.wait(5 * time.Second)
+			s.set(configMap("app"), "2")
+			s.wait(10 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
 		"clock wrong": {options: hooked, because: "its seconds are others", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
 			again(time.Second, nil)(s)

@@ -46,7 +46,7 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 		return
 	}
 	first, last := l.changesBetween(w, before.arrived, s.arrived)
-	if first.at.IsZero() || !l.heardOf(w, before, first) {
+	if first.at.IsZero() || !l.heardOf(w, before, s, first) {
 		return
 	}
 	l.count("settle judged")
@@ -61,9 +61,13 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 }
 
 // heardOf reports whether the leader knew of the first change when it happened: a program that is blind does not know of a
-// change from which on it should wait.
-func (l *gatesLaw) heardOf(w *workload, before *stamp, first edit) bool {
-	return l.healthy(w, first.at) && !w.changed.After(before.at) && !l.leaderSince.After(first.at) && !l.faults.started.After(first.at)
+// change from which on it should wait. What becomes of the other replicas does not matter.
+func (l *gatesLaw) heardOf(w *workload, before, s *stamp, first edit) bool {
+	t := &l.faults
+	calm, known := l.calmAfter(w, l.ledSince(), func(*span) bool { return false })
+	well := known && !calm.After(first.at) && t.wellSince(l.leader, first.at.Add(-warmUp)) && !t.since[l.leader].Add(warmUp).After(first.at)
+	return (well && s.call.Client == l.leader || l.healthy(w, first.at) && !t.started.After(first.at)) &&
+		!w.changed.After(before.at) && !l.leaderSince.After(first.at)
 }
 
 // amongChanges reports whether a change was so long ago that the program had heard of it, and so short that it should wait.
