@@ -99,6 +99,13 @@ func (j *judge) Metrics(client string, families map[string]*dto.MetricFamily, at
 	j.oracle.Metrics(client, families, at)
 }
 
+// Log takes in a line that a replica logs.
+func (j *judge) Log(client, line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Log(client, line, time.Now())
+}
+
 // Quiet has the oracle judge a world at rest.
 func (j *judge) Quiet(now time.Time) {
 	j.mu.Lock()

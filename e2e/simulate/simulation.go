@@ -168,13 +168,11 @@ func (s *simulation) violate(law, subject, text string) {
 	s.oracle.report(oracle.Violation{Law: law, Subject: subject, Text: text, Signature: law, At: time.Now()})
 }
 
-// logger is the log of a replica: kept only where a person wants to read it, and as long as the replica is not killed.
+// logger is the log of a replica: the oracle reads it, and it is kept where a person wants to read it, as long as the replica is not killed.
 func (s *simulation) logger(r *replica) logr.Logger {
-	if !s.journal.on {
-		return logr.Discard()
-	}
 	return funcr.New(func(prefix, args string) {
 		if r.online.Err() == nil {
+			s.oracle.Log(r.name, prefix+" "+args)
 			s.note("%s log: %s %s", r.name, prefix, args)
 		}
 	}, funcr.Options{Verbosity: 1})

@@ -100,7 +100,7 @@ func configData(r world.Resource, name string) (map[string]string, error) {
 	case "configmaps/late":
 		return map[string]string{"greeting": "late"}, nil
 	case "secrets/db":
-		return map[string]string{"password": "first", "user": "shop"}, nil
+		return map[string]string{"password": "first", "user": "shop", "token": "correct-horse-battery"}, nil
 	case "secrets/tls":
 		return map[string]string{"tls.crt": "certificate-1", "tls.key": "private-key-1"}, nil
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -107,5 +110,23 @@ func (l *secretLaw) request(call *world.Call) {
 	if from := l.secrets.find(call.Body); from != "" {
 		l.violate(call.Arrived, broken{"secret", from, "body"},
 			"%s sent a value of it at %s: %s %s", call.Client, l.when(call.Arrived), call.Verb, call.Path)
+	}
+}
+
+// scraped is the law "secret" for the labels of metrics.
+func (l *secretLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				l.search(at, "metric", client+" in "+name, label.GetValue())
+			}
+		}
+	}
+}
+
+// search is the law "secret" for what the program prints.
+func (l *secretLaw) search(at time.Time, how, where, text string) {
+	if from := l.secrets.find([]byte(text)); from != "" {
+		l.violate(at, broken{"secret", from, how}, "%s printed a value of it at %s: %s", where, l.when(at), text)
 	}
 }

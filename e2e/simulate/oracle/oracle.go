@@ -23,6 +23,7 @@ type Oracle struct {
 	visible *visibleLaw
 	denied  *deniedLaw
 	idle    *idleLaw
+	secret  *secretLaw
 
 	nextTick time.Time
 }
@@ -32,12 +33,12 @@ func New(options Options) *Oracle {
 	l := newLedger(options.complete())
 	o := &Oracle{
 		ledger: l, hotLoop: &hotLoopLaw{ledger: l}, size: &sizeLaw{ledger: l}, visible: newVisibleLaw(l), denied: &deniedLaw{ledger: l},
-		idle: &idleLaw{ledger: l},
+		idle: &idleLaw{ledger: l}, secret: newSecretLaw(l),
 	}
 	runs, explained := newRunsLaw(l), &explainedLaw{ledger: l}
 	recreations := newJobsLaw(l, runs)
 	o.laws = []law{
-		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), newSecretLaw(l), &unharmedLaw{ledger: l}, newWarnedLaw(l), o.size, &exclusionLaw{ledger: l},
+		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), o.secret, &unharmedLaw{ledger: l}, newWarnedLaw(l), o.size, &exclusionLaw{ledger: l},
 		&leaderLaw{ledger: l}, o.hotLoop, &scopeLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
 		&requiredLaw{ledger: l}, explained, &heldLaw{ledger: l}, newStrategyLaw(l), newRestartLaw(l), runs, &pauseLaw{ledger: l}, &costLaw{ledger: l},
 		&currentLaw{ledger: l}, newPublishedLaw(l), recreations, newCountedLaw(l, explained, recreations), newPendingLaw(l), o.idle,
@@ -161,11 +162,18 @@ func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
 // Why judges what `pod-reloader why` prints about the workload of a question.
 func (o *Oracle) Why(q Question, printed string, at time.Time) {
 	o.advance(at)
+	o.secret.search(at, "why", "why", printed)
 	if q.denied.IsZero() {
 		o.visible.judgeWhy(q, printed, at)
 		return
 	}
 	o.denied.judgeWhy(q, printed, at)
+}
+
+// Log judges a line that a process logs.
+func (o *Oracle) Log(client, line string, at time.Time) {
+	o.count("log lines searched for Secrets")
+	o.secret.search(at, "log", client, line)
 }
 
 // Looping reports whether the program was found in a hot loop: there is no sense in going on.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -340,6 +341,12 @@ func TestSecret(t *testing.T) {
 			s.request(client, "patch", key, []byte(body))
 		}
 	}
+	prints := func(write func(o *Oracle, client, line string, at time.Time)) func(s *harness) {
+		return func(s *harness) {
+			s.set(secret("db"), value)
+			write(s.oracle, replica, "error: "+value+" is wrong", s.now)
+		}
+	}
 	runLaw(t, "secret", map[string]lawCase{
 		"nothing":     {because: "there is none", happens: sends(replica, cart, `{"a":"b"}`)},
 		"plain":       {want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+value+`"}`)},
@@ -347,6 +354,17 @@ func TestSecret(t *testing.T) {
 		"user":        {because: "users may", happens: sends(user, cart, value)},
 		"own keys":    {because: "they are its own", happens: sends(replica, keys, encoded)},
 		"first bytes": {because: "it may be chance", happens: sends(replica, cart, value[:12])},
+		"logged":      {want: "secret/log", because: "logs are kept elsewhere", happens: prints((*Oracle).Log)},
+		"explained": {want: "secret/why", because: "a user may read it who may read no Secret", happens: prints(func(o *Oracle, _, line string, at time.Time) {
+			o.Why(Question{}, line, at)
+		})},
+		"label of a metric": {want: "secret/metric", because: "metrics are kept elsewhere", happens: prints(func(o *Oracle, client, line string, at time.Time) {
+			o.Metrics(client, map[string]*dto.MetricFamily{"m": {Metric: []*dto.Metric{{Label: []*dto.LabelPair{{Value: &line}}}}}}, at)
+		})},
+		"logged digest": {because: "it is no value", happens: func(s *harness) {
+			s.set(secret("db"), value)
+			s.oracle.Log(replica, "digest 5b0c1f6c3e0a9d42", s.now)
+		}},
 		"short": {because: "it may be chance", happens: func(s *harness) {
 			s.set(secret("db"), "12345678")
 			s.request(replica, "patch", cart, []byte("12345678"))
