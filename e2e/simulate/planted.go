@@ -3,6 +3,7 @@ package simulate
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -15,6 +16,8 @@ type Planted struct {
 	// Old stands exactly once in the file; New takes its place.
 	Old string `json:"old"`
 	New string `json:"new"`
+	// Law begins the signature of what must be found, in whole words, such as "jobs/run"; empty for any.
+	Law string `json:"law,omitempty"`
 	// Graph hunts with histories that all have custom resources.
 	Graph bool `json:"graph,omitempty"`
 	// Restarts hunts with histories that all have a Rollout which is restarted without a new template.
@@ -34,6 +37,11 @@ func ReadPlanted() ([]Planted, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return faults, nil
+}
+
+// Is reports whether a signature is one that the fault must lead to.
+func (p Planted) Is(signature string) bool {
+	return p.Law == "" || strings.HasPrefix(signature+"/", p.Law+"/")
 }
 
 // Apply returns the file's path and its content with the fault.

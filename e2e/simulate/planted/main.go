@@ -147,7 +147,7 @@ func (o settings) plantAndSearch(ctx context.Context, sound hunter, fault simula
 	}
 	sound.args = argumentsFor(fault)
 	faulty.args = sound.args
-	return o.search(ctx, sound, faulty)
+	return o.search(ctx, sound, faulty, fault.Is)
 }
 
 // argumentsFor returns the arguments of a hunt for a fault.
@@ -165,9 +165,9 @@ func argumentsFor(fault simulate.Planted) []string {
 	return args
 }
 
-// search hunts for what the faulty program breaks. A seed by which the sound one breaks a law, too, proves nothing: the search
-// goes on behind it.
-func (o settings) search(ctx context.Context, sound, faulty hunter) (result, error) {
+// search hunts for what the faulty program breaks. A seed by which the sound one breaks a law, too, or the faulty one breaks another
+// law first, proves nothing: the search goes on behind it.
+func (o settings) search(ctx context.Context, sound, faulty hunter, wanted func(signature string) bool) (result, error) {
 	started := time.Now()
 	took := func() time.Duration { return time.Since(started).Round(time.Second) }
 	for seed := o.seed; ; {
@@ -178,6 +178,10 @@ func (o settings) search(ctx context.Context, sound, faulty hunter) (result, err
 		found, err := faulty.hunt(ctx, seed, n, left)
 		if err != nil || found.law == "" {
 			return result{took: took()}, err
+		}
+		if !wanted(found.law) {
+			seed = found.seed + 1
+			continue
 		}
 		without, err := sound.hunt(ctx, found.seed, 1, o.limit)
 		if err != nil || without.law == "" {

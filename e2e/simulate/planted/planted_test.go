@@ -57,13 +57,23 @@ func TestSeedThatFailsWithoutTheFaultProvesNothing(t *testing.T) {
 	o := settings{limit: time.Minute, n: 5, seed: 1}
 	faulty := program(t, `[ "$3" -gt 4 ] && exit 0; echo "kept by seed $3: a: b"; exit 1`)
 	sound := program(t, `[ "$3" -gt 2 ] && exit 0; echo "idle by seed $3: a: b"; exit 1`)
-	got, err := o.search(t.Context(), sound, faulty)
+	anyLaw := simulate.Planted{}.Is
+	got, err := o.search(t.Context(), sound, faulty, anyLaw)
 	require.NoError(t, err)
 	assert.Equal(t, finding{"kept", 3}, got.finding)
 
-	got, err = o.search(t.Context(), faulty, faulty)
+	got, err = o.search(t.Context(), faulty, faulty, anyLaw)
 	require.NoError(t, err)
 	assert.Empty(t, got.law, "each seed fails without the fault")
+}
+
+func TestAnotherLawThanThatOfTheFaultProvesNothing(t *testing.T) {
+	t.Parallel()
+	o := settings{limit: time.Minute, n: 5, seed: 1}
+	faulty := program(t, `[ "$3" -lt 4 ] && { echo "jobs/runs by seed $3: a: b"; exit 1; }; echo "jobs/run/twice by seed $3: a: b"; exit 1`)
+	got, err := o.search(t.Context(), program(t, "exit 0"), faulty, simulate.Planted{Law: "jobs/run"}.Is)
+	require.NoError(t, err)
+	assert.Equal(t, finding{"jobs/run/twice", 4}, got.finding)
 }
 
 func TestSearchEndsAfterItsHistoriesOrItsTime(t *testing.T) {
