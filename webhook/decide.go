@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,9 @@ func (h *Handler) mostTracked(wr write) int {
 func (h *Handler) decideWrite(ctx context.Context, wr write, timeout time.Duration) decision {
 	request, problems := h.options.Reader.NewWrite(wr.old, wr.current)
 	plan := stamp.Choose(request)
-	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, request.New.Unresolved, timeout))
+	done, err := h.intake.read(ctx, wr.namespace, len(plan.Reads))
+	defer done()
+	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, cmp.Or(request.New.Unresolved, err), timeout))
 
 	d := decision{rule: string(result.Rule), result: result}
 	if result.Reject == nil {
@@ -146,9 +149,9 @@ func (h *Handler) operations(request stamp.Write, wr write, managed stamp.Manage
 	return ops
 }
 
-// read gathers what a rule needs to know; nothing, for most requests. Where it is unresolved which objects the workload
-// tracks, their states are of no use.
-func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unresolved error, timeout time.Duration) stamp.Inputs {
+// read gathers what a rule needs to know; nothing, for most requests. An error says why it cannot read: where it is unresolved which
+// objects the workload tracks, their states are of no use.
+func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unreadable error, timeout time.Duration) stamp.Inputs {
 	live := stamp.Inputs{
 		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
 		Revision: h.options.Revision, NotifyOnly: h.options.NotifyOnly, ReloadMissingRequired: h.options.ReloadMissingRequired,
@@ -156,7 +159,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 	if len(refs) == 0 {
 		return live
 	}
-	if live.Err = unresolved; live.Err != nil {
+	if live.Err = unreadable; live.Err != nil {
 		return live
 	}
 	if live.Ring.Empty() {

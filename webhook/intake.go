@@ -40,10 +40,14 @@ const (
 	waitingOfANamespace = smallBodiesOfACaller/2 - reviewsOfANamespace
 	// leastReview is what a small review counts: decoding has costs of its own.
 	leastReview = 4 << 10
-	// objectsInFlight bounds what the reviews that are being decided track: up to 1 KiB of memory for each object, however short its name is.
-	// objectsOfANamespace are those of one namespace. So many that wait for this are bounded by reviewsInFlight.
-	objectsInFlight     = 32 << 10
+	// objectsInFlight bounds what the reviews that are being decided can track: up to 300 bytes of memory for each object, however short its
+	// name is. objectsOfANamespace are those of one namespace. Reviews that wait for this still count in reviewsInFlight.
+	objectsInFlight     = 96 << 10
 	objectsOfANamespace = objectsInFlight * 3 / 4
+	// readsInFlight bounds what is read for them: up to 1 KiB of memory for each object. A review that reads nothing does not wait for those
+	// that do, as long as there are objectsOfANamespace.
+	readsInFlight     = 32 << 10
+	readsOfANamespace = readsInFlight * 3 / 4
 	// freeObjects are those of a review that leastReview covers. A review with no more, as nearly all are, takes no turn.
 	freeObjects = 64
 )
@@ -60,7 +64,7 @@ var (
 type intake struct {
 	free                  *atomic.Int64 // requests that read their free part
 	small, large, reviews *fairlimit.Limit
-	objects               *fairlimit.Limit // of the reviews
+	objects, reads        *fairlimit.Limit // of the reviews
 }
 
 func newIntake() intake {
@@ -70,6 +74,7 @@ func newIntake() intake {
 		large:   fairlimit.NewBounded(largeBodies, largeBodiesOfACaller, waitingOfACaller),
 		reviews: fairlimit.NewWeighted(reviewsInFlight, reviewsOfANamespace, waitingOfANamespace),
 		objects: fairlimit.New(objectsInFlight, objectsOfANamespace),
+		reads:   fairlimit.New(readsInFlight, readsOfANamespace),
 	}
 }
 
@@ -84,12 +89,23 @@ func (i intake) review(ctx context.Context, namespace string, size int) (release
 
 // track waits until a review of a workload that can track so many objects may be decided.
 func (i intake) track(ctx context.Context, namespace string, objects int) (release func(), err error) {
+	return take(ctx, i.objects, namespace, objects)
+}
+
+// read waits until so many objects may be read for a review.
+func (i intake) read(ctx context.Context, namespace string, objects int) (release func(), err error) {
+	return take(ctx, i.reads, namespace, objects)
+}
+
+// take waits for objects under one of the limits. After an error, release does nothing.
+func take(ctx context.Context, from *fairlimit.Limit, namespace string, objects int) (release func(), err error) {
+	nothing := func() {}
 	if objects <= freeObjects {
-		return func() {}, nil
+		return nothing, nil
 	}
-	release, err = i.objects.Acquire(ctx, namespace, objects)
+	release, err = from.Acquire(ctx, namespace, objects)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBusy, err)
+		return nothing, fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return release, nil
 }

@@ -239,11 +239,12 @@ func (r resolution) matches(name string) bool {
 	return slices.ContainsFunc(r.Patterns, func(p *pattern.Pattern) bool { return p.Match(name) })
 }
 
-// Most returns how many Refs the Intent can track once it is resolved: an expression can match as many as a workload can track.
+// Most returns how many Refs the Intent can track once it is resolved: an expression can match, and a Record can have, as many as a
+// workload can track.
 func (i Intent) Most() int {
 	most := len(i.Tracked)
 	for _, s := range i.Selections {
-		if len(s.Patterns) > 0 {
+		if len(s.Patterns) > 0 || s.Recorded {
 			return reference.MaxTracked
 		}
 		most += len(s.Listed) + len(s.Referenced) + len(s.Marked)
