@@ -104,12 +104,14 @@ func (l *runsLaw) ranWith(w *workload, s *stamp) bool {
 	return len(runs) > 0 && l.hadContentOf(w, s, runs[len(runs)-1])
 }
 
-// hadContentOf reports whether a run may have been made with the content that a stamp was made with.
+// hadContentOf reports whether a run may have been made with the content that a stamp was made with. The program reads contents before it
+// looks at the CronJob and its Jobs.
 func (l *runsLaw) hadContentOf(w *workload, s *stamp, made run) bool {
+	from := min(made.content, l.versionAt(made.at.Add(-readBefore)))
 	for r := range l.atOnce(w) {
 		_, read := l.findContents(w, s, s, r)
 		h := l.contents.of(w.id.namespace, r)
-		if !l.hadOneOf(h, &period{from: made.content, to: made.version}, read) {
+		if !l.hadOneOf(h, &period{from: from, to: made.version}, read) {
 			return false
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// judgeTemplate judges whether a run has the pod template that its CronJob had when the program read it.
+// judgeTemplate judges whether a run has the pod template that its CronJob had when the program read it. Where requests are slow, that is long
+// before.
 func (l *runsLaw) judgeTemplate(w *workload, c world.Commit) {
-	if c.Sent == nil {
+	if c.Sent == nil || !l.healthy(w, c.Call.Arrived.Add(-readLongBefore)) {
 		return
 	}
 	l.count("templates of runs judged")
