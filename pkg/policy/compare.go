@@ -163,12 +163,12 @@ func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref, 
 	return f
 }
 
-// ComparesHash reports whether a change shows in a config-hash without a Record: the hash is under one of our keys, and is over objects
-// that the workload itself names.
-func (in Input) ComparesHash(hash string) bool {
+// RestartsByHash reports whether a change restarts pods without a Record: the config-hash is under one of our keys, and is over objects that
+// the workload itself names. A restart that leaves the template as it is needs the Record.
+func (in Input) RestartsByHash(hash string) bool {
 	key, ours := digest.KeyOf(hash)
 	_, owned := in.Ring.Key(key)
-	return ours && owned && !in.Intent.Dynamic
+	return ours && owned && !in.Intent.Dynamic && !in.Intent.Restart
 }
 
 // splitWithheld returns the tracked Refs without those that are withheld, and these.

@@ -103,12 +103,12 @@ func (d *draft) dropUntilValid() {
 
 // warnUnrecorded says what follows where the Record does not fit.
 func (d *draft) warnUnrecorded(objects string) {
-	if d.input(policy.Known{}).ComparesHash(d.Managed[Hash]) {
+	if !d.inputs.NotifyOnly && d.input(policy.Known{}).RestartsByHash(d.Managed[Hash]) {
 		d.warn("pod-reloader: the annotations are too large to record %s: a change still restarts the pods, but its cause cannot be named; "+
 			"list fewer, or shorten other annotations", objects)
 		return
 	}
-	d.warn("pod-reloader: the annotations are too large to record %s: changes are not noticed until the config-record fits; "+
+	d.warn("pod-reloader: the annotations are too large to record %s: changes are not acted on until the config-record fits; "+
 		"list fewer, or shorten other annotations", objects)
 }
 

@@ -199,16 +199,16 @@ func TestHugeHandwrittenExplanationLeavesTheRecordItsPlace(t *testing.T) {
 // Without a Record, a change is found by the hash only where nothing but the workload says what is tracked. The warning says so.
 func TestWithoutARecordTheWarningSaysWhetherChangesAreNoticed(t *testing.T) {
 	t.Parallel()
-	const unnamed, unnoticed = "a change still restarts the pods, but its cause cannot be named", "changes are not noticed until the config-record fits"
+	const unnamed, ignored = "a change still restarts the pods, but its cause cannot be named", "changes are not acted on until the config-record fits"
 	for name, tc := range map[string]struct {
 		lists, unstamped bool
 		restarts         int
 		warning          string
 	}{
 		"lists of SAP":           {lists: true, restarts: 1, warning: unnamed},
-		"lists, no hash":         {lists: true, unstamped: true, warning: unnoticed},
-		"annotation of Reloader": {warning: unnoticed},
-		"annotation, no hash":    {unstamped: true, warning: unnoticed},
+		"lists, no hash":         {lists: true, unstamped: true, warning: ignored},
+		"annotation of Reloader": {warning: ignored},
+		"annotation, no hash":    {unstamped: true, warning: ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,17 +16,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
-// With annotations of Reloader, a change is not noticed without a Record. The user reads that with the write, and on the workload.
+// With annotations of Reloader, a change is not acted on without a Record. The user reads that with the write, and on the workload.
 func TestRecordThatDoesNotFitBesideAnnotationsOfReloader(t *testing.T) {
 	t.Parallel()
-	const unnoticed = "changes are not noticed until the config-record fits"
+	const ignored = "changes are not acted on until the config-record fits"
 	s := fixture.New(t, shared)
 	user, heard := s.Warned()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	filler := strings.Repeat("x", 256<<10-600)
 	w := user.Deployment("web", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app", "filler": filler}})
-	assert.Contains(t, strings.Join(heard.Take(), "\n"), unnoticed)
-	s.AwaitEvent(w, "RecordTooLarge", unnoticed)
+	assert.Contains(t, strings.Join(heard.Take(), "\n"), ignored)
+	s.AwaitEvent(w, "RecordTooLarge", ignored)
 	s.SetConfigMap("app", "key", "2")
 	s.Settled()
 	s.RequireChanges(w, 0, "as the warning says")

@@ -37,7 +37,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
-	a.events.Warn(s.Reported(), reasonTooLarge, tooLargeToRecord(fits, in, hash))
+	a.events.Warn(s.Reported(), reasonTooLarge, a.tooLargeToRecord(fits, in, hash))
 	if !fits {
 		return a.UpToDate(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
@@ -153,7 +153,7 @@ func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
 
 // What follows where a Record does not fit.
 const (
-	changesUnnoticed = "changes are not noticed until the config-record fits"
+	changesIgnored   = "changes are not acted on until the config-record fits"
 	causeUnnamed     = "a change still restarts the pods, but its cause cannot be named"
 	changeUnreported = "the change is not reported until the config-record fits"
 	podsUnrestarted  = "the pods are not restarted until the config-record fits"
@@ -165,13 +165,13 @@ func tooLargeText(consequence string) string {
 }
 
 // tooLargeToRecord is tooLargeText for the Record of a workload that nothing is due for; empty if it fits.
-func tooLargeToRecord(fits bool, in policy.Input, hash string) string {
+func (b *base) tooLargeToRecord(fits bool, in policy.Input, hash string) string {
 	switch {
 	case fits:
 		return ""
-	case in.ComparesHash(hash):
+	case !b.gather.NotifyOnly && in.RestartsByHash(hash):
 		return tooLargeText(causeUnnamed)
 	default:
-		return tooLargeText(changesUnnoticed)
+		return tooLargeText(changesIgnored)
 	}
 }

@@ -64,6 +64,8 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		// again says that the key was taken over before.
 		again  bool
 		budget int
+		// notify and restart say that changes are reported only, or restart pods without a new template.
+		notify, restart bool
 		// attempts are those that have failed before.
 		attempts int
 		note     string
@@ -75,8 +77,10 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key"},
 		"the Record is no Record":           {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"the hash proves what is lost":      {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
-		"there is no room for a Record":     {budget: 10, note: "changes are not noticed until the config-record fits"},
+		"there is no room for a Record":     {budget: 10, note: "changes are not acted on until the config-record fits"},
 		"nor is there, beside a hash":       {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},
+		"changes are to be reported":        {budget: 10, stored: "v1:by hand", proven: true, notify: true, note: "changes are not acted on"},
+		"the template stays as it is":       {budget: 10, stored: "v1:by hand", proven: true, restart: true, note: "changes are not acted on"},
 		"the webhook sees another state":    {api: accepting{drops: true}, budget: 1000, deferred: true},
 		"the webhook has another key still": {api: accepting{drops: true}, budget: 1000, attempts: state.Persistent},
 	} {
@@ -85,7 +89,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			out, registry := &reloadtest.Outbox{}, prometheus.NewRegistry()
 			actions := newActions(Options{Client: &tc.api, Gather: absentApp(t, nil, reloadtest.Ring(t, "a"), now), Metrics: registry}, out)
 			s := reloadtest.Web(t)
-			s.View.WorkloadBudget = tc.budget
+			s.View.WorkloadBudget, s.View.Intent.Restart, actions.gather.NotifyOnly = tc.budget, tc.restart, tc.notify
 			if tc.stored != "" {
 				s.View.Managed[stamp.Record] = tc.stored
 			}

@@ -204,7 +204,7 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
 	}
 	text, fits := rec.Text(s.View.RecordBudget())
-	c.events.Warn(s.Reported(), reasonTooLarge, tooLargeToRecord(fits, in, s.View.Managed[stamp.Hash]))
+	c.events.Warn(s.Reported(), reasonTooLarge, c.tooLargeToRecord(fits, in, s.View.Managed[stamp.Hash]))
 	if !fits {
 		return InOrder{s}
 	}
