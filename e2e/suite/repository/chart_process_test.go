@@ -67,6 +67,11 @@ func TestChartRefusesSettingsOfTheProcess(t *testing.T) {
 			values: []string{"env[0].name=RELOADER_DEPLOYMENT_NAME", "env[0].value=a"},
 			want:   "env has RELOADER_DEPLOYMENT_NAME; set the value reloader.isOpenshift, which other objects of the chart follow as well",
 		},
+		"FlagAgainstAValue": {
+			reason: "the rights would be granted, and no CronJob would be run",
+			values: []string{"reloader.runCronJobs=true", "args={--run-cronjobs=false}"},
+			want:   "args has --run-cronjobs; set the value reloader.runCronJobs",
+		},
 	})
 }
 
@@ -84,6 +89,13 @@ func TestChartTakesGracePeriodsThatFit(t *testing.T) {
 			assert.Contains(t, fmt.Sprint(arguments(t, rendered["Deployment pod-reloader/pod-reloader"])), "--shutdown-grace-period")
 		})
 	}
+}
+
+// Without the rights, the flag avoids an Event for each CronJob that cannot be run.
+func TestChartTakesTheFlagThatRunsNoCronJobs(t *testing.T) {
+	t.Parallel()
+	rendered := template(t, tool(t, "helm", "helm"), "args={--run-cronjobs=false}")
+	assert.Contains(t, fmt.Sprint(arguments(t, rendered["Deployment pod-reloader/pod-reloader"])), "--run-cronjobs=false")
 }
 
 // A flag can have its value in the next item, which may read like a flag that the chart refuses.
