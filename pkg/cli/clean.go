@@ -211,12 +211,13 @@ func (f *cleanFlags) confirm(ctx context.Context) error {
 
 // answer reads a line. An input without one, and the end of ctx, are no answer. The process ends then: what still reads ends with it.
 func (f *cleanFlags) answer(ctx context.Context) string {
-	if f.in == nil {
+	if f.in == nil || ctx.Err() != nil {
 		return ""
 	}
+	in := bufio.NewReader(f.in)
 	line := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(f.in).ReadString('\n')
+		text, _ := in.ReadString('\n')
 		line <- text
 	}()
 	select {

@@ -85,10 +85,14 @@ func TestCleanTakesAWorkloadThatWasDeletedForClean(t *testing.T) {
 	require.ErrorContains(t, f.clean(t.Context(), c, []leftover{of("no-route")}), "clean deployment/no-route -n shop", "a load balancer's 404 says nothing")
 }
 
-// waiting is an input without an end.
-type waiting struct{ closed <-chan struct{} }
+// waiting is an input without an end. It calls read when it is read.
+type waiting struct {
+	read   func()
+	closed <-chan struct{}
+}
 
 func (w waiting) Read([]byte) (int, error) {
+	w.read()
 	<-w.closed
 	return 0, io.EOF
 }
@@ -96,13 +100,35 @@ func (w waiting) Read([]byte) (int, error) {
 func TestCleanIsInterruptedAtItsQuestion(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
+	f := &cleanFlags{out: io.Discard, in: waiting{read: interrupt, closed: t.Context().Done()}}
+	require.ErrorContains(t, f.confirm(ctx), "nothing was removed", "while it waits")
+}
+
+func TestCleanReadsItsAnswer(t *testing.T) {
+	t.Parallel()
+	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	f := &cleanFlags{out: io.Discard, in: waiting{t.Context().Done()}}
-	require.ErrorContains(t, f.confirm(ctx), "nothing was removed")
-	f.in = strings.NewReader("Yes\n")
-	require.NoError(t, f.confirm(t.Context()))
-	f.in = strings.NewReader("")
-	require.ErrorContains(t, f.confirm(t.Context()), "nothing was removed")
+	tests := map[string]struct {
+		ctx     context.Context
+		in      io.Reader
+		removes bool
+	}{
+		"yes":                         {ctx: t.Context(), in: strings.NewReader("Yes\n"), removes: true},
+		"no line":                     {ctx: t.Context(), in: strings.NewReader("")},
+		"no input":                    {ctx: t.Context()},
+		"yes, but interrupted before": {ctx: interrupted, in: strings.NewReader("Yes\n")},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := (&cleanFlags{out: io.Discard, in: tc.in}).confirm(tc.ctx)
+			if tc.removes {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "nothing was removed")
+			}
+		})
+	}
 }
 
 func TestCleanIsInterruptedBetweenWorkloads(t *testing.T) {
