@@ -42,12 +42,12 @@ func (w *apiWarnings) HandleWarningHeaderWithContext(_ context.Context, code int
 	fmt.Fprintf(w.out, "pod-reloader: warning: %s\n", text)
 }
 
-// starting returns the last warning that starts with some words; empty for none.
-func (w *apiWarnings) starting(words string) string {
+// starting returns the last warning that starts with one of some texts; empty for none.
+func (w *apiWarnings) starting(texts ...string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, text := range slices.Backward(w.texts) {
-		if strings.HasPrefix(text, words) {
+		if slices.ContainsFunc(texts, func(start string) bool { return strings.HasPrefix(text, start) }) {
 			return text
 		}
 	}

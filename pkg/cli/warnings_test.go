@@ -40,17 +40,26 @@ func warningServer(t *testing.T, warnings ...string) *rest.Config {
 // The reason of a webhook that is called and cannot stamp is in a warning.
 func TestCheckReportsTheWarningOfTheWebhook(t *testing.T) {
 	t.Parallel()
-	const reason = "pod-reloader did not update the config-hash: configmaps is forbidden; it retries by itself"
-	var stdout, stderr bytes.Buffer
-	code := Run(t.Context(), Process{
-		Args: []string{"check", "-n", "shop", "--timeout=0s"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset,
-		Cluster: warningServer(t, `299 - "`+reason+`"`, `299 - "`+reason+`"`, "299 - \"other\u202e2J\"", `110 cache "stale"`),
-	})
-	assert.Equal(t, 1, code)
-	assert.Equal(t, "pod-reloader: warning: "+reason+"\n"+
-		"pod-reloader: warning: other\ufffd2J\n"+
-		"pod-reloader: check the webhook in namespace shop: the API server calls the webhook, but it did not stamp the Deployment: "+reason+"\n", stderr.String())
-	require.Empty(t, stdout.String())
+	for name, reason := range map[string]string{
+		"unread": "pod-reloader did not update the config-hash: configmaps is forbidden; it retries by itself",
+		"full":   "pod-reloader could not check this write: too many requests at the same time; it retries by itself",
+		"late":   "pod-reloader could not check this write within 9s: too many requests at the same time; it retries by itself",
+		"panic":  "pod-reloader failed and passed this write unchanged; it retries by itself, and its log has the details",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			code := Run(t.Context(), Process{
+				Args: []string{"check", "-n", "shop", "--timeout=0s"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset,
+				Cluster: warningServer(t, `299 - "`+reason+`"`, `299 - "`+reason+`"`, "299 - \"other\u202e2J\"", `110 cache "stale"`),
+			})
+			assert.Equal(t, 1, code)
+			assert.Equal(t, "pod-reloader: warning: "+reason+"\n"+
+				"pod-reloader: warning: other\ufffd2J\n"+
+				"pod-reloader: check the webhook in namespace shop: the API server calls the webhook, but it did not stamp the Deployment: "+reason+"\n", stderr.String())
+			require.Empty(t, stdout.String())
+		})
+	}
 }
 
 // Warnings of others say nothing about the webhook.
