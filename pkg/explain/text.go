@@ -57,7 +57,11 @@ func (r Report) headline() string {
 // kept says which pods a new template does not replace, and why.
 func (r Report) kept() string {
 	if partition, ok := strings.CutPrefix(r.Pending, "partition "); ok {
-		return "all running pods by itself: partition " + partition + " keeps those of lower ordinals."
+		first := "first " + partition + " pods"
+		if partition == "1" {
+			first = "first pod"
+		}
+		return "all running pods by itself: partition " + partition + " keeps the " + first + "."
 	}
 	return "the running pods by itself: " + r.Pending + "."
 }

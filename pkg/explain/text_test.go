@@ -37,12 +37,14 @@ func TestReportText(t *testing.T) {
 
 func TestPartitionKeepsSomePods(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.kind = "statefulset"
-	f.raw["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": int64(1)}}
-	var out bytes.Buffer
-	require.NoError(t, f.explain().Write(&out))
-	assert.Contains(t, out.String(), "A new template does not replace all running pods by itself: partition 1 keeps those of lower ordinals.")
+	for partition, kept := range map[int64]string{1: "partition 1 keeps the first pod.", 2: "partition 2 keeps the first 2 pods.", 10: "partition 10 keeps the first 10 pods."} {
+		f := newFixture(t)
+		f.kind = "statefulset"
+		f.raw["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": partition}}
+		var out bytes.Buffer
+		require.NoError(t, f.explain().Write(&out))
+		assert.Contains(t, out.String(), "A new template does not replace all running pods by itself: "+kept+"\n")
+	}
 }
 
 func TestChangesThatTheRecordOnlyCountsAreSaid(t *testing.T) {
