@@ -158,7 +158,7 @@ func Explain(in Input) Report {
 	}
 	assessment := policy.Assess(decision)
 	r.Configuration = rows(in, decision, assessment.Proven())
-	under := foreign(in, assessment.Verdict)
+	under := foreign(in, assessment)
 	if under != "" {
 		r.Problems = append(r.Problems, under+foreignAdvice)
 	}

@@ -110,36 +110,77 @@ func differs(report explain.Report) []string {
 	return all
 }
 
+const keyless = "the config-hash is not made with a key of the Secret tools/keys: it is another program's, a revision digest, or made under a lost key"
+
 // A key that the ring lacks may be lost, or the Secret that was read is that of another installation.
 func TestForeignDigestKeyIsAProblem(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(*fixture){
-		"config-record": func(*fixture) {},
-		"config-hash":   func(f *fixture) { delete(f.annotations(), configRecord) },
+	newest, _ := newFixture(t).ring.Newest()
+	for what, tc := range map[string]struct {
+		change func(*fixture)
+		want   string
+	}{
+		"config-record": {
+			change: func(*fixture) {},
+			want:   "the config-record is under digest key " + string(newest.ID) + ", which is not in the Secret tools/keys",
+		},
+		"config-hash": {change: func(f *fixture) { delete(f.annotations(), configRecord) }, want: keyless},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			newest, _ := f.ring.Newest()
 			other, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{8}, 32)})
 			require.NoError(t, err)
 			f.ring, f.in.Ring, f.in.KeySecret = other, other, "tools/keys"
 			f.in.States = map[reference.Ref]digest.State{app: f.state("2", "a"), db: {Absent: true}}
-			change(f)
+			tc.change(f)
 			report := f.explain()
 			assert.Equal(t, "unknown", report.Verdict)
-			assert.Contains(t, report.Reason, "the "+what+" is under digest key "+string(newest.ID)+", which is not in the Secret tools/keys")
+			assert.Equal(t, tc.want, report.Reason)
 			require.Len(t, report.Problems, 1)
 			for _, want := range []string{
-				"the " + what + " is under digest key " + string(newest.ID) + ", which is not in the Secret tools/keys",
+				tc.want + ": name the Secret",
 				"--installation-namespace", "--digest-key-secret", "give both the same digest key Secret",
-				"If the key is lost, pod-reloader adopts the workload again, and nothing restarts",
+				"If the key is lost, or there was none, pod-reloader adopts the workload again, and nothing restarts",
 			} {
 				assert.Contains(t, report.Problems[0], want)
 			}
 			if what == "config-record" {
 				assert.Equal(t, []string{"unknown", "deleted"}, differs(report))
 			}
+		})
+	}
+}
+
+// A revision digest, such as that of SAP's program, has the form of a config-hash and no key.
+func TestRevisionDigestIsUnderNoKey(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change   func(*fixture)
+		verdict  string
+		reason   string
+		differs  []string
+		problems int
+	}{
+		"proven": {change: func(*fixture) {}, verdict: "nothing", reason: "current configuration", differs: []string{"", ""}},
+		"not proven": {
+			change:  func(f *fixture) { f.in.States[app] = f.state("2", "b") },
+			verdict: "unknown", reason: keyless, differs: []string{"unknown", "unknown"}, problems: 1,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			delete(f.annotations(), configRecord)
+			f.template()[f.in.Keys.ConfigHash] = digest.Revision("shop", []string{app.Name}, []string{db.Name}, f.in.States)
+			f.in.KeySecret = "tools/keys"
+			tc.change(f)
+			report := f.explain()
+			assert.Equal(t, tc.verdict, report.Verdict)
+			assert.Contains(t, report.Reason, tc.reason)
+			assert.Equal(t, tc.differs, differs(report))
+			assert.Len(t, report.Problems, tc.problems)
 		})
 	}
 }
