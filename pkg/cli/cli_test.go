@@ -74,13 +74,6 @@ func TestRun(t *testing.T) {
 			[]string{"pod-reloader: --bogus", "pod-reloader: --settle", "pod-reloader: --hash"},
 			"one run reports every problem",
 		},
-		"no API server": {[]string{"--namespace=tools", "--kubeconfig=testdata/none"}, 1, nil, []string{"pod-reloader: find the API server", "--kubeconfig"}, "not the command line's fault"},
-		"text of Reloader": {
-			[]string{"--namespace=tools", "--kubeconfig=testdata/none", "--reload-on-create=maybe"},
-			1, nil,
-			[]string{`"level":"error"`, `"error":"--reload-on-create: \"maybe\" is neither true nor false, and has the effect of false: write true or false"`},
-			"Reloader starts with it",
-		},
 		"text of Reloader in a tool": {
 			[]string{"why", "deployment/x", "--kubeconfig=testdata/none", "--is-openshift=4.18"},
 			1, nil,
@@ -111,6 +104,37 @@ func TestRun(t *testing.T) {
 			} else {
 				assert.Empty(t, stdout.String(), "scripts read it")
 			}
+		})
+	}
+}
+
+// The manager sets the loggers of the process, which the commands of other tests use: it runs beside none of them.
+//
+//nolint:paralleltest // it sets the loggers of the process
+func TestRunOfTheManager(t *testing.T) {
+	tests := map[string]struct {
+		args, stderr []string
+		why          string
+	}{
+		"no API server": {
+			[]string{"--namespace=tools", "--kubeconfig=testdata/none"},
+			[]string{"pod-reloader: find the API server", "--kubeconfig"},
+			"not the command line's fault",
+		},
+		"text of Reloader": {
+			[]string{"--namespace=tools", "--kubeconfig=testdata/none", "--reload-on-create=maybe"},
+			[]string{`"level":"error"`, `"error":"--reload-on-create: \"maybe\" is neither true nor false, and has the effect of false: write true or false"`},
+			"Reloader starts with it",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			assert.Equal(t, 1, Run(t.Context(), Process{Args: tt.args, Stdout: &stdout, Stderr: &stderr, Getenv: unset}), tt.why)
+			for _, want := range tt.stderr {
+				assert.Contains(t, stderr.String(), want)
+			}
+			assert.Empty(t, stdout.String(), "scripts read it")
 		})
 	}
 }
