@@ -58,17 +58,24 @@ func TestADigestThatWaitsToBeWrittenIsNotContested(t *testing.T) {
 	})
 }
 
+// afterBurst returns a refused that accepts all, right after a hundred changes in half a minute: the next write waits.
+func afterBurst(t *testing.T) *refused {
+	t.Helper()
+	w := newRefused(t)
+	w.refuse(nil)
+	w.pass(time.Minute)
+	for n := range 100 {
+		w.set(tls, fmt.Sprint(n))
+		w.pass(300 * time.Millisecond)
+	}
+	return w
+}
+
 // A digest that changes while its write waits is written once, with the last value.
 func TestAChangeDuringAPauseIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newRefused(t)
-		w.refuse(nil)
-		w.pass(time.Minute)
-		for n := range 100 {
-			w.set(tls, fmt.Sprint(n))
-			w.pass(300 * time.Millisecond)
-		}
+		w := afterBurst(t)
 		before := w.writes.Load()
 		w.pass(2 * time.Minute)
 		assert.LessOrEqual(t, w.writes.Load(), before+1)
@@ -80,13 +87,7 @@ func TestAChangeDuringAPauseIsPublishedOnce(t *testing.T) {
 func TestADigestThatIsReplacedAfterABurstIsContested(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newRefused(t)
-		w.refuse(nil)
-		w.pass(time.Minute)
-		for n := range 100 {
-			w.set(tls, fmt.Sprint(n))
-			w.pass(300 * time.Millisecond)
-		}
+		w := afterBurst(t)
 		seen := int32(0)
 		for range 60 * 60 / 5 {
 			w.pass(5 * time.Second)
