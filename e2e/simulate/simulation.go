@@ -99,6 +99,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules.Slack = time.Duration(h.Setup.Slack)
 	s.flags = h.Setup.Flags
 	s.userOnline, s.userOffline = context.WithCancel(context.Background())
 	s.oracle = newJudge(s, rules)

@@ -52,6 +52,8 @@ type Setup struct {
 	Graph bool `json:"graph,omitempty"`
 	// Latency is how long each request of the program is under way, whatever faults add.
 	Latency Duration `json:"latency,omitzero"`
+	// Slack is how much longer than its gates a reload may take; 0 means what the laws give it.
+	Slack Duration `json:"slack,omitzero"`
 }
 
 // Step is one act or fault.

@@ -139,6 +139,7 @@ func (s *shrinking) simplifySetup() {
 	s.change(func(setup *Setup) { setup.TrackFields = false })
 	s.change(func(setup *Setup) { setup.Graph = false })
 	s.change(func(setup *Setup) { setup.Latency = 0 })
+	s.change(func(setup *Setup) { setup.Slack = 0 })
 	s.change(func(setup *Setup) { setup.CrashAtWrite = 0 })
 }
 
