@@ -39,21 +39,32 @@ const (
 	unchanged = "0"
 )
 
+// Cluster says what a Model is full of.
+type Cluster struct {
+	// Workloads is their number. Each has a ConfigMap and a Secret of its own.
+	Workloads int
+	// Shared puts all workloads into one namespace, and has each list and use one more ConfigMap, the same for all.
+	Shared bool
+}
+
+// shared is the ConfigMap that all workloads list.
+const shared = "shared"
+
 // Model is such an API server.
 type Model struct {
-	server    *apiserver.Server
-	http      *http.Server
-	address   string
-	workloads int
-	ring      digest.Ring
-	// stamped counts the writes of workloads; reloads has one for each.
-	stamped atomic.Int64
+	Cluster
+	server  *apiserver.Server
+	http    *http.Server
+	address string
+	ring    digest.Ring
+	// written counts the writes of workloads; reloads has one for each that gave the pod template another hash.
+	written atomic.Int64
 	reloads chan struct{}
 }
 
-// Start fills a Model with workloads, each with a ConfigMap and a Secret of its own, and serves it.
-func Start(ctx context.Context, workloads int) (*Model, error) {
-	m := &Model{workloads: workloads, reloads: make(chan struct{}, 1000)}
+// Start fills a Model and serves it.
+func Start(ctx context.Context, cluster Cluster) (*Model, error) {
+	m := &Model{Cluster: cluster, reloads: make(chan struct{}, cluster.Workloads)}
 	var err error
 	if m.server, err = apiserver.New(apiserver.Options{OnCommit: m.committed}); err != nil {
 		return nil, fmt.Errorf("make a model of an API server: %w", err)
@@ -74,8 +85,8 @@ func Start(ctx context.Context, workloads int) (*Model, error) {
 // Address is where it listens.
 func (m *Model) Address() string { return m.address }
 
-// Stamped counts the writes of workloads.
-func (m *Model) Stamped() int { return int(m.stamped.Load()) }
+// Written counts the writes of workloads.
+func (m *Model) Written() int { return int(m.written.Load()) }
 
 // Stop ends it.
 func (m *Model) Stop() error {
@@ -88,8 +99,15 @@ func (m *Model) committed(c world.Commit) {
 	if c.Call == nil || c.Key.Resource != world.Deployments {
 		return
 	}
-	m.stamped.Add(1)
-	m.reloads <- struct{}{}
+	if m.written.Add(1); hashOf(c.New) != hashOf(c.Old) {
+		m.reloads <- struct{}{}
+	}
+}
+
+// hashOf is the config-hash on the pod template; empty means none.
+func hashOf(workload world.Object) string {
+	hash, _, _ := unstructured.NestedString(workload, "spec", "template", "metadata", "annotations", prefix+"config-hash")
+	return hash
 }
 
 // Await waits for one more reload.
@@ -118,10 +136,15 @@ func (m *Model) fill() error {
 	if err != nil {
 		return err
 	}
+	if m.Shared {
+		if err := m.StoreShared(); err != nil {
+			return err
+		}
+	}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for from := 0; from < m.workloads; from += inNamespace {
-		group.Go(func() error { return m.fillNamespace(from, min(from+inNamespace, m.workloads)) })
+	for from := 0; from < m.Workloads; from += inNamespace {
+		group.Go(func() error { return m.fillNamespace(from, min(from+inNamespace, m.Workloads)) })
 	}
 	return group.Wait()
 }
@@ -129,8 +152,8 @@ func (m *Model) fill() error {
 func (m *Model) fillNamespace(from, to int) error {
 	for n := from; n < to; n++ {
 		err := errors.Join(
-			m.store(world.ConfigMaps, namespaceOf(n), named("config", n), configMapObject(unchanged)),
-			m.store(world.Secrets, namespaceOf(n), named("secret", n), world.Object{"data": map[string]any{"key": "MA=="}}),
+			m.store(world.ConfigMaps, m.namespaceOf(n), named("config", n), configMapObject(unchanged)),
+			m.store(world.Secrets, m.namespaceOf(n), named("secret", n), world.Object{"data": map[string]any{"key": "MA=="}}),
 			m.deploy(n),
 		)
 		if err != nil {
@@ -140,7 +163,12 @@ func (m *Model) fillNamespace(from, to int) error {
 	return nil
 }
 
-func namespaceOf(n int) string { return named("team", n/inNamespace) }
+func (m *Model) namespaceOf(n int) string {
+	if m.Shared {
+		n = 0
+	}
+	return named("team", n/inNamespace)
+}
 
 func (m *Model) store(resource world.Resource, namespace, name string, o world.Object) error {
 	if _, err := m.server.Store(world.Key{Resource: resource, Namespace: namespace, Name: name}, o); err != nil {
@@ -153,17 +181,36 @@ func configMapObject(value string) world.Object {
 	return world.Object{"data": map[string]any{"key": value}}
 }
 
+// StoreShared creates the ConfigMap that all workloads list, with the content that they were adopted with.
+func (m *Model) StoreShared() error {
+	return m.store(world.ConfigMaps, m.namespaceOf(0), shared, configMapObject(unchanged))
+}
+
+// DeleteShared deletes it.
+func (m *Model) DeleteShared() {
+	m.server.Remove(world.Key{Resource: world.ConfigMaps, Namespace: m.namespaceOf(0), Name: shared})
+}
+
 // Change gives the ConfigMap of some workload other content.
 func (m *Model) Change(round int) error {
-	n := m.workloads - 1 - round*(m.workloads/100)%m.workloads
-	return m.store(world.ConfigMaps, namespaceOf(n), named("config", n), configMapObject(fmt.Sprint("changed-", round)))
+	n := m.Workloads - 1 - round*(m.Workloads/100)%m.Workloads
+	return m.store(world.ConfigMaps, m.namespaceOf(n), named("config", n), configMapObject(fmt.Sprint("changed-", round)))
 }
 
 // deploy stores a workload with the Record of its configuration; that of a probe is of an earlier content.
 func (m *Model) deploy(n int) error {
 	config, secret := named("config", n), named("secret", n)
+	listed := config
+	uses := []any{
+		map[string]any{"configMapRef": map[string]any{"name": config}},
+		map[string]any{"secretRef": map[string]any{"name": secret}},
+	}
+	if m.Shared {
+		listed += "," + shared
+		uses = append(uses, map[string]any{"configMapRef": map[string]any{"name": shared}})
+	}
 	value := unchanged
-	if n%(m.workloads/Probes) == 0 {
+	if n%(m.Workloads/Probes) == 0 {
 		value = "an earlier content"
 	}
 	text, err := m.record(n, value)
@@ -174,11 +221,11 @@ func (m *Model) deploy(n int) error {
 	for i := range 20 {
 		variables = append(variables, map[string]any{"name": named("VARIABLE", i), "value": "a literal value " + named("web", n)})
 	}
-	return m.store(world.Deployments, namespaceOf(n), named("web", n), world.Object{
+	return m.store(world.Deployments, m.namespaceOf(n), named("web", n), world.Object{
 		"metadata": map[string]any{
 			"labels": map[string]any{"app.kubernetes.io/name": named("web", n), "app.kubernetes.io/managed-by": "Helm"},
 			"annotations": map[string]any{
-				prefix + "configmaps": config, prefix + "secrets": secret, prefix + "config-record": text, "deployment.kubernetes.io/revision": "3",
+				prefix + "configmaps": listed, prefix + "secrets": secret, prefix + "config-record": text, "deployment.kubernetes.io/revision": "3",
 			},
 		},
 		"spec": map[string]any{
@@ -186,35 +233,37 @@ func (m *Model) deploy(n int) error {
 			"template": map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{"app": named("web", n)}},
 				"spec": map[string]any{"containers": []any{map[string]any{
-					"name": "main", "image": "example.com/app:1", "env": variables,
-					"envFrom": []any{
-						map[string]any{"configMapRef": map[string]any{"name": config}},
-						map[string]any{"secretRef": map[string]any{"name": secret}},
-					},
+					"name": "main", "image": "example.com/app:1", "env": variables, "envFrom": uses,
 				}}},
 			},
 		},
 	})
 }
 
-// record is the text of the Record of a workload that was adopted when the ConfigMap had a value.
+// record is the text of the Record of a workload that was adopted when its ConfigMap had a value.
 func (m *Model) record(n int, value string) (string, error) {
 	key, _ := m.ring.Newest()
 	items := map[reference.Ref]record.Item{}
 	add := func(resource world.Resource, ref reference.Ref, content digest.Content) {
-		stored, _ := m.server.Get(world.Key{Resource: resource, Namespace: namespaceOf(n), Name: ref.Name})
+		stored, _ := m.server.Get(world.Key{Resource: resource, Namespace: m.namespaceOf(n), Name: ref.Name})
 		version := "1"
 		if value == unchanged {
 			version, _, _ = unstructured.NestedString(stored, "metadata", "resourceVersion")
 		}
 		items[ref], _ = record.ItemOf(key.ID, digest.StateOf(content, "", version, m.ring))
 	}
-	config := metav1.ObjectMeta{Namespace: namespaceOf(n), Name: named("config", n)}
-	secret := metav1.ObjectMeta{Namespace: namespaceOf(n), Name: named("secret", n)}
-	add(world.ConfigMaps, reference.Ref{Kind: reference.ConfigMap, Name: config.Name},
-		digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: config, Data: map[string]string{"key": value}}))
-	add(world.Secrets, reference.Ref{Kind: reference.Secret, Name: secret.Name},
-		digest.OfSecret(&corev1.Secret{ObjectMeta: secret, Data: map[string][]byte{"key": []byte(unchanged)}}))
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: m.namespaceOf(n), Name: name} }
+	configMap := func(name, value string) {
+		add(world.ConfigMaps, reference.Ref{Kind: reference.ConfigMap, Name: name},
+			digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: meta(name), Data: map[string]string{"key": value}}))
+	}
+	configMap(named("config", n), value)
+	if m.Shared {
+		configMap(shared, unchanged)
+	}
+	secret := named("secret", n)
+	add(world.Secrets, reference.Ref{Kind: reference.Secret, Name: secret},
+		digest.OfSecret(&corev1.Secret{ObjectMeta: meta(secret), Data: map[string][]byte{"key": []byte(unchanged)}}))
 	text, fits := record.New("", key.ID, items).Text(record.MaxSize)
 	if !fits {
 		return "", errors.New("the Record does not fit")

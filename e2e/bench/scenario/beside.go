@@ -21,12 +21,12 @@ type beside struct {
 }
 
 // startBeside starts pod-reloader.
-func (w *world) startBeside(ctx context.Context, m *model.Model, workloads int) (*beside, error) {
+func (w *world) startBeside(ctx context.Context, m *model.Model) (*beside, error) {
 	path, err := installation.Build(ctx, ".")
 	if err != nil {
 		return nil, err
 	}
-	directory, err := w.temporary(numbered("model", workloads))
+	directory, err := w.temporary(fmt.Sprintf("model-%s-%d", w.name, m.Workloads))
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +51,29 @@ func (w *world) startBeside(ctx context.Context, m *model.Model, workloads int) 
 		return nil, fmt.Errorf("start pod-reloader: %w", err)
 	}
 	return b, nil
+}
+
+// atRest returns the processor time that pod-reloader has used when it has used next to none for a while.
+func (b *beside) atRest(ctx context.Context) (time.Duration, error) {
+	const (
+		between  = 250 * time.Millisecond
+		patience = 2 * time.Minute
+	)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for before := time.Duration(-1); ; {
+		used, err := processorTime(b.command.Process.Pid)
+		if err != nil {
+			return 0, fmt.Errorf("read the processor time of pod-reloader: %w", err)
+		}
+		if before >= 0 && used-before <= between/25 {
+			return used, nil
+		}
+		before = used
+		if err := pause(ctx, between); err != nil {
+			return 0, fmt.Errorf("wait until pod-reloader is at rest: %w", err)
+		}
+	}
 }
 
 // end ends pod-reloader at once: nothing is asked of it any more.

@@ -48,25 +48,35 @@ type modelled struct {
 	off int
 }
 
+// model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
+func (w *world) model(ctx context.Context, cluster model.Cluster) (*model.Model, *beside, error) {
+	began := time.Now()
+	m, err := model.Start(ctx, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
+	process, err := w.startBeside(ctx, m)
+	if err != nil {
+		return nil, nil, errors.Join(err, m.Stop())
+	}
+	for range model.Probes {
+		if err := m.Await(ctx); err != nil {
+			process.end()
+			return nil, nil, errors.Join(fmt.Errorf("start beside %d workloads: %w\n%s", cluster.Workloads, err, process.said()), m.Stop())
+		}
+	}
+	return m, process, nil
+}
+
 // inModel starts pod-reloader beside so many workloads.
 func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err error) {
-	began := time.Now()
-	m, err := model.Start(ctx, workloads)
+	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads})
 	if err != nil {
 		return modelled{}, err
 	}
 	defer func() { err = errors.Join(err, m.Stop()) }()
-	w.say("%d workloads and their configuration stored in %s", workloads, time.Since(began).Round(time.Second))
-	process, err := w.startBeside(ctx, m, workloads)
-	if err != nil {
-		return modelled{}, err
-	}
 	defer process.end()
-	for range model.Probes {
-		if err := m.Await(ctx); err != nil {
-			return modelled{}, fmt.Errorf("start beside %d workloads: %w\n%s", workloads, err, process.said())
-		}
-	}
 	found.caughtUp = time.Since(process.began)
 	var resident []int64
 	for range w.Looks {
@@ -90,7 +100,10 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		}
 		found.latencies = append(found.latencies, time.Since(changed))
 	}
-	written := m.Stamped()
+	if _, err := process.atRest(ctx); err != nil {
+		return modelled{}, err
+	}
+	written := m.Written()
 	found.off = max(written-model.Probes-w.HugeChanges, model.Probes+w.HugeChanges-written)
 	w.say("%d workloads: resident %.1f MB, caught up in %s", workloads, found.resident, found.caughtUp.Round(time.Millisecond))
 	return found, nil

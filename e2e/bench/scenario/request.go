@@ -156,7 +156,7 @@ func (w *world) reloadRequests(
 			Name: "reads per reload, 3 Refs", Value: per(read), Budget: figure.AtMost(float64(mostReads)),
 			Note: "the changed object in the loop, the metadata of each Ref in the webhook",
 		},
-		{Name: "Events per reload", Value: per(events)},
+		{Name: "Events per reload", Value: per(events), Budget: figure.Exactly(1)},
 		{
 			Name: "other requests", Value: float64(len(mine) - patches - read - events), Budget: figure.Exactly(0),
 			Note: fmt.Sprintf("%d reloads: %v", len(workloads), count),

@@ -39,6 +39,8 @@ type Sizes struct {
 	Links int
 	// Huge is the number of workloads of the largest cluster, HugeChanges that of the changes that are timed there.
 	Huge, HugeChanges int
+	// Tracking is the number of workloads of the one ConfigMap that is deleted, and created again, Deletions times.
+	Tracking, Deletions int
 	// Looks is how often the resident memory is looked at for one figure, their median.
 	Looks int
 	// Rate is that of admission reviews a second, for the time Load, so many times.
@@ -66,13 +68,14 @@ func Full() Sizes {
 	return Sizes{
 		Samples: 200, ChainSamples: 100, Block: 10,
 		Workloads: 300, Rounds: 5,
-		WideWorkloads: 3000, WideRounds: 2,
+		WideWorkloads: 3000, WideRounds: 3,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
 		Constant: 150, ConstantFor: 30 * time.Second,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
+		Tracking: 10_000, Deletions: 2,
 		Rate: 200, Load: 3 * time.Second, Loads: 3,
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 200, Crashes: true,
@@ -93,6 +96,7 @@ func Quick() Sizes {
 		Secrets: 20, Small: 1 << 10, Large: 20_000,
 		Looks: 2, Deployments: 20, Links: 40,
 		Huge: 2000, HugeChanges: 2,
+		Tracking: 200, Deletions: 2,
 		Rate: 50, Load: time.Second, Loads: 1,
 		LoadFor: time.Second, LoadShare: 5,
 		Writes:  10,
@@ -142,6 +146,7 @@ func scenarios() []scenario {
 		{"scale", bulk, scale}, // the last of its stage: its workloads stay, and would be part of what the others hold
 		{"resolving", empty, resolving},
 		{"huge", empty, huge},
+		{"deletion", empty, deletion},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},
 	}
