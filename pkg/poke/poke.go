@@ -61,7 +61,9 @@ const (
 	Current Outcome = "current"
 	// Purged means that the request was purged without a new stamp, and that nothing proves that the pods have that
 	// configuration: the workload is excluded, asks for nothing, a reload is held, or the digest is of another kind than
-	// the recorded one. It is no success; pod-reloader why explains it.
+	// the recorded one, as where pod-reloader itself has reloaded before a request with a revision digest. It is also the answer
+	// where the annotations of the workload have no space for last-reload, although the template is stamped. It is no success;
+	// pod-reloader why explains it.
 	Purged Outcome = "purged"
 	// Stale means that nothing is known about the request: the workload has another generation, or another UID. Read it
 	// again.
@@ -150,14 +152,16 @@ func Judge(answer metav1.Object, r Request) Result {
 	if r.isOfAnother(answer) {
 		return Result{Outcome: Stale}
 	}
+	// What cannot be read is empty, and shows nothing.
+	rec, _ := record.Parse(annotations[keys.ConfigRecord])
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
 	proven := err == nil && r.provenBy(last)
 	switch {
-	case proven && (r.Generation == 0 || last.Generation == r.Generation && answer.GetGeneration() != r.Generation):
+	case proven && r.reloadedBy(last, rec, answer.GetGeneration()):
 		return Result{Outcome: Reloaded, LastReload: last}
 	case r.Generation != 0 && answer.GetGeneration() != r.Generation:
 		return Result{Outcome: Stale}
-	case r.recordedBy(annotations[keys.ConfigRecord], proven, last.Hash):
+	case r.recordedBy(rec, proven, last.Hash):
 		return Result{Outcome: Current}
 	default:
 		return Result{Outcome: Purged}
@@ -175,6 +179,15 @@ func (r Request) provenBy(last record.LastReload) bool {
 	return r.Digest == digest.AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
 }
 
+// reloadedBy reports whether a reload that the digest has proven is the answer to the request. Without a Generation an earlier one is, unless
+// another content was adopted since.
+func (r Request) reloadedBy(last record.LastReload, rec record.Record, answered int64) bool {
+	if r.Generation == 0 {
+		return rec.Stamped() || !rec.BelongsTo(last.Hash)
+	}
+	return last.Generation == r.Generation && answered != r.Generation
+}
+
 // pinned reports whether the request was stored on the version only that it was made for. A reload of that version's generation is then the
 // one that was asked for, also where the webhook was called twice and has read another digest the second time.
 func (r Request) pinned() bool {
@@ -184,10 +197,10 @@ func (r Request) pinned() bool {
 }
 
 // recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
-// it belongs to, or because it belongs to the hash of a reload that the digest has proven.
-func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
-	rec, err := record.Parse(text)
-	if err != nil || rec.Empty() {
+// it belongs to, or because it belongs to the hash of a reload that the digest has proven. An item that was adopted since may have another
+// content than the hash is over.
+func (r Request) recordedBy(rec record.Record, proven bool, reloaded string) bool {
+	if rec.Empty() {
 		return false
 	}
 	compared := rec
@@ -195,7 +208,7 @@ func (r Request) recordedBy(text string, proven bool, reloaded string) bool {
 		compared = rec.Only(r.Refs)
 	}
 	hash, _ := compared.ConfigHash()
-	return hash == r.Digest || rec.BelongsTo(r.Digest) || proven && rec.BelongsTo(reloaded)
+	return hash == r.Digest || rec.Stamped() && (rec.BelongsTo(r.Digest) || proven && rec.BelongsTo(reloaded))
 }
 
 // classify distinguishes the rejections of the webhook from every other failure.

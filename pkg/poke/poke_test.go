@@ -49,6 +49,8 @@ func TestJudge(t *testing.T) {
 		"unbound, reloaded by this digest before":     {0, 5, "", byProof, "", poke.Reloaded},
 		"bound, reloaded by this digest before":       {5, 5, "", byProof, "", poke.Purged},
 		"bound, and the Record is of that reload":     {5, 5, "", byProof, "v1:4417e0:77aa00ff:configmap/app=9a0c4f1122334455", poke.Current},
+		"purged, and an object was adopted since":     {4, 4, "", "", stamped + ",secret/db~9a0c4f1122334455", poke.Purged},
+		"unbound, and an object was adopted since":    {0, 5, "", byProof, "v1:4417e0:77aa00ff:configmap/app~9a0c4f1122334455", poke.Purged},
 		"unbound and stored: no webhook":              {0, 5, digest, "", "", poke.Unseen},
 		"another client's dummy says nothing of ours": {4, 4, "4417e0@4", "", "", poke.Purged},
 		"a last-reload that cannot be read":           {4, 6, "", "{", "", poke.Stale},

@@ -8,6 +8,8 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
+	"maps"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -84,6 +86,23 @@ func (r Record) BelongsTo(hash string) bool { return r.Hash == Binding(hash) }
 
 // Empty reports whether nothing is known.
 func (r Record) Empty() bool { return len(r.items) == 0 && r.compact == nil }
+
+// Stamped reports whether no item is adopted: the pods of a template with the Hash then started with the recorded content.
+func (r Record) Stamped() bool {
+	if r.compact != nil {
+		return !anyAdopted(maps.Values(r.compact.byHash))
+	}
+	return !anyAdopted(maps.Values(r.items))
+}
+
+func anyAdopted(items iter.Seq[Item]) bool {
+	for item := range items {
+		if item.Adopted {
+			return true
+		}
+	}
+	return false
+}
 
 // Items returns what is recorded of the given Refs. A Ref that has no item is unknown. A compact Record has no names:
 // of Refs that it cannot distinguish none has an item.

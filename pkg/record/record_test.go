@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -223,4 +224,26 @@ func TestGolden(t *testing.T) {
 	own, ok := r.ConfigHash()
 	require.True(t, ok)
 	assert.Equal(t, golden.Hash, own)
+}
+
+func TestRecordWithAnAdoptedItemIsNotStamped(t *testing.T) {
+	t.Parallel()
+	ref := func(i int) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: strings.Repeat("n", 200) + strconv.Itoa(i)} }
+	for name, count := range map[string]int{"with names": 2, "compact": 200} {
+		items := map[reference.Ref]record.Item{}
+		for i := range count {
+			items[ref(i)] = record.Item{Entry: "9a0c4f1122334455"}
+		}
+		read := func() record.Record {
+			text, fits := record.New("1c9e", "77aa00ff", items).Text(record.MaxSize)
+			require.True(t, fits, name)
+			rec, err := record.Parse(text)
+			require.NoError(t, err, name)
+			return rec
+		}
+		assert.True(t, read().Stamped(), name)
+		items[ref(0)] = record.Item{Entry: "9a0c4f1122334455", Adopted: true}
+		assert.False(t, read().Stamped(), name)
+	}
+	assert.True(t, record.Record{}.Stamped(), "an empty one says nothing else")
 }

@@ -39,6 +39,25 @@ func TestPurgedRequestIsNoSuccess(t *testing.T) {
 	}
 }
 
+// The pods have started with a Secret that came after the stamp, and that is gone now: the digest on the pod template is that of what is
+// stored, and says nothing of what they have.
+func TestPurgedRequestOfAHeldReloadIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	w := s.Deployment("web", fixture.Uses{Secrets: []string{"db"}})
+	secret := s.Secret("db", fixture.Data{"key": "1"})
+	s.AwaitAdopted(w, "secret/db")
+	require.NoError(t, s.Client.Delete(t.Context(), secret))
+	result, err := poke.Do(t.Context(), s.Client, poke.Request{
+		GroupVersionKind: fixture.GroupVersionKind(w.Kind), Namespace: w.Namespace, Name: w.Name,
+		Digest: fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash],
+	})
+	require.NoError(t, err)
+	assert.Equal(t, poke.Purged, result.Outcome)
+	s.Settled()
+	s.AssertChanges(w, 0, "a reload that is held restarts nothing")
+}
+
 // A client asks for reloads by server-side apply. The annotation that the loop has set for its own request, and that was
 // purged, has no owner: no force is needed.
 func TestRequestByServerSideApplyAfterAReload(t *testing.T) {
