@@ -73,8 +73,9 @@ type Keyring struct {
 	logged map[string]string
 
 	refreshing chan struct{} // a mutex that can be waited for with a context
-	// refreshed is when the last read of Refresh ended, began when it began.
+	// refreshed is when the last read of Refresh ended, began when it began, listings how often the watch had listed the Secret by then.
 	refreshed, began time.Time
+	listings         uint64
 	refreshErr       error
 }
 
@@ -168,9 +169,13 @@ var (
 	errOvertaken = errors.New("the Secret of the digest key was listed again or removed while it was read")
 )
 
-// logFailure logs once that there is no key, and what to do about it: without a key nothing is reloaded.
+// logFailure logs once that there is no Secret, and what to do about it: without a key nothing is reloaded. While the keys of a Secret that was
+// deleted are in memory, a new key would be the wrong one: what is due by the old keys would be lost.
 func (k *Keyring) logFailure(err error) {
 	switch {
+	case errors.Is(err, errCreate) && k.Ready():
+		k.logOnce(err, "cannot create the Secret of the digest key again; its keys stay in force until the last replica ends: "+
+			"grant create on Secrets in this namespace for a time, or restore it from a backup, and do not make a new key; retrying")
 	case !apierrors.IsForbidden(err):
 		k.logOnce(err, "cannot read or create the Secret of the digest key; retrying")
 	case errors.Is(err, errCreate):
@@ -231,8 +236,9 @@ func (k *Keyring) contents() (map[string][]byte, error) {
 }
 
 // Refresh reads the Secret now, for a caller that has met an unknown key ID: the watch may be behind. It
-// reads at most once a second; a call within that second has the outcome of the last read. It returns when the read began: the ring has
-// each key that was in use before that, unless it is lost. It fails where the Secret is invalid, which may have further keys.
+// reads at most once a second; a call within that second has the outcome of the last read, unless the watch has listed the Secret since, or
+// has seen it go: what was read may have been replaced by something older. It returns when the read began: the ring has each key that was
+// in use before that, unless it is lost. It fails where the Secret is invalid, which may have further keys.
 func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
 	select {
 	case k.refreshing <- struct{}{}:
@@ -240,8 +246,8 @@ func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	}
-	if k.refreshed.IsZero() || k.now().Sub(k.refreshed) >= refreshInterval {
-		k.began = k.now()
+	if k.refreshed.IsZero() || k.now().Sub(k.refreshed) >= refreshInterval || k.current().listings != k.listings {
+		k.began, k.listings = k.now(), k.current().listings
 		k.refreshErr = k.read(ctx)
 		k.refreshed = k.now()
 	}
@@ -289,11 +295,8 @@ func (k *Keyring) take(secret *corev1.Secret, began known) error {
 	if err != nil {
 		return k.unusable(secret.ResourceVersion, began, err)
 	}
-	if newest, err := k.newest(secret.ResourceVersion, began); !newest {
+	if changed, err := k.store(secret, ring, began); !changed {
 		return err
-	}
-	if !k.store(secret, ring, began) {
-		return nil
 	}
 	newest, _ := ring.Newest()
 	k.log.Info("digest keys changed", "signing", string(newest.ID), "keys", len(ring.Keys()))
@@ -306,15 +309,8 @@ func (k *Keyring) take(secret *corev1.Secret, began known) error {
 	return nil
 }
 
-// newest reports whether no content of the Secret is known that is newer than a version.
-func (k *Keyring) newest(version string, began known) (bool, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.newestLocked(version, began)
-}
-
-// newestLocked is newest under the lock, and notes the version. A read that began after all that is known, and is older, is the newest one:
-// etcd was restored from a backup.
+// newestLocked reports whether no content of the Secret is known that is newer than a version, and notes the version. A read that began
+// after all that is known, and is older, is the newest one: etcd was restored from a backup.
 func (k *Keyring) newestLocked(version string, began known) (bool, error) {
 	order, err := resourceversion.CompareResourceVersion(version, k.known.version)
 	switch {
@@ -328,19 +324,19 @@ func (k *Keyring) newestLocked(version string, began known) (bool, error) {
 }
 
 // store is take under the lock. It reports whether the ring is another one now.
-func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) bool {
+func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if newest, _ := k.newestLocked(secret.ResourceVersion, began); !newest {
-		return false // something newer came meanwhile
+	if newest, err := k.newestLocked(secret.ResourceVersion, began); !newest {
+		return false, err
 	}
 	k.data = secret.Data
 	clear(k.logged)
 	if k.Ring().Equal(ring) {
-		return false
+		return false, nil
 	}
 	k.ring.Store(&ring)
-	return true
+	return true, nil
 }
 
 // logOnce logs a problem unless it is the one that was logged last.

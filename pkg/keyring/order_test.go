@@ -1,10 +1,13 @@
 package keyring_test
 
 import (
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // An answer can be on its way while the watch delivers what has been stored since.
@@ -123,4 +126,26 @@ func TestLateDeletionDoesNotBringBackOlderKeys(t *testing.T) {
 	s.deliver(0)
 	r.awaitRing(t, ringOf(t, last))
 	r.awaitChanges(t, 4)
+}
+
+// What was read may be replaced by a listing from an API server that is behind: the outcome of the read promises nothing any more.
+func TestRefreshReadsAgainAfterTheWatchHasListedTheSecretOrHasSeenItGo(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(map[string][]byte{"0001": key(1)})
+	r := newReplica(t, s, nil)
+	now := time.Unix(1e9, 0)
+	r.SetClock(func() time.Time { return now })
+	r.start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitChanges(t, 1)
+	s.put(map[string][]byte{"0002": key(2)}) // the watch delivers it after its listing
+	r.awaitChanges(t, 2)
+	_, err := r.Refresh(t.Context())
+	require.NoError(t, err)
+	s.refusing(http.StatusForbidden, "post")
+	s.remove()
+	require.Eventually(t, func() bool { return s.count("post") > 0 }, wait, tick)
+	_, err = r.Refresh(t.Context())
+	require.True(t, apierrors.IsNotFound(err), "the outcome of the read before: %v", err)
 }

@@ -82,3 +82,23 @@ func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
+
+// While the keys of a Secret that was deleted are in memory, another key in its place would lose what is due by them.
+func TestRefusedCreationDoesNotAskForANewKeyWhileTheOldOnesAreInMemory(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	given := map[string][]byte{"ours": key(7)}
+	s.put(given)
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, s.watched, wait, tick)
+	r.awaitRing(t, ringOf(t, given))
+	s.remove()
+	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
+	assert.Zero(t, r.logged("with a key of 32 random bytes"))
+	assert.Equal(t, 1, r.logged("do not make a new key"))
+	assert.True(t, r.Ring().Equal(ringOf(t, given)))
+	s.refusing(0)
+	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
+	assert.Equal(t, given, s.stored().Data)
+}
