@@ -2,8 +2,8 @@
 // that comes, changes or goes.
 //
 // It belongs to the shell of the program. configstate, workloadstate, keyring and certs/rotate use it with requests, decoders and
-// stores of their own; what they share is the client, client-go's reflector, the pauses after failures, the end of silent
-// connections and the log lines.
+// stores of their own; what they share is the client, client-go's reflector, the pauses after failures, the end of a list that
+// stops coming, and the log lines. Stream ends silent watches, too; those of One are ended by the transport of package watchhealth.
 package listwatch
 
 import (

@@ -228,7 +228,9 @@ func TestGolden(t *testing.T) {
 
 func TestRecordWithAnAdoptedItemIsNotStamped(t *testing.T) {
 	t.Parallel()
-	ref := func(i int) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: strings.Repeat("n", 200) + strconv.Itoa(i)} }
+	ref := func(i int) reference.Ref {
+		return reference.Ref{Kind: reference.Secret, Name: strings.Repeat("n", 200) + strconv.Itoa(i)}
+	}
 	for name, count := range map[string]int{"with names": 2, "compact": 200} {
 		items := map[reference.Ref]record.Item{}
 		for i := range count {

@@ -287,6 +287,9 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 			panic(http.ErrAbortHandler)
 		}
 		event(w, "BOOKMARK", bookmark(version))
+		if faults.endAfterStreamedList {
+			return
+		}
 	} else if version < oldest {
 		fail(w, http.StatusGone, metav1.StatusReasonExpired)
 		return

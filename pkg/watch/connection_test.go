@@ -9,6 +9,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -85,6 +86,34 @@ func TestWatchThatEndsAtOnceIsError(t *testing.T) {
 		pass(time.Minute)
 		_, err := bulk.LastWatchError()
 		require.ErrorContains(t, err, "closed the watch at once")
+	})
+}
+
+// A proxy lets the list pass, and ends the watch behind it: everything is listed again, and what happens in between is late.
+func TestWatchThatEndsBehindItsInitialListIsError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		s.Fault(faults{endAfterStreamedList: true})
+		bulk := startBulk(t, s, watch.Config{})
+		pass(time.Minute)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "closed the watch at once")
+	})
+}
+
+// A watch that was busy behind its initial list has ended as others do.
+func TestWatchWithAnEventBehindItsInitialListEndsWithoutError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{})
+		s.Create(object("b"))
+		synctest.Wait()
+		s.Drop(nil)
+		pass(time.Minute)
+		_, err := bulk.LastWatchError()
+		require.NoError(t, err)
 	})
 }
 

@@ -36,6 +36,8 @@ type faults struct {
 	muteFor time.Duration
 	// endStreamedList ends one before the bookmark that completes it.
 	endStreamedList bool
+	// endAfterStreamedList ends one behind that bookmark.
+	endAfterStreamedList bool
 	// breakStreamedList breaks the connection there.
 	breakStreamedList bool
 	// lose breaks the connection when the request has been sent, with this error.

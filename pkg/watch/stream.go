@@ -17,7 +17,7 @@ import (
 
 var errNoBookmarks = fmt.Errorf("the stream has sent nothing for %s, not even bookmarks", silence)
 
-// errShort is client-go's reading of such a stream, too: it lists again.
+// errShort is client-go's reading of such a stream, too: it lists again. It does so without a word where the stream has sent the initial list.
 var errShort = errors.New("the server closed the watch at once, without an event")
 
 // observed is a stream whose objects are prepared and selected, whose errors
@@ -31,9 +31,12 @@ type observed struct {
 	done    chan struct{}
 	once    sync.Once
 
+	// began is when the watch began: with the stream, or at the end of the initial list that it has sent.
 	began time.Time
 	// received is when the stream has last sent an event; zero if it has not.
 	received time.Time
+	// delivered: the stream has sent an event since the watch began.
+	delivered bool
 	// listing: the stream is still to send the initial list to its end.
 	listing bool
 	// failed: the stream has sent an error, which says more than its end.
@@ -86,7 +89,7 @@ func (o *observed) forward(ctx context.Context) {
 				o.closed(ctx)
 				return
 			}
-			o.received = time.Now()
+			o.received, o.delivered = time.Now(), true
 			if !o.send(ctx, o.inspect(ctx, event)) {
 				return
 			}
@@ -125,7 +128,7 @@ func (o *observed) closed(ctx context.Context) {
 		o.listInstead(ctx, "the stream ended within the initial list", connectionError)
 	case connectionError != nil:
 		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", connectionError))
-	case o.received.IsZero() && time.Since(o.began) < time.Second:
+	case !o.delivered && time.Since(o.began) < time.Second:
 		o.source.failures.record(ctx, errShort)
 	default:
 		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
@@ -197,7 +200,7 @@ func (o *observed) bookmark(event watch.Event) {
 	switch {
 	case err != nil:
 	case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
-		o.listing = false
+		o.listing, o.began, o.delivered = false, time.Now(), false
 	default:
 		o.source.bookmarks.Store(true)
 	}
