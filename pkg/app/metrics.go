@@ -16,6 +16,8 @@ type observed struct {
 	version string
 	// synced reports whether the loop sees the cluster.
 	synced func() bool
+	// keyed reports whether a digest key is loaded.
+	keyed func() bool
 	// waiting counts the live reads that wait for others to end.
 	waiting func() int
 	// certificate is nil without a webhook.
@@ -27,12 +29,10 @@ func (o observed) register(registry prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
-	gauge("pod_reloader_cache_synced", "1 if the caches of the loop are synced, else 0. The webhook does not need them.", func() float64 {
-		if o.synced() {
-			return 1
-		}
-		return 0
-	})
+	gauge("pod_reloader_cache_synced", "1 once all ConfigMaps and Secrets have been listed or refused, else 0. The webhook does not need them.",
+		func() float64 { return boolean(o.synced()) })
+	gauge("pod_reloader_digest_key_loaded", "1 if a digest key is loaded, else 0: then nothing is reloaded or stamped.",
+		func() float64 { return boolean(o.keyed()) })
 	gauge("pod_reloader_waiting_reads", "Reads of ConfigMaps and Secrets that wait for a slot; namespaces share the slots fairly.",
 		func() float64 { return float64(o.waiting()) })
 	if o.certificate != nil {
@@ -49,6 +49,14 @@ func (o observed) register(registry prometheus.Registerer) {
 	})
 	info.Set(1)
 	registry.MustRegister(info)
+}
+
+// boolean is the value of a gauge that is 1 or 0.
+func boolean(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // metricsHandler serves a registry together with that of controller-runtime.

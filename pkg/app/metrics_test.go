@@ -3,12 +3,30 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+func TestMetricsSayWhetherADigestKeyIsLoaded(t *testing.T) {
+	t.Parallel()
+	registry, loaded := prometheus.NewRegistry(), false
+	observed{
+		synced: func() bool { return true }, keyed: func() bool { return loaded }, waiting: func() int { return 0 },
+	}.register(registry)
+	for _, value := range []string{"0", "1"} {
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP pod_reloader_digest_key_loaded 1 if a digest key is loaded, else 0: then nothing is reloaded or stamped.
+# TYPE pod_reloader_digest_key_loaded gauge
+pod_reloader_digest_key_loaded `+value+"\n"), "pod_reloader_digest_key_loaded"))
+		loaded = true
+	}
+}
 
 // Reloader's manifests probe the port of the metrics: /live and /metrics.
 func TestMetricsPortAnswersProbes(t *testing.T) {

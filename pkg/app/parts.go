@@ -240,7 +240,7 @@ func (b *builder) buildServers(mgr manager.Manager, p *probes) error {
 
 func (b *builder) buildMetrics(client *http.Client, probes http.Handler) (*manager.Server, error) {
 	observed{
-		version: b.version, synced: b.store.Synced, waiting: b.store.Waiting, certificate: b.certificate,
+		version: b.version, synced: b.store.Synced, keyed: b.keys.Ready, waiting: b.store.Waiting, certificate: b.certificate,
 	}.register(b.registry)
 	handler := metricsHandler(b.gatherer)
 	o := b.options

@@ -64,7 +64,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
-		Joined:    func(kind workload.Kind) { l.actions.Join(kind) },
+		Joined:    l.join,
 		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, APIReader: with.apiReader, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
@@ -90,6 +90,12 @@ func newLoop(with loopDependencies, opts Options) *loop {
 		PausedAt: opts.PausedAt, UnreadPausePeriod: opts.UnreadPausePeriod, Jobs: opts.Jobs, Log: with.log,
 	})
 	return l
+}
+
+// join prepares the metrics for a kind whose workloads are handled from now on.
+func (l *loop) join(kind workload.Kind) {
+	l.actions.Join(kind)
+	l.events.Join(kind)
 }
 
 // reconcileLimit is how long the reconciliation of one workload may take; what is not done by then is tried again.

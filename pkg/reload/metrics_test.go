@@ -48,7 +48,7 @@ pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 2
 }
 
 // Prometheus computes an increase only from a value that it has scraped before.
-func TestDirectWritesOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T) {
+func TestWritesAndReloadsOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	l := newLoop(loopDependencies{Dependencies: Dependencies{
@@ -61,7 +61,11 @@ func TestDirectWritesOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T) {
 # HELP pod_reloader_direct_writes_total Templates stamped by the loop itself, because no webhook answered or in direct mode.
 # TYPE pod_reloader_direct_writes_total counter
 pod_reloader_direct_writes_total{kind="Deployment"} 0
-`), "pod_reloader_direct_writes_total"), "the loop does not stamp Jobs")
+# HELP pod_reloader_reloads_total Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).
+# TYPE pod_reloader_reloads_total counter
+pod_reloader_reloads_total{cause="configmap",kind="Deployment"} 0
+pod_reloader_reloads_total{cause="secret",kind="Deployment"} 0
+`), "pod_reloader_direct_writes_total", "pod_reloader_reloads_total"), "the loop does not stamp Jobs")
 }
 
 func TestDueReloadsAreCountedWithTheAgeOfTheOldest(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // metrics count what is reported. All labels are bounded: kinds, causes, statuses; never names, but for byNamespace.
@@ -46,6 +48,13 @@ type labels struct{ namespace, kind, cause string }
 
 func labelsOf(s Subject, reload record.LastReload) labels {
 	return labels{namespace: s.Key.Namespace, kind: s.Object.Kind.Kind, cause: causeKinds(reload)}
+}
+
+// join exports 0 reloads of a kind by the usual causes: for Prometheus, a series that begins with its first reload has not increased by it.
+func (m *metrics) join(kind workload.Kind) {
+	for _, cause := range []reference.Kind{reference.ConfigMap, reference.Secret} {
+		m.reloads.WithLabelValues(kind.Kind, string(cause))
+	}
 }
 
 func (m *metrics) reloaded(l labels) {

@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // The reasons of the Events about what was done. Those of Warning Events are defined where they arise.
@@ -71,6 +72,9 @@ func New(o Options) *Reporter {
 	}
 	return &Reporter{with: o, metrics: newMetrics(o.Metrics, o.CountByNamespace)}
 }
+
+// Join prepares the metrics for a kind whose workloads are handled from now on.
+func (r *Reporter) Join(kind workload.Kind) { r.metrics.join(kind) }
 
 // Warn writes a Warning Event, unless the text is the last one of its reason. An empty text only forgets. What was reported holds, and
 // is written, until the caller reports another text.
