@@ -47,6 +47,7 @@ func webhookThatFailsWrites(t *testing.T, in *installation.Installation) {
 	s.AwaitEvent(annotated, "ReloadFailed", "failed calling webhook")
 	require.NoError(t, s.Watcher.Sync(s.Patiently()))
 	s.RequireChanges(annotated, 0, "the loop's writes are rejected as well")
+	s.AssertAPIServerCounts(`apiserver_admission_webhook_rejection_count\{error_type="calling_webhook_error",name="mutate\.pod-reloader\.cs\.sap\.com",.*\}`)
 
 	in.Balancer().SetDelay(0)
 	once(s, []observe.Workload{annotated}, 1, "the webhook answers again")

@@ -109,6 +109,7 @@ func TestP5WritesPassDuringOutages(t *testing.T) {
 
 	require.NoError(t, f.in.StopAll(f.Patiently()))
 	release("the webhook is away")
+	f.AssertAPIServerCounts(`apiserver_admission_webhook_fail_open_count\{name="mutate\.pod-reloader\.cs\.sap\.com",.*\}`)
 	require.NoError(t, f.in.StartAll(f.Patiently()))
 	recovered("a webhook that was away")
 

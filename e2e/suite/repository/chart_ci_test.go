@@ -71,6 +71,8 @@ var valueFiles = map[string]struct {
 			rules := fmt.Sprint(rendered["PrometheusRule pod-reloader/pod-reloader"])
 			assert.Contains(t, rules, "PodReloaderHasNoLeader")
 			assert.NotContains(t, rules, "PodReloaderWebhookIsNotCalled", "it would always fire")
+			assert.NotContains(t, rules, "apiserver_admission_", "there may be another installation with a webhook")
+			assert.NotContains(t, rules, "certificate", "there is none")
 		},
 	},
 	"given-values.yaml": {
@@ -264,7 +266,8 @@ func TestAlertsAreThoseOfTheDocumentation(t *testing.T) {
 func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	t.Parallel()
 	var dashboard struct {
-		Panels []struct {
+		Templating struct{ List []struct{ Name string } }
+		Panels     []struct {
 			Title   string
 			Targets []struct{ Expr, LegendFormat string }
 		}
@@ -273,9 +276,12 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &dashboard))
 	documented := read(t, "docs/monitoring.md")
 	require.NotEmpty(t, dashboard.Panels)
+	assert.Equal(t, []struct{ Name string }{{"datasource"}, {"cluster"}, {"namespace"}, {"job"}}, dashboard.Templating.List)
 	for _, panel := range dashboard.Panels {
 		require.NotEmpty(t, panel.Targets, panel.Title)
 		for _, target := range panel.Targets {
+			assert.Equal(t, strings.Count(target.Expr, "pod_reloader_"), strings.Count(target.Expr, `{cluster="$cluster", namespace="$namespace", job="$job"}`),
+				"%s: not of one installation: %s", panel.Title, target.Expr)
 			metrics := metricName.FindAllString(target.Expr, -1)
 			assert.NotEmpty(t, metrics, target.Expr)
 			for _, label := range append(labelsOf(groupedBy, target.Expr), labelsOf(legendLabel, target.LegendFormat)...) {
