@@ -238,6 +238,17 @@ vulncheck: ## Look for known vulnerabilities in what the program calls (asks vul
 
 RELEASE := $(patsubst v%,%,$(VERSION))
 
+.PHONY: release-check
+release-check: ## Check that the commit is that of the release VERSION=v1.2.3: chart, changelog, and nothing uncommitted
+	@version=$$(sed -n 's/^version: //p' chart/pod-reloader/Chart.yaml); \
+	[ "$$version" = '$(RELEASE)' ] || { echo "VERSION=$(VERSION), but chart/pod-reloader/Chart.yaml has the version $$version" >&2; exit 1; }
+	@heading=$$(sed -n '/^## /{p;q;}' CHANGELOG.md); \
+	[[ "$$heading" =~ ^'## $(RELEASE) - '[0-9]{4}-[0-9]{2}-[0-9]{2}$$ ]] || { \
+	  echo "CHANGELOG.md begins with \"$$heading\": want \"## $(RELEASE) - \" and the date, such as 2026-12-31" >&2; exit 1; }
+	@changed=$$(git status --porcelain); \
+	[ -z "$$changed" ] || { printf 'there are files that are not committed:\n%s\n' "$$changed" >&2; exit 1; }
+
+# The chart is made in a directory of its own: a release uploads the files dist/pod-reloader-*.
 .PHONY: publish
 publish: release-tools ## Push image and chart of VERSION=v1.2.3 to REGISTRY, as OCI artifacts
 	@[[ '$(RELEASE)' =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$ ]] || { echo 'VERSION=$(VERSION) is not the version of a release, such as v1.2.3' >&2; exit 1; }

@@ -39,9 +39,21 @@ func TestWorkflowsRunTargetsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, step := range []string{".ci/run", "make test-oldest", "make verify-build", "make vulncheck", "make publish"} {
+	for _, step := range []string{".ci/run", "make release-check", "make test-oldest", "make verify-build", "make vulncheck", "make publish"} {
 		assert.Contains(t, runs, step)
 	}
+}
+
+// A tag whose commit is not that of the release is refused before anything is built.
+func TestReleaseBeginsWithItsCheck(t *testing.T) {
+	t.Parallel()
+	for _, step := range workflows(t)[".github/workflows/release.yaml"].Jobs["release"].Steps {
+		if step.Run != "" {
+			assert.Equal(t, "make release-check", step.Run)
+			return
+		}
+	}
+	t.Fatal("the workflow runs nothing")
 }
 
 // The owner of an action can move a tag, but not a commit.

@@ -1,0 +1,83 @@
+package repository
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// smallProject is a project with the Makefile of this one, whose program only prints its version: it is built in no time.
+func smallProject(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeAll(t, dir, map[string]string{
+		"Makefile": read(t, "Makefile"),
+		"go.mod":   "module example.org/small\n\ngo 1.26.0\n",
+		"main.go":  "package main\n\nvar version string\n\nfunc main() { print(version) }\n",
+	})
+	writeAll(t, dir, files)
+	return dir
+}
+
+func writeAll(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+}
+
+// runMake runs make in a directory, with these variables in its environment, and returns all that it prints.
+func runMake(t *testing.T, dir string, environment []string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "make", append([]string{"-C", dir}, args...)...)
+	command.Env = append(os.Environ(), environment...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+func TestReleaseCheckComparesTheCommitWithTheVersion(t *testing.T) {
+	t.Parallel()
+	const released = "# Changelog\n\n## 1.2.3 - 2026-11-30\n\n### Added\n\n## 1.2.2 - 2026-11-01\n"
+	tests := map[string]struct {
+		reason, version, changelog, uncommitted, problem string
+	}{
+		"release":         {reason: "all agree", version: "v1.2.3", changelog: released},
+		"chart":           {"the chart and the manifests install another image", "v1.2.4", released, "", "VERSION=v1.2.4, but chart/pod-reloader/Chart.yaml has the version 1.2.3"},
+		"part of version": {"a point is no pattern", "v1.2.30", released, "", "has the version 1.2.3"},
+		"changelog":       {"the notes of the release are the changelog", "v1.2.3", "## Unreleased\n\n" + released, "", `CHANGELOG.md begins with "## Unreleased"`},
+		"no date":         {"the changelog has the date", "v1.2.3", "## 1.2.3\n", "", `want "## 1.2.3 - " and the date`},
+		"uncommitted":     {"the label of the image names the commit", "v1.2.3", released, "other.go", "?? other.go"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := smallProject(t, map[string]string{
+				"chart/pod-reloader/Chart.yaml": "apiVersion: v2\nversion: 1.2.3\nappVersion: 1.2.3\n", "CHANGELOG.md": test.changelog,
+			})
+			for _, args := range [][]string{
+				{"init", "--quiet"},
+				{"add", "."},
+				{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "commit", "--quiet", "--message=Release"},
+			} {
+				output, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+				require.NoError(t, err, string(output))
+			}
+			if test.uncommitted != "" {
+				writeAll(t, dir, map[string]string{test.uncommitted: "package main\n"})
+			}
+			output, err := runMake(t, dir, nil, "release-check", "VERSION="+test.version)
+			if test.problem == "" {
+				require.NoError(t, err, output)
+				return
+			}
+			require.Error(t, err, test.reason)
+			assert.Contains(t, output, test.problem, test.reason)
+		})
+	}
+}
