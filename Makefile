@@ -262,8 +262,8 @@ publish: release-tools ## Push image and chart of VERSION=v1.2.3 to REGISTRY, as
 	bin/crane/crane index append --tag $(REGISTRY)/pod-reloader:$(RELEASE) "$${manifests[@]}"
 	rm -rf dist/chart; mkdir -p dist/chart; cp -R chart/pod-reloader dist/chart
 	sed -i 's|^  repository: pod-reloader$$|  repository: $(REGISTRY)/pod-reloader|' dist/chart/pod-reloader/values.yaml
-	bin/helm/helm package dist/chart/pod-reloader --version $(RELEASE) --app-version $(RELEASE) --destination dist
-	bin/helm/helm push dist/pod-reloader-$(RELEASE).tgz oci://$(REGISTRY)/charts $(HELMFLAGS)
+	bin/helm/helm package dist/chart/pod-reloader --version $(RELEASE) --app-version $(RELEASE) --destination dist/chart
+	bin/helm/helm push dist/chart/pod-reloader-$(RELEASE).tgz oci://$(REGISTRY)/charts $(HELMFLAGS)
 
 .PHONY: clean
 clean: ## Remove what was built; tools are built anew next time
