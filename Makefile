@@ -105,7 +105,7 @@ UNCACHED := -count 1
 # go test discards what packages that pass have written: attempts that a slow machine has spoilt are in a file of notes.
 .PHONY: test
 test: ## Run the unit tests, the simulator, and the suites of promises, sequences and watches (PKG=./pkg/digest: one package)
-	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
+	@if go list $(PKG) | grep -E '$(ON_CONTROL_PLANE)|$(APART)' >/dev/null; then $(MAKE) tools $(PROGRAM); fi
 	@export POD_RELOADER_TEST_NOTES=$$(mktemp); all=$$(go list $(PKG)); status=0; \
 	raced=$$(grep -vE '$(SUITES)|$(UNRACED)' <<<"$$all" || true); \
 	if [ -n "$$raced" ]; then $(RACE_TEST) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $$raced || status=1; fi; \

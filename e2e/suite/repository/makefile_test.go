@@ -81,3 +81,12 @@ func TestReleaseCheckComparesTheCommitWithTheVersion(t *testing.T) {
 		})
 	}
 }
+
+// The variable that names the program is set for all packages, so that whichever starts the program needs it built.
+func TestMakeBuildsTheProgramForSuitesThatRunApart(t *testing.T) {
+	t.Parallel()
+	output, err := runMake(t, root(t), nil, "--dry-run", "test", "PKG=./e2e/simulate/check")
+	require.NoError(t, err, output)
+	assert.Contains(t, output, " "+filepath.Join(root(t), "bin", "e2e", "pod-reloader")+"\n")
+	assert.Contains(t, output, "e2e/cmd/tools build")
+}
