@@ -2,6 +2,9 @@
 # detector), git and make; tools are built on demand from pinned modules
 # (e2e/tools) into bin/, which takes some minutes once.
 
+# Older ones, such as the make of macOS, ignore .SHELLFLAGS: a recipe whose command fails would go on.
+$(if $(filter oneshell,$(.FEATURES)),,$(error GNU make 3.82 or newer is needed, and this is $(MAKE_VERSION): on macOS, install it with brew and run gmake))
+
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help

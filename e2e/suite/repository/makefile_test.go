@@ -90,3 +90,11 @@ func TestMakeBuildsTheProgramForSuitesThatRunApart(t *testing.T) {
 	assert.Contains(t, output, " "+filepath.Join(root(t), "bin", "e2e", "pod-reloader")+"\n")
 	assert.Contains(t, output, "e2e/cmd/tools build")
 }
+
+// make 3.81, which macOS has, would report success of a recipe whose first command fails.
+func TestOldMakeIsRefused(t *testing.T) {
+	t.Parallel()
+	output, err := runMake(t, smallProject(t, nil), nil, "help", ".FEATURES=order-only second-expansion")
+	require.Error(t, err)
+	assert.Contains(t, output, "GNU make 3.82 or newer is needed")
+}
