@@ -75,6 +75,11 @@ THINNED := /e2e/simulate$$
 # no more than in the tests of its callers, webhook and pkg/reload.
 UNRACED := /pkg/stamp$$
 
+# $(call link,FILE,COMMAND,PACKAGE) makes an executable by a go build. One that a killed build has left incomplete has the build ID of a
+# complete one, and go build would take it as up to date. So a build makes a new file, which then replaces FILE.
+link = rm -f $(new) && $2 -o $(new) $3 && mv $(new) $1
+new = $(dir $1).$(notdir $1).new
+
 ##@ Everyday
 
 .PHONY: help
@@ -85,7 +90,7 @@ help: ## Show this help
 
 .PHONY: build
 build: ## Build the program: bin/pod-reloader
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/pod-reloader .
+	$(call link,bin/pod-reloader,CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)',.)
 
 .PHONY: demo
 demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it running)
@@ -95,7 +100,7 @@ demo: ## See the main job done on a real Kubernetes API server (KEEP=1 leaves it
 cluster: ## Run a control plane until Ctrl-C and print its KUBECONFIG (K8S_VERSION=1.32: another version)
 	go run ./e2e/cmd/cluster
 
-# What the suites run. Without the variable each installation has go build look whether it is up to date, for a second.
+# What the suites run. Without the variable each of them links it.
 PROGRAM := $(CURDIR)/bin/e2e/pod-reloader
 test test-oldest: export POD_RELOADER_PROGRAM := $(PROGRAM)
 
@@ -151,7 +156,7 @@ fuzz: ## Run every fuzz test for FUZZTIME: a time (30s) or a number of inputs (3
 
 .PHONY: simulate
 simulate: ## Hunt for histories that break a promise, in fake time (SEED= N= STEPS= FAULTS=false FOR=2m; REPLAY=FILE)
-	@go build -o bin/hunt ./e2e/simulate/hunt
+	@$(call link,bin/hunt,go build,./e2e/simulate/hunt)
 	@bin/hunt $(if $(REPLAY),-replay $(REPLAY),-seed $(SEED) -n $(N) -steps $(STEPS) -faults=$(FAULTS) -for $(FOR)) $(SIMULATEFLAGS)
 
 .PHONY: simulate-check
@@ -210,11 +215,11 @@ BINARIES := $(addprefix dist/pod-reloader-,$(subst /,-,$(PLATFORMS)))
 binaries: $(BINARIES) ## Build the program for PLATFORMS: dist/pod-reloader-OS-ARCHITECTURE
 
 # The same source, VERSION and Go give the same bytes anywhere: what go build adds from git depends on the clone.
+RELEASE_ENVIRONMENT := GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
 dist/pod-reloader-%: FORCE
-	GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0 GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
-	  go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $@ .
+	$(call link,$@,$(RELEASE_ENVIRONMENT) GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
+	  go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)',.)
 
-# Always: go build looks whether there is something to do.
 .PHONY: FORCE
 FORCE: ;
 
@@ -274,7 +279,7 @@ clean: ## Remove what was built; tools are built anew next time
 
 .PHONY: $(PROGRAM)
 $(PROGRAM):
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ .
+	$(call link,$@,CGO_ENABLED=0 go build -trimpath -ldflags '-s -w',.)
 
 ##@ Tools, built by the others as needed
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// programs are those that this process has built, by their paths. Go's cache makes another build quick, but not free: it looks at
-// each source file.
+// programs are those that this process has built, by their paths. Go's cache makes another build quick, but not free: it links the program.
 var programs sync.Map
 
 // Build compiles a main package of this repository, by its path from the root ("." is pod-reloader itself), once in a process, and
@@ -54,16 +54,32 @@ func build(ctx context.Context, path string) (string, error) {
 	}
 	defer unlock()
 	target := filepath.Join(dir, name)
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", target, "./"+path)
-	command.Dir = root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", path, err, output)
+	if err := link(ctx, root, path, target); err != nil {
+		return "", fmt.Errorf("build %s: %w", path, err)
 	}
 	return target, nil
 }
 
-// lock keeps two processes from linking the same program at once; the second process finds it linked.
+// link builds a new file, which then replaces the target. An executable that a killed build has left incomplete has the build ID of a
+// complete one, and go build would take it as up to date.
+func link(ctx context.Context, root, path, target string) error {
+	fresh := target + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove an incomplete build: %w", err)
+	}
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", fresh, "./"+path)
+	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
+	}
+	if err := os.Rename(fresh, target); err != nil {
+		return fmt.Errorf("replace the program: %w", err)
+	}
+	return nil
+}
+
+// lock keeps two processes from linking the same program at once.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

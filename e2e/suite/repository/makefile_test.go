@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,8 @@ import (
 // smallProject is a project with the Makefile of this one, whose program only prints its version: it is built in no time.
 func smallProject(t *testing.T, files map[string]string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
 	writeAll(t, dir, map[string]string{
 		"Makefile": read(t, "Makefile"),
 		"go.mod":   "module example.org/small\n\ngo 1.26.0\n",
@@ -39,6 +41,33 @@ func runMake(t *testing.T, dir string, environment []string, args ...string) (st
 	command.Env = append(os.Environ(), environment...)
 	output, err := command.CombinedOutput()
 	return string(output), err
+}
+
+// A killed go build can leave the beginning of an executable, which has the build ID of a complete one.
+func TestMakeReplacesAnIncompleteExecutable(t *testing.T) {
+	t.Parallel()
+	dir := smallProject(t, nil)
+	for target, program := range map[string]string{
+		"build":                                   "bin/pod-reloader",
+		"dist/pod-reloader-linux-amd64":           "dist/pod-reloader-linux-amd64",
+		filepath.Join(dir, "bin/e2e/pod-reloader"): "bin/e2e/pod-reloader",
+	} {
+		output, err := runMake(t, dir, nil, target, "VERSION=v1.2.3")
+		require.NoError(t, err, output)
+		path := filepath.Join(dir, program)
+		complete, err := os.ReadFile(path)
+		require.NoError(t, err)
+		beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+		assert.NoFileExists(t, beside)
+		for _, incomplete := range []string{path, beside} {
+			require.NoError(t, os.WriteFile(incomplete, complete[:len(complete)/2], 0o755))
+		}
+		output, err = runMake(t, dir, nil, target, "VERSION=v1.2.3")
+		require.NoError(t, err, output)
+		again, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(complete, again), target)
+	}
 }
 
 func TestReleaseCheckComparesTheCommitWithTheVersion(t *testing.T) {
