@@ -214,9 +214,11 @@ BINARIES := $(addprefix dist/pod-reloader-,$(subst /,-,$(PLATFORMS)))
 .PHONY: binaries
 binaries: $(BINARIES) ## Build the program for PLATFORMS: dist/pod-reloader-OS-ARCHITECTURE
 
-# The same source, VERSION and Go give the same bytes anywhere: what go build adds from git depends on the clone.
-RELEASE_ENVIRONMENT := GOFLAGS= GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
+# The same source, VERSION and Go give the same bytes anywhere: what go build adds from git depends on the clone. An empty
+# variable would have the value of go env -w, so these have values, but for GOEXPERIMENT: none stands for its default.
+RELEASE_ENVIRONMENT := GOFLAGS=-mod=readonly GOWORK=off GOFIPS140=off GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0 CGO_ENABLED=0
 dist/pod-reloader-%: FORCE
+	@[ -z "$$(GOEXPERIMENT= go env GOEXPERIMENT)" ] || { echo 'go env -w has set GOEXPERIMENT, which changes the bytes of the program: run go env -u GOEXPERIMENT' >&2; exit 1; }
 	$(call link,$@,$(RELEASE_ENVIRONMENT) GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
 	  go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)',.)
 

@@ -70,6 +70,34 @@ func TestMakeReplacesAnIncompleteExecutable(t *testing.T) {
 	}
 }
 
+// Each of these settings changes the bytes of a program, or ends its build.
+func TestReleaseDoesNotDependOnSettingsOfGo(t *testing.T) {
+	t.Parallel()
+	dir := smallProject(t, map[string]string{
+		"env/flags": "GOFLAGS=-tags=other\n", "env/experiment": "GOEXPERIMENT=jsonv2\n", "elsewhere/go.work": "go 1.26.0\n",
+	})
+	program := filepath.Join("dist", "pod-reloader-linux-amd64")
+	build := func(environment ...string) (content []byte, output string, err error) {
+		output, err = runMake(t, dir, environment, program, "VERSION=v1.2.3")
+		content, readErr := os.ReadFile(filepath.Join(dir, program))
+		require.NoError(t, readErr)
+		return content, output, err
+	}
+	want, output, err := build()
+	require.NoError(t, err, output)
+	for _, setting := range []string{
+		"GOFIPS140=latest", "GOEXPERIMENT=jsonv2", "GOFLAGS=-tags=other", "GOAMD64=v2",
+		"GOENV=" + filepath.Join(dir, "env/flags"), "GOWORK=" + filepath.Join(dir, "elsewhere/go.work"),
+	} {
+		got, output, err := build(setting)
+		require.NoError(t, err, "%s: %s", setting, output)
+		assert.True(t, bytes.Equal(want, got), setting)
+	}
+	_, output, err = build("GOENV=" + filepath.Join(dir, "env/experiment"))
+	require.Error(t, err, "no value of the variable stands for the default")
+	assert.Contains(t, output, "run go env -u GOEXPERIMENT")
+}
+
 func TestReleaseCheckComparesTheCommitWithTheVersion(t *testing.T) {
 	t.Parallel()
 	const released = "# Changelog\n\n## 1.2.3 - 2026-11-30\n\n### Added\n\n## 1.2.2 - 2026-11-01\n"
