@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		DigestKeySecret:     f.digestKeySecret,
 		Servers:             f.servers(&p, env),
 		Selection:           f.selection(&p, env),
-		Pod:                 Pod{Namespace: env.Getenv("POD_NAMESPACE"), Name: env.Getenv("POD_NAME"), UID: env.Getenv("POD_UID")},
+		Pod:                 Pod{Namespace: env.Getenv(podNamespace), Name: env.Getenv(podName), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
 		ReloadStrategy:      f.completeStrategy(&p),
 		Alerts:              f.alerts(&p, env),
@@ -49,25 +50,46 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 }
 
 func (f *Flags) ownNamespace(p *problems, env Environment) string {
-	namespace := cmp.Or(f.namespace, env.OwnNamespace())
-	if namespace == "" {
-		namespace = env.contextNamespace(f.kubeconfig)
+	namespace, variable := env.ownNamespace()
+	if f.namespace == "" && namespace != "" && variable != "" {
+		p.namespaceOf(variable, namespace)
+		return namespace
 	}
-	if namespace == "" {
-		p.add("namespace", errors.New("needed outside of a cluster, where neither POD_NAMESPACE, a service account nor a kubeconfig defines it"))
-		return ""
+	var err error
+	if namespace = cmp.Or(f.namespace, namespace); namespace == "" {
+		namespace, err = env.contextNamespace(f.kubeconfig)
 	}
-	p.namespace("namespace", namespace)
+	switch {
+	case err != nil:
+		p.add("namespace", fmt.Errorf("%w: %w", errNoNamespace, err))
+	case namespace == "":
+		p.add("namespace", errNoNamespace)
+	default:
+		p.namespace("namespace", namespace)
+	}
 	return namespace
 }
 
+var errNoNamespace = errors.New("needed outside of a cluster, where neither POD_NAMESPACE, a service account nor a kubeconfig defines it")
+
 // installationName returns the name that distinguishes installations in one namespace.
 func (f *Flags) installationName(p *problems, env Environment) string {
-	name := cmp.Or(f.installation, env.Getenv(reloaderDeployment), deploymentOf(env.Getenv("POD_NAME")), "pod-reloader")
-	if err := reference.ValidName(name); err != nil {
-		p.add("installation-name", err)
+	if f.installation != "" {
+		p.add("installation-name", reference.ValidName(f.installation))
+		return f.installation
 	}
-	return name
+	for _, of := range []struct{ variable, name string }{
+		{reloaderDeployment, env.Getenv(reloaderDeployment)}, {podName, deploymentOf(env.Getenv(podName))},
+	} {
+		if of.name == "" {
+			continue
+		}
+		if err := reference.ValidName(of.name); err != nil {
+			p.variable(of.variable, err)
+		}
+		return of.name
+	}
+	return "pod-reloader"
 }
 
 // podSuffix is the length of the random part at the end of a pod's name.
@@ -152,9 +174,12 @@ func (p *problems) add(flag string, err error) {
 	}
 }
 
-// variable reports what is wrong with an environment variable.
+// variable reports what is wrong with an environment variable, once where several settings come from it.
 func (p *problems) variable(name string, err error) {
-	*p = append(*p, fmt.Errorf("environment variable %s: %w", name, err))
+	err = fmt.Errorf("environment variable %s: %w", name, err)
+	if !slices.ContainsFunc(*p, func(other error) bool { return other.Error() == err.Error() }) {
+		*p = append(*p, err)
+	}
 }
 
 func (p *problems) oneOf(flag, value string, allowed ...string) bool {

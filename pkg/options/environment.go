@@ -1,7 +1,6 @@
 package options
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,22 +30,38 @@ func OSEnvironment() Environment {
 // OwnNamespace returns the namespace of the installation whose pod the program runs in; empty where nothing defines one, as outside of
 // a cluster.
 func (e Environment) OwnNamespace() string {
-	account, _ := os.ReadFile(e.ServiceAccountNamespace) // there is none outside of a cluster
-	// Where there is no such file, the only namespace to handle is Reloader's own.
-	return cmp.Or(e.Getenv("POD_NAMESPACE"), e.Getenv(reloaderNamespace), strings.TrimSpace(string(account)), e.Getenv(kubernetesNamespace))
-}
-
-// contextNamespace returns the namespace that kubectl would take by default; empty if none can be found.
-func (e Environment) contextNamespace(kubeconfig string) string {
-	if e.ContextNamespace == nil {
-		return ""
-	}
-	namespace, err := e.ContextNamespace(kubeconfig)
-	if err != nil {
-		return "" // the client that reads the kubeconfig next reports what is wrong with it
-	}
+	namespace, _ := e.ownNamespace()
 	return namespace
 }
+
+// ownNamespace returns also the variable that defines the namespace; empty if the service account does.
+func (e Environment) ownNamespace() (namespace, variable string) {
+	for _, variable := range []string{podNamespace, reloaderNamespace} {
+		if namespace := e.Getenv(variable); namespace != "" {
+			return namespace, variable
+		}
+	}
+	account, _ := os.ReadFile(e.ServiceAccountNamespace) // there is none outside of a cluster
+	if namespace := strings.TrimSpace(string(account)); namespace != "" {
+		return namespace, ""
+	}
+	// Where there is no such file, the only namespace to handle is Reloader's own.
+	return e.Getenv(kubernetesNamespace), kubernetesNamespace
+}
+
+// contextNamespace returns the namespace that kubectl would take by default; empty if there is none.
+func (e Environment) contextNamespace(kubeconfig string) (string, error) {
+	if e.ContextNamespace == nil {
+		return "", nil
+	}
+	return e.ContextNamespace(kubeconfig)
+}
+
+// The variables that say which pod the program runs in.
+const (
+	podNamespace = "POD_NAMESPACE"
+	podName      = "POD_NAME"
+)
 
 // The variables that Reloader's chart sets.
 const (

@@ -1,6 +1,7 @@
 package options_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,6 +38,41 @@ func TestMemoryLimit(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.InDelta(t, tt.want, o.MemoryLimit, 10, tt.reason)
+		})
+	}
+}
+
+// The user has set no flag.
+func TestProblemOfAVariableNamesIt(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		env    map[string]string
+		args   []string
+		want   []string
+	}{
+		"POD_NAMESPACE":            {"the downward API fills it in, or a user", map[string]string{"POD_NAMESPACE": "A"}, nil, []string{`environment variable POD_NAMESPACE: "A" is not a valid namespace name`}},
+		"RELOADER_NAMESPACE":       {"of Reloader's chart", map[string]string{"RELOADER_NAMESPACE": "A"}, nil, []string{`environment variable RELOADER_NAMESPACE: "A" is not a valid namespace name`}},
+		"KUBERNETES_NAMESPACE":     {"it is the own namespace, too, and one problem", map[string]string{"KUBERNETES_NAMESPACE": "A"}, nil, []string{`environment variable KUBERNETES_NAMESPACE: "A" is not a valid namespace name`}},
+		"RELOADER_DEPLOYMENT_NAME": {"of Reloader's chart", map[string]string{"POD_NAMESPACE": "a", "RELOADER_DEPLOYMENT_NAME": "A"}, nil, []string{"environment variable RELOADER_DEPLOYMENT_NAME: "}},
+		"POD_NAME":                 {"a user has set it", map[string]string{"POD_NAMESPACE": "a", "POD_NAME": "A-7d9f8b6c5d-x2x4z"}, nil, []string{"environment variable POD_NAME: "}},
+		"flags": {
+			"they go before the variables",
+			map[string]string{"POD_NAMESPACE": "A", "RELOADER_DEPLOYMENT_NAME": "A"},
+			[]string{"--namespace=B", "--installation-name=B"},
+			[]string{"--namespace: ", "--installation-name: "},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := completeIn(t, tt.env, tt.args...)
+			require.Error(t, err, tt.reason)
+			problems := strings.Split(err.Error(), "\n")
+			require.Len(t, problems, len(tt.want), "%s: %s", tt.reason, err)
+			for i, want := range tt.want {
+				assert.Contains(t, problems[i], want, tt.reason)
+			}
 		})
 	}
 }

@@ -185,6 +185,9 @@ func TestNamespaceOfTheKubeconfig(t *testing.T) {
 	assert.Equal(t, "team-a", o.Namespace)
 	_, err = flags.Complete(of("", assert.AnError))
 	require.ErrorContains(t, err, "--namespace: needed outside of a cluster")
+	require.ErrorIs(t, err, assert.AnError, "why the kubeconfig has none")
+	_, err = flags.Complete(of("A", nil))
+	require.ErrorContains(t, err, `--namespace: "A" is not a valid namespace name`)
 }
 
 func TestDeploymentConfigsOfOpenShift(t *testing.T) {
