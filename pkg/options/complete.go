@@ -126,12 +126,11 @@ func (f *Flags) completeWebhook(p *problems, installation, namespace string) Web
 		Address:   p.address("webhook-bind-address", f.webhookAddress),
 		Directory: f.webhookDirectory,
 		HTTP2:     f.http2,
-		ClientCA:  f.webhookClientCA, ClientNames: f.webhookClientNames,
+		ClientCA:  f.webhookClientCA, ClientNames: nonEmpty(f.webhookClientNames),
 	}
-	if w.ClientCA == "" && len(w.ClientNames) > 0 {
-		p.add("webhook-client-names", errors.New("needs --webhook-client-ca, which verifies the certificates that have the names"))
-	}
+	f.checkCallers(p, w)
 	w.Certificate = f.certificate.complete(p, installation, namespace)
+	f.checkEffect(p, w)
 	if w.Directory == "" {
 		w.Directory = defaultDirectory()
 	}
@@ -139,6 +138,42 @@ func (f *Flags) completeWebhook(p *problems, installation, namespace string) Web
 		w.MinTLSVersion = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}[f.minTLS]
 	}
 	return w
+}
+
+// checkCallers adds what is wrong with the flags that say which callers the webhook has. An empty value, such as that of a variable
+// which is not set, would let in all.
+func (f *Flags) checkCallers(p *problems, w Webhook) {
+	if f.all.Changed("webhook-client-ca") && w.ClientCA == "" {
+		p.add("webhook-client-ca", errors.New("the path is empty: name the file with the CA certificates, or remove the flag, and callers need no certificate"))
+	}
+	switch {
+	case len(w.ClientNames) > 0 && w.ClientCA == "":
+		p.add("webhook-client-names", errors.New("needs --webhook-client-ca, which verifies the certificates that have the names"))
+	case len(w.ClientNames) == 0 && f.all.Changed("webhook-client-names"):
+		p.add("webhook-client-names", errors.New("it has no name: name the callers, or remove the flag, and all that --webhook-client-ca verifies may call"))
+	}
+}
+
+// checkEffect adds the flags of the webhook that have no effect with another flag.
+func (f *Flags) checkEffect(p *problems, w Webhook) {
+	selfManaged := w.Certificate.Mode == CertificateSelfManaged
+	if !w.Enabled && w.ClientCA != "" {
+		p.add("webhook-client-ca", errNoWebhook)
+	}
+	if !w.Enabled && selfManaged {
+		p.add("certificate-mode", errNoWebhook)
+	}
+	if selfManaged && w.Directory != "" {
+		p.add("webhook-tls-directory", errors.New("has no effect with --certificate-mode=self-managed: remove one of the two"))
+	}
+}
+
+// errNoWebhook is about a flag of the webhook in direct mode.
+var errNoWebhook = errors.New("has no effect with --webhook=false: remove one of the two")
+
+// nonEmpty returns the names in a list, without the empty ones.
+func nonEmpty(items []string) []string {
+	return slices.DeleteFunc(slices.Clone(items), func(name string) bool { return strings.TrimSpace(name) == "" })
 }
 
 func (f *Flags) reload(p *problems, env Environment) Reload {

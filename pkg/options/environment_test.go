@@ -76,3 +76,11 @@ func TestProblemOfAVariableNamesIt(t *testing.T) {
 		})
 	}
 }
+
+// plan goes on with what is wrong.
+func TestEmptyNamespacesLeaveTheVariable(t *testing.T) {
+	t.Parallel()
+	flags := options.NewFlags()
+	require.NoError(t, flags.Parse([]string{"--namespaces=,"}))
+	assert.Equal(t, []string{"tools"}, flags.NamedNamespaces(with(map[string]string{"KUBERNETES_NAMESPACE": "tools"})))
+}

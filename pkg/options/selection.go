@@ -60,9 +60,14 @@ func (f *Flags) NamedNamespaces(env Environment) []string {
 // namedNamespaces are those of a flag or of a variable, which Reloader's chart sets where it is to watch its own namespace only. Reloader's
 // own --namespaces takes precedence, too.
 func (f *Flags) namedNamespaces(p *problems, env Environment) []string {
+	names := f.namespaceList(p, "namespaces", f.namespaces)
+	if len(names) == 0 && f.all.Changed("namespaces") {
+		// The value of a variable that is not set would mean all.
+		p.add("namespaces", errors.New("it has no namespace: name some, or remove the flag, and all are handled"))
+	}
 	only := env.Getenv(kubernetesNamespace)
-	if only == "" || len(f.namespaces) > 0 {
-		return f.namespaceList(p, "namespaces", f.namespaces)
+	if only == "" || len(names) > 0 {
+		return names
 	}
 	p.namespaceOf(kubernetesNamespace, only)
 	return []string{only}

@@ -27,8 +27,8 @@ type Replica struct {
 
 // ReplicaOptions make a replica different from the others, as during an upgrade.
 type ReplicaOptions struct {
-	// Args follow those of the installation.
-	Args []string
+	// Args follow those of the installation, of which the flags in Without are left out.
+	Args, Without []string
 	// Env is added to the environment.
 	Env []string
 	// Program is another executable than the installation's.
@@ -89,15 +89,7 @@ func (i *Installation) program(name string, options ReplicaOptions) (controlplan
 		"--webhook-bind-address":      addresses[2],
 		"--webhook-tls-directory":     i.certificates,
 	}
-	var args []string
-	for _, arg := range container.Args {
-		flag, _, _ := strings.Cut(arg, "=")
-		if value, ours := replaced[flag]; ours {
-			arg = flag + "=" + value
-		}
-		args = append(args, arg)
-	}
-	args = append(append(args, i.options.Args...), options.Args...)
+	args := i.arguments(container.Args, replaced, options)
 	env, err := i.environment(name, container)
 	if err != nil {
 		return controlplane.Program{}, nil, err
@@ -116,6 +108,22 @@ func (i *Installation) program(name string, options ReplicaOptions) (controlplan
 		program.Path = options.Program
 	}
 	return program, replica, nil
+}
+
+// arguments are those of the container, with the values of this machine, those of the installation, and those of the replica.
+func (i *Installation) arguments(container []string, replaced map[string]string, options ReplicaOptions) []string {
+	args := slices.Clone(container)
+	for n, arg := range args {
+		flag, _, _ := strings.Cut(arg, "=")
+		if value, ours := replaced[flag]; ours {
+			args[n] = flag + "=" + value
+		}
+	}
+	args = slices.DeleteFunc(append(args, i.options.Args...), func(arg string) bool {
+		flag, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(options.Without, flag)
+	})
+	return append(args, options.Args...)
 }
 
 // environment is that of the container in the pod of that name, as the kubelet would fill it in, and the way to the API server.

@@ -61,10 +61,12 @@ func everyFeature(t *testing.T, s *fixture.Fixture) {
 	callersAreRefused(t, s)
 	features(t, s, "webhook")
 	for _, strategy := range []string{"env-vars", "annotations"} {
-		replace(t, s, "--reload-strategy="+strategy)
+		replace(t, s, installation.ReplicaOptions{Args: []string{"--reload-strategy=" + strategy}})
 		writeByStrategy(t, s, strategy)
 	}
-	replace(t, s, "--reload-strategy=env-vars", "--webhook=false")
+	replace(t, s, installation.ReplicaOptions{
+		Args: []string{"--reload-strategy=env-vars", "--webhook=false"}, Without: []string{"--webhook-client-ca", "--webhook-client-names"},
+	})
 	for _, replica := range s.Installation.Replicas() {
 		s.Installation.Balancer().RemoveBackend(replica.Name())
 	}
@@ -73,13 +75,12 @@ func everyFeature(t *testing.T, s *fixture.Fixture) {
 }
 
 // replace replaces the replicas by one with other flags.
-func replace(t *testing.T, s *fixture.Fixture, args ...string) {
+func replace(t *testing.T, s *fixture.Fixture, options installation.ReplicaOptions) {
 	t.Helper()
 	in := s.Installation
 	for _, replica := range in.Replicas() {
 		require.NoError(t, in.RemoveReplica(s.Patiently(), replica))
 	}
-	options := installation.ReplicaOptions{Args: args}
 	_, err := in.AddReplica(s.Patiently(), options)
 	require.NoError(t, err)
 }
