@@ -28,7 +28,7 @@ type Program struct {
 	// Path is the executable, Args what follows argv[0] (which is Name).
 	Path string
 	Args []string
-	// Env is added to the environment of this process.
+	// Env is added to what the program inherits, which is no setting of its own.
 	Env []string
 	// Ready is asked again and again until it returns nil; then Start returns. Nil means that
 	// the process is ready as soon as it runs. [URLReady] asks an URL.
@@ -228,7 +228,7 @@ func (p *Process) launch() (*run, error) {
 	}
 	command := exec.Command(p.program.Path, p.program.Args...)
 	command.Args[0] = p.program.Name
-	command.Env = append(os.Environ(), p.program.Env...)
+	command.Env = append(inherited(os.Environ()), p.program.Env...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = childAttributes()
 

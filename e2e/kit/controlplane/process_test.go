@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +149,26 @@ func TestProcess(t *testing.T) {
 		_, err = cp.StartProcess(t.Context(), program)
 		require.ErrorContains(t, err, "there is a process of that name")
 	})
+}
+
+func TestProcessInheritsNoSettings(t *testing.T) {
+	for name, value := range map[string]string{"KUBERNETES_NAMESPACE": "elsewhere", "ALERT_ON_RELOAD": "true", "ETCD_NAME": "other", "GOGC": "77"} {
+		t.Setenv(name, value)
+	}
+	p, err := cp.StartProcess(t.Context(), controlplane.Program{
+		Name: "environment", Path: "/bin/sh", Args: []string{"-c", "env"}, Env: []string{"ALERT_SINK=slack"},
+	})
+	require.NoError(t, err)
+	<-p.Exited()
+	log, err := os.ReadFile(p.LogPath())
+	require.NoError(t, err)
+	variables := strings.Split(string(log), "\n")
+	for _, want := range []string{"PATH=" + os.Getenv("PATH"), "GOGC=77", "ALERT_SINK=slack"} {
+		assert.Contains(t, variables, want)
+	}
+	for _, other := range []string{"KUBERNETES_NAMESPACE=", "ALERT_ON_RELOAD=", "ETCD_NAME="} {
+		assert.NotContains(t, string(log), other)
+	}
 }
 
 func configMap(namespace, name string) string {
