@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// RESTConfig returns the way to the API server: an explicit kubeconfig, the one that KUBECONFIG names, the service account
-// of the pod, or ~/.kube/config. The client does not limit its own rate: the API server has priorities and fairness
-// for that, and a queue in here would only hide them.
+// RESTConfig returns the way to the API server: an explicit kubeconfig, the one that KUBECONFIG names, or
+// ~/.kube/config; if there is none, the service account of the pod. The client does not limit its own rate: the API server has
+// priorities and fairness for that, and a queue in here would only hide them.
 func RESTConfig(kubeconfig, version string) (*rest.Config, error) {
 	config, err := clientConfig(kubeconfig).ClientConfig()
 	if err != nil {

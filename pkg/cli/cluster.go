@@ -26,7 +26,7 @@ func (c *cluster) register(cmd *cobra.Command, what string) {
 }
 
 func (c *cluster) addKubeconfig(flags *pflag.FlagSet) {
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, the pod's service account, or ~/.kube/config")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig; without it KUBECONFIG, or ~/.kube/config; if there is none, the pod's service account")
 }
 
 func (c *cluster) addNamespace(flags *pflag.FlagSet, usage string) {

@@ -17,7 +17,8 @@ import (
 
 // Options are the validated settings of the manager.
 type Options struct {
-	// Kubeconfig is the path of a client configuration; empty means KUBECONFIG, the cluster's own, or ~/.kube/config.
+	// Kubeconfig is the path of a client configuration; empty means KUBECONFIG, or ~/.kube/config; if there is none, the
+	// cluster's own.
 	Kubeconfig string
 	// Namespace is the installation's own: the digest key and, by default, the lease are there.
 	Namespace string
