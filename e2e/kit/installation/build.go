@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -67,11 +66,8 @@ func link(ctx context.Context, root, path, target string) error {
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove an incomplete build: %w", err)
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", fresh, "./"+path)
-	command.Dir = root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
+	if err := toolchain.GoBuild(ctx, root, fresh, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags", "-s -w", "./"+path); err != nil {
+		return err
 	}
 	if err := os.Rename(fresh, target); err != nil {
 		return fmt.Errorf("replace the program: %w", err)

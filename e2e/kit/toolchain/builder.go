@@ -1,12 +1,10 @@
 package toolchain
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +19,7 @@ const stampName = ".pin"
 type Builder struct {
 	// Root is the root of the repository; empty means that it is looked for.
 	Root string
-	// Progress gets a line when a build starts, now and then while it lasts, and when it ends.
+	// Progress gets a line when a build starts, now and then while it lasts, and when it ends; and when one of another process is waited for.
 	// Nothing is written for what is built already. Nil means standard error.
 	Progress io.Writer
 }
@@ -64,7 +62,9 @@ func (b Builder) Build(ctx context.Context, tool string) (string, error) {
 	if built(target, want) {
 		return target, nil
 	}
-	unlock, err := lock(ctx, target+".lock")
+	unlock, err := lock(ctx, target+".lock", func() {
+		fmt.Fprintf(b.progress(), "waiting for another process that builds %s ...\n", tool)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +116,9 @@ func (b Builder) build(ctx context.Context, source, target, stamp string) error 
 		return fmt.Errorf("make a directory for the build: %w", err)
 	}
 	done := b.report(filepath.Base(target))
-	err = compile(ctx, source, fresh, p.linkerFlags(), packages)
+	// The separator has go build write into the directory.
+	err = GoBuild(ctx, source, fresh+string(filepath.Separator), []string{"CGO_ENABLED=0", "GOWORK=off"},
+		append([]string{"-mod=readonly", "-buildvcs=false", "-ldflags", p.linkerFlags()}, packages...)...)
 	done(err)
 	if err != nil {
 		return err
@@ -129,21 +131,6 @@ func (b Builder) build(ctx context.Context, source, target, stamp string) error 
 	}
 	if err := os.Rename(fresh, target); err != nil {
 		return fmt.Errorf("put the new build in place: %w", err)
-	}
-	return nil
-}
-
-func compile(ctx context.Context, source, target, linkerFlags string, packages []string) error {
-	args := append([]string{
-		"build", "-mod=readonly", "-buildvcs=false", "-ldflags", linkerFlags, "-o", target + string(filepath.Separator),
-	}, packages...)
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), source, err, strings.TrimSpace(out.String()))
 	}
 	return nil
 }

@@ -1,17 +1,24 @@
 package toolchain_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -103,6 +110,71 @@ func TestFailedBuildReportsItsOutput(t *testing.T) {
 	write(t, root, "e2e/tools/greeter/hello/main.go", "package main\n\nfunc main() {}\n")
 	_, err = builder.Build(t.Context(), "greeter")
 	require.NoError(t, err, "a failed build does not block the next")
+}
+
+// Another process that builds takes minutes.
+func TestWaitForAnotherProcessIsReported(t *testing.T) {
+	t.Parallel()
+	root := newRepository(t)
+	write(t, root, "bin/greeter.lock", "")
+	other, err := os.Open(filepath.Join(root, "bin", "greeter.lock"))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(other.Fd()), syscall.LOCK_EX))
+	lines, progress := io.Pipe()
+	built := make(chan error, 1)
+	go func() {
+		_, err := toolchain.Builder{Root: root, Progress: progress}.Build(t.Context(), "greeter")
+		_ = progress.Close()
+		built <- err
+	}()
+	reader := bufio.NewReader(lines)
+	line, err := reader.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "waiting for another process that builds greeter ...\n", line)
+	require.NoError(t, other.Close())
+	rest, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.NoError(t, <-built)
+	assert.NotContains(t, string(rest), "waiting", "once")
+}
+
+// A go command that is killed leaves what it has written.
+func TestInterruptedBuildLeavesNoTemporaryFiles(t *testing.T) {
+	root, temporary := newRepository(t), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("GOCACHE", t.TempDir()) // so that the build takes a while
+	ctx, cancel := context.WithCancel(t.Context())
+	built := make(chan error, 1)
+	go func() {
+		_, err := toolchain.Builder{Root: root, Progress: io.Discard}.Build(ctx, "greeter")
+		built <- err
+	}()
+	left := func() []string {
+		var files []string
+		for _, dir := range []string{temporary, filepath.Join(root, "bin", ".*.tmp")} {
+			matches, err := filepath.Glob(filepath.Join(dir, "go-build*", "b*", "*"))
+			require.NoError(t, err)
+			files = append(files, matches...)
+		}
+		return files
+	}
+	require.NoError(t, poll.Until(t.Context(), "the build", 10*time.Millisecond, func(context.Context) error {
+		if len(left()) == 0 {
+			return errors.New("there is nothing built yet")
+		}
+		return nil
+	}))
+	cancel()
+	require.Error(t, <-built)
+	assert.Empty(t, left())
+}
+
+func TestProblemOfAPinHasTheTextOfGo(t *testing.T) {
+	t.Parallel()
+	root := newRepository(t)
+	write(t, root, "e2e/tools/greeter/go.mod", "modul example.org/greeter\n")
+	_, err := toolchain.Builder{Root: root, Progress: io.Discard}.Build(t.Context(), "greeter")
+	require.ErrorContains(t, err, "unknown directive: modul")
 }
 
 func TestUnknownToolFailsWithTheKnownOnes(t *testing.T) {

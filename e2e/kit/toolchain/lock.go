@@ -11,8 +11,8 @@ import (
 )
 
 // lock takes an exclusive lock between processes (and goroutines) and returns what gives it back.
-// The kernel gives it back when the process dies, so that a killed build blocks no other.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// The kernel gives it back when the process dies, so that a killed build blocks no other. It calls waiting where another has the lock.
+func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory for programs: %w", err)
 	}
@@ -22,7 +22,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
-	for {
+	for attempt := 1; ; attempt++ {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = file.Close() }, nil
@@ -30,6 +30,9 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = file.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if attempt == 1 {
+			waiting()
 		}
 		select {
 		case <-ctx.Done():

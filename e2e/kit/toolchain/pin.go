@@ -27,7 +27,7 @@ func readPin(ctx context.Context, dir string) (pin, error) {
 	command.Dir = dir
 	out, err := command.Output()
 	if err != nil {
-		return pin{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), err)
+		return pin{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), withOutput(err))
 	}
 	var p pin
 	if err := json.Unmarshal(out, &p); err != nil {

@@ -48,8 +48,8 @@ func TestMakeReplacesAnIncompleteExecutable(t *testing.T) {
 	t.Parallel()
 	dir := smallProject(t, nil)
 	for target, program := range map[string]string{
-		"build":                                   "bin/pod-reloader",
-		"dist/pod-reloader-linux-amd64":           "dist/pod-reloader-linux-amd64",
+		"build":                         "bin/pod-reloader",
+		"dist/pod-reloader-linux-amd64": "dist/pod-reloader-linux-amd64",
 		filepath.Join(dir, "bin/e2e/pod-reloader"): "bin/e2e/pod-reloader",
 	} {
 		output, err := runMake(t, dir, nil, target, "VERSION=v1.2.3")
