@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"go/version"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -97,6 +98,24 @@ func TestSupportedVersionsAreTested(t *testing.T) {
 	certManager := regexp.MustCompile(`cert-manager/cert-manager v(\d+\.\d+)\.`).FindStringSubmatch(read(t, "e2e/tools/cert-manager/go.mod"))
 	require.NotNil(t, certManager)
 	assert.Contains(t, page, "| cert-manager | "+certManager[1]+" is tested.")
+}
+
+// The tools need a newer Go than the program.
+func TestGoOfTheToolsIsDocumented(t *testing.T) {
+	t.Parallel()
+	directive := regexp.MustCompile(`(?m)^go (\d+\.\d+\.\d+)$`)
+	newest := ""
+	for _, file := range trackedFiles(t) {
+		if match, _ := filepath.Match("e2e/tools/*/go.mod", file); !match {
+			continue
+		}
+		needed := directive.FindStringSubmatch(read(t, file))
+		require.NotNil(t, needed, file)
+		if version.Compare("go"+needed[1], newest) > 0 {
+			newest = "go" + needed[1]
+		}
+	}
+	assert.Contains(t, read(t, "CONTRIBUTING.md"), "the tools need Go "+strings.TrimPrefix(newest, "go")+":")
 }
 
 // The version that is being prepared is the same wherever it is written.
