@@ -33,7 +33,7 @@ var notRunHere = map[string]string{
 	"docs/installing.md: # flux/release.yaml":        "needs Flux; a test renders the chart with its values",
 
 	"docs/releasing.md: GOTOOLCHAIN=go1.26.8 make release VERSION=v1.2.3": "e2e/suite/repository runs it on a copy of the repository",
-	"docs/releasing.md: make verify-build VERSION=v1.2.3":                 "make image-check publishes to a registry on this machine",
+	"docs/releasing.md: make release-check VERSION=v1.2.3":                "make image-check publishes to a registry on this machine",
 
 	"docs/upgrading.md: kubectl apply -k mine": "docs/installing.md installs in both ways",
 
