@@ -340,12 +340,12 @@ func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) (b
 }
 
 // logOnce logs a problem unless it is the one that was logged last.
-func (k *Keyring) logOnce(err error, message string, values ...any) {
+func (k *Keyring) logOnce(err error, message string) {
 	k.mu.Lock()
 	first := k.isNewLocked(err, message)
 	k.mu.Unlock()
 	if first {
-		k.log.Error(err, message, values...)
+		k.log.Error(err, message)
 	}
 }
 

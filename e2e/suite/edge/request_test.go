@@ -47,7 +47,7 @@ func TestPurgedRequestOfAHeldReloadIsNoSuccess(t *testing.T) {
 	w := s.Deployment("web", fixture.Uses{Secrets: []string{"db"}})
 	secret := s.Secret("db", fixture.Data{"key": "1"})
 	s.AwaitAdopted(w, "secret/db")
-	require.NoError(t, s.Client.Delete(t.Context(), secret))
+	require.NoError(t, s.Delete(t.Context(), secret))
 	result, err := poke.Do(t.Context(), s.Client, poke.Request{
 		GroupVersionKind: fixture.GroupVersionKind(w.Kind), Namespace: w.Namespace, Name: w.Name,
 		Digest: fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash],
