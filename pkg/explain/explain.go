@@ -71,6 +71,8 @@ type Report struct {
 	Reason string `json:"reason"`
 	// Pending says why a new template does not replace the running pods by itself; empty if it does.
 	Pending string `json:"pending,omitempty"`
+	// partition is how many of the first pods keep an earlier template; 0 if Pending has another reason.
+	partition int64
 	// ConfigHash of the pod template; empty if it was never stamped.
 	ConfigHash string `json:"configHash,omitempty"`
 	// Configuration has a row for every tracked config object.
@@ -138,6 +140,7 @@ func Explain(in Input) Report {
 		Namespace:     in.Object.Namespace(),
 		Name:          in.Object.Name(),
 		Pending:       in.Object.Pending(),
+		partition:     in.Object.Partition(),
 		ConfigHash:    in.View.Managed[stamp.Hash],
 		Configuration: []Row{},
 		Problems:      problems(in),

@@ -56,14 +56,14 @@ func (r Report) headline() string {
 
 // kept says which pods a new template does not replace, and why.
 func (r Report) kept() string {
-	if partition, ok := strings.CutPrefix(r.Pending, "partition "); ok {
-		first := "first " + partition + " pods"
-		if partition == "1" {
-			first = "first pod"
-		}
-		return "all running pods by itself: partition " + partition + " keeps the " + first + "."
+	switch r.partition {
+	case 0:
+		return "the running pods by itself: " + r.Pending + "."
+	case 1:
+		return "all running pods by itself: " + r.Pending + " keeps the first pod."
+	default:
+		return fmt.Sprintf("all running pods by itself: %s keeps the first %d pods.", r.Pending, r.partition)
 	}
-	return "the running pods by itself: " + r.Pending + "."
 }
 
 func (r Report) writeRows(b *strings.Builder) {

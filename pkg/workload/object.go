@@ -205,7 +205,7 @@ func (o Object) Pending() string {
 	if reason := o.suspended(); reason != "" {
 		return reason
 	}
-	if partition := o.partition(); partition > 0 {
+	if partition := o.Partition(); partition > 0 {
 		return fmt.Sprintf("partition %d", partition)
 	}
 	return ""
@@ -216,7 +216,7 @@ func (o Object) Replaced(pods int) int {
 	if o.suspended() != "" {
 		return 0
 	}
-	return int(max(int64(pods)-o.partition(), 0))
+	return int(max(int64(pods)-o.Partition(), 0))
 }
 
 // suspended says why a new template replaces no running pod now, or "" if it replaces some.
@@ -235,8 +235,11 @@ func (o Object) suspended() string {
 	return ""
 }
 
-// partition returns how many of the first pods keep an earlier template, 0 for none.
-func (o Object) partition() int64 {
+// Partition returns how many of the first pods keep an earlier template while a new one replaces the others; 0 if it replaces all or none.
+func (o Object) Partition() int64 {
+	if o.suspended() != "" {
+		return 0
+	}
 	partition, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "spec", "updateStrategy", "rollingUpdate", "partition")
 	return max(number(partition), 0)
 }
