@@ -1,11 +1,6 @@
 package webhook
 
-import (
-	"strings"
-	"unicode"
-
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
-)
+import "github.com/pod-reloader/pod-reloader/pkg/reference"
 
 // The API server cuts a warning after so many characters, and drops those beyond the total; other webhooks have theirs.
 const (
@@ -29,12 +24,7 @@ func limitWarnings(warnings []string) []string {
 
 // shortLine returns a warning as one line of at most maxWarning characters.
 func shortLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	s = reference.OneLine(s)
 	if runes := []rune(s); len(runes) > maxWarning {
 		return string(runes[:maxWarning-1]) + "…"
 	}

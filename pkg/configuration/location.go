@@ -43,13 +43,9 @@ func ParseLocation(text string) (Location, error) {
 		wrong = append(wrong, err)
 	}
 	if len(wrong) > 0 {
-		return Location{}, joinOnOneLine(wrong)
+		return Location{}, errors.New(reference.OneLine(errors.Join(wrong...).Error()))
 	}
 	return Location{Namespace: namespace, Name: name}, nil
-}
-
-func joinOnOneLine(wrong []error) error {
-	return errors.New(strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 }
 
 // IsZero reports whether there is no configuration.

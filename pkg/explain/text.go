@@ -25,7 +25,7 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\nPath: %s\n", strings.Join(path, " → "))
 	}
 	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, strings.ReplaceAll(w.Message, "\n", "; "))
+		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, reference.OneLine(w.Message))
 	}
 	if r.FailingWatch != nil {
 		fmt.Fprintf(&b, "\nA watch of pod-reloader fails, as reported %s ago: %s\n", r.FailingWatch.Age, r.FailingWatch.Message)

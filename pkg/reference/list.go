@@ -58,3 +58,6 @@ func Printable(text string) string {
 		return r
 	}, text)
 }
+
+// OneLine is Printable for a text of several lines, such as that of joined errors: "a; b".
+func OneLine(text string) string { return Printable(strings.ReplaceAll(text, "\n", "; ")) }

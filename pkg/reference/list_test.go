@@ -45,4 +45,5 @@ func TestPrintableTextControlsNoTerminal(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "a \u00e9 \u2192 b", reference.Printable("a \u00e9 \u2192 b"))
 	assert.Equal(t, "a\ufffd[2Jb\ufffd\ufffdc", reference.Printable("a\x1b[2Jb\r\nc"))
+	assert.Equal(t, "a; b\ufffd; c", reference.OneLine("a\nb\r\nc"))
 }

@@ -1,8 +1,6 @@
 package stamp
 
 import (
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -41,21 +39,6 @@ func TestLastReloadOfManagedAnnotations(t *testing.T) {
 			got, there := tc.managed.LastReload(now)
 			assert.Equal(t, tc.there, there, tc.reason)
 			assert.True(t, got.Time.Equal(tc.want), "%s: %s", tc.reason, got.Time)
-		})
-	}
-}
-
-func TestBoundedError(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct{ reason, text, want string }{
-		"as long as can be": {"The bound is inclusive.", strings.Repeat("a", 200), strings.Repeat("a", 200)},
-		"longer":            {"One sees that it is cut.", strings.Repeat("a", 201), strings.Repeat("a", 200) + "…"},
-		"a cut character":   {"No character is cut in two.", strings.Repeat("a", 199) + "ö", strings.Repeat("a", 199) + "…"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tc.want, bounded(errors.New(tc.text)), tc.reason)
 		})
 	}
 }

@@ -68,7 +68,7 @@ func (d *draft) keepNewer() {
 // warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read.
 func (d *draft) warnUnread() {
 	if d.ReadError != nil && !d.firstPassKept {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", bounded(d.ReadError))
+		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", reference.Cut(d.ReadError.Error(), maxErrorText))
 	}
 }
 

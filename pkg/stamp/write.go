@@ -133,7 +133,7 @@ func (r Reader) judge(
 	view.Excluded = view.Excluded || misplaced != nil
 	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
-			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, bounded(err))})
+			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, reference.Cut(err.Error(), maxErrorText))})
 	}
 	return view, problems
 }
@@ -192,11 +192,8 @@ func (r Reader) budgets(o source, managed Managed) (onWorkload, onTemplate int) 
 	return onWorkload, onTemplate
 }
 
-// bounded shortens an error that may repeat a text of a user.
-func bounded(err error) string {
-	const most = 200
-	return reference.Cut(err.Error(), most)
-}
+// maxErrorText bounds the text of an error, which may repeat one of a user.
+const maxErrorText = 200
 
 // Write is one write of a workload. It holds no live state.
 type Write struct {
