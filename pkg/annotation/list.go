@@ -140,6 +140,9 @@ func (f *firstNames) all() []string {
 	return names
 }
 
+// correctName is what to do about an impossible name.
+const correctName = "correct the name or remove it"
+
 // maxInvalid is how many impossible names of one list are reported one by one.
 const maxInvalid = 5
 
@@ -161,12 +164,12 @@ func (n *invalidNames) add(position int, item string, why func(string) error) {
 	}
 }
 
-// problems returns one Problem for each of the first names, and one that counts the others.
-func (n *invalidNames) problems(key string) []Problem {
+// problems returns one Problem for each of the first names, with what to do about it, and one that counts the others.
+func (n *invalidNames) problems(key, advice string) []Problem {
 	problems := make([]Problem, 0, len(n.found)+1)
 	for _, text := range n.found {
 		problems = append(problems, Problem{Message: fmt.Sprintf(
-			"annotation %q: %s: correct the name or remove it", key, text)})
+			"annotation %q: %s: %s", key, text, advice)})
 	}
 	if n.more > 0 {
 		problems = append(problems, Problem{Message: fmt.Sprintf(

@@ -13,7 +13,7 @@ func (l *lists) readReferents(s SAP, value string) {
 	list := readList(value, referents(), func() map[string]bool { return nil })
 	l.intent.Asked = l.intent.Asked || list.asked
 	l.intent.Dropped += list.dropped
-	l.problems = append(l.problems, list.wrong.problems(s.Keys.Referents)...)
+	l.problems = append(l.problems, list.wrong.problems(s.Keys.Referents, correctName)...)
 	checked := map[reference.Kind]bool{}
 	for _, item := range list.names {
 		ref, _ := reference.Parse(item) // the names of the list are valid

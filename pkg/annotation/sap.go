@@ -69,7 +69,7 @@ func (l *lists) read(kind reference.Kind, key string) []string {
 	for _, name := range list.names {
 		l.intent.track(reference.Ref{Kind: kind, Name: name}, Trigger{OnCreate: true, OnDelete: true})
 	}
-	l.problems = append(l.problems, list.wrong.problems(key)...)
+	l.problems = append(l.problems, list.wrong.problems(key, correctName)...)
 	return list.written
 }
 

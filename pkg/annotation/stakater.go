@@ -90,8 +90,15 @@ type stakaterReading struct {
 }
 
 func (r *stakaterReading) report(format string, args ...any) {
-	if p := (Problem{Message: fmt.Sprintf(format, args...)}); !slices.Contains(r.problems, p) {
-		r.problems = append(r.problems, p)
+	r.addProblems(Problem{Message: fmt.Sprintf(format, args...)})
+}
+
+// addProblems adds Problems that it does not have.
+func (r *stakaterReading) addProblems(problems ...Problem) {
+	for _, p := range problems {
+		if !slices.Contains(r.problems, p) {
+			r.problems = append(r.problems, p)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *stakaterReading) excluded(key string) []string {
 			most = 2 * max(len(names), reference.MaxTracked)
 		}
 	}
-	r.reportItems(key, wrong, "this list has names, not expressions; correct or remove it")
+	r.addProblems(wrong.problems(key, "this list has names, not expressions; correct or remove it")...)
 	return distinct(names)
 }
 
@@ -68,7 +68,7 @@ func (r *stakaterReading) named(s *Selection, key, value string) bool {
 	}
 	s.Listed = l.names.all()
 	r.intent.Dropped += l.names.dropped
-	r.reportItems(key, l.wrong, "correct or remove it")
+	r.addProblems(l.wrong.problems(key, "correct or remove it")...)
 	return position > 0
 }
 
@@ -112,14 +112,4 @@ func (l *namedList) expression(position int, text string, name bool) {
 
 func overBudget(text string) error {
 	return fmt.Errorf("the list has reached its limit of expressions before %s", reference.Quote(text))
-}
-
-// reportItems reports the wrong items of a list: the first ones one by one, and how many others there are.
-func (r *stakaterReading) reportItems(key string, wrong invalidNames, advice string) {
-	for _, text := range wrong.found {
-		r.report("annotation %q: %s: %s", key, text, advice)
-	}
-	if wrong.more > 0 {
-		r.report("annotation %q: %s wrong: correct or remove %s", key, reference.CountAre(wrong.more, "more item"), wrong.pronoun())
-	}
 }
