@@ -23,6 +23,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
+// The first words of warnings about writes that passed without a decision.
+const (
+	WarningUnchecked = "pod-reloader could not check this write"
+	WarningFailed    = "pod-reloader failed and passed this write unchanged; it retries by itself, and its log has the details"
+)
+
 // decision is the outcome of one request.
 type decision struct {
 	// rule is the name of a stamp.Rule, or ruleNone.
@@ -46,9 +52,7 @@ func (h *Handler) decideRecovering(ctx context.Context, req *admissionv1.Admissi
 			h.metrics.panics.Inc()
 			identified(h.log, req).Error(fmt.Errorf("panic: %v", cause), "admission panicked; the request passes unchanged",
 				"stack", string(debug.Stack()))
-			d = decision{rule: ruleNone, outcome: outcomePanicked, warnings: []string{
-				"pod-reloader failed and passed this write unchanged; it retries by itself, and its log has the details",
-			}}
+			d = decision{rule: ruleNone, outcome: outcomePanicked, warnings: []string{WarningFailed}}
 		}
 	}()
 	return h.decide(ctx, req, timeout)
@@ -120,7 +124,7 @@ func busy(reason error, timeout time.Duration) decision {
 		within = fmt.Sprintf(" within %s", timeout)
 	}
 	return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
-		"pod-reloader could not check this write%s: %v; it retries by itself", within, errBusy)}}
+		WarningUnchecked+"%s: %v; it retries by itself", within, errBusy)}}
 }
 
 // malformed lets an invalid request pass. The API server sends none.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
 // retryPeriod is the pause between two attempts of a check.
@@ -100,16 +102,9 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	return errors.Join(err, f.rights(ctx, config, s)) // in direct mode, the rights are needed without a webhook
 }
 
-// notStamping begin the warnings of a webhook that is called and does not stamp.
-var notStamping = []string{
-	"pod-reloader did not update the config-hash",
-	"pod-reloader could not check this write",
-	"pod-reloader failed and passed this write unchanged",
-}
-
 // explained returns a failure with the reason that the webhook has given, if it was called.
 func (f *checkFlags) explained(err error) error {
-	if reason := f.cluster.warnings.starting(notStamping...); reason != "" && errors.Is(err, errNotStamped) {
+	if reason := f.cluster.warnings.starting(stamp.WarningUnread, webhook.WarningUnchecked, webhook.WarningFailed); reason != "" && errors.Is(err, errNotStamped) {
 		return errors.New("the API server calls the webhook, but it did not stamp the Deployment: " + reason)
 	}
 	return err

@@ -65,10 +65,13 @@ func (d *draft) keepNewer() {
 	}
 }
 
+// WarningUnread begins the warning about a write that was not stamped.
+const WarningUnread = "pod-reloader did not update the config-hash"
+
 // warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read.
 func (d *draft) warnUnread() {
 	if d.ReadError != nil && !d.firstPassKept {
-		d.warn("pod-reloader did not update the config-hash: %s; it retries by itself", reference.Cut(d.ReadError.Error(), maxErrorText))
+		d.warn(WarningUnread+": %s; it retries by itself", reference.Cut(d.ReadError.Error(), maxErrorText))
 	}
 }
 
