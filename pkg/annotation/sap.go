@@ -93,11 +93,15 @@ func required(references []reference.Reference, kind reference.Kind) map[string]
 	return names
 }
 
+// onTemplate is the Problem of an annotation of the pod template that is read on the workload only.
+func onTemplate(key string) Problem {
+	return Problem{Message: fmt.Sprintf("annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", key)}
+}
+
 // misplaced looks for a list on the pod template.
 func (l *lists) misplaced(key string) {
 	if _, misplaced := l.source.Template[key]; misplaced {
-		l.problems = append(l.problems, Problem{Message: fmt.Sprintf(
-			"annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", key)})
+		l.problems = append(l.problems, onTemplate(key))
 	}
 }
 

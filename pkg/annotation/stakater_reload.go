@@ -14,8 +14,8 @@ func (r *stakaterReading) pausePeriod() time.Duration {
 	key := r.Keys.PausePeriod
 	value, ok := r.source.Workload[key]
 	if !ok {
-		if _, onTemplate := r.source.Template[key]; onTemplate {
-			r.report("annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", key)
+		if _, misplaced := r.source.Template[key]; misplaced {
+			r.addProblems(onTemplate(key))
 		}
 		return 0
 	}

@@ -69,7 +69,7 @@ func (r *stakaterReading) misplaced() {
 			r.overridden(keys.Reload, keys.Auto)
 		}
 		if _, ok := r.source.Template[keys.Exclude]; ok && r.source.Workload[keys.Exclude] == "" {
-			r.report("annotation %q on the pod template has no effect: put it into metadata.annotations of the workload", keys.Exclude)
+			r.addProblems(onTemplate(keys.Exclude))
 		}
 	}
 	if !shared {

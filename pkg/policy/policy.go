@@ -176,12 +176,15 @@ func nothingTracked(in Input, _ findings) (Action, []Change, string) {
 	return Nothing, nil, "the annotations select no object"
 }
 
+// NewerRecord is the reason why nothing is done about a Record that cannot be read.
+const NewerRecord = "a newer version of pod-reloader has written the config-record: changes restart nothing; upgrade this one"
+
 // newerRecord leaves alone what it cannot read.
 func newerRecord(in Input, _ findings) (Action, []Change, string) {
 	if !in.Known.Newer {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "a newer version of pod-reloader has written the config-record: upgrade this one"
+	return Nothing, nil, NewerRecord
 }
 
 // holdMissing holds every reload while an object that the pods need to start is deleted, whether or not its deletion

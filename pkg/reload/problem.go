@@ -149,5 +149,5 @@ func newerRecord(known policy.Known) string {
 	if !known.Newer {
 		return ""
 	}
-	return "a newer version of pod-reloader has written the config-record: changes restart nothing; upgrade this one"
+	return policy.NewerRecord
 }

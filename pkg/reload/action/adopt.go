@@ -52,7 +52,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
-		f := transientFailure(reasonAdoptionFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f := transientFailure(reasonAdoptionFailed, notAccepted)
 		f.soon = !a.backoff.HasFailedRepeatedly(s.Key) // it may see another state for a moment, but not for long
 		return failed{s, f}
 	}

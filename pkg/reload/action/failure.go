@@ -42,6 +42,9 @@ const (
 	reasonForeignKey     = "ForeignDigestKey"
 )
 
+// notAccepted says that the webhook has dropped or replaced the Record of a write.
+const notAccepted = "the webhook did not accept the config-record: it sees another state or has another digest key"
+
 // transientFailure is a failure that passes by itself: another write was faster, or the state has moved on.
 func transientFailure(reason, text string) failure {
 	return failure{reason: reason, soon: true, quiet: true, err: errors.New(text)}

@@ -45,8 +45,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
-		return failed{s, transientFailure(reasonReloadFailed,
-			"the webhook did not accept the config-record: it sees another state, or runs without --webhook-url")}
+		return failed{s, transientFailure(reasonReloadFailed, notAccepted+", or runs without --webhook-url")}
 	}
 	a.state.Writes.RecordWrite(s.Key, answer.Generation, a.now())
 	a.wroteRecord(s)

@@ -227,7 +227,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
-		f := transientFailure(reasonRecreationFailed, "the webhook did not accept the config-record: it sees another state or has another digest key")
+		f := transientFailure(reasonRecreationFailed, notAccepted)
 		f.soon = !c.backoff.HasFailedRepeatedly(s.Key)
 		return failed{s, f}
 	}
