@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/client-go/dynamic"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -18,11 +16,7 @@ import (
 
 // rights checks those on the custom resources of the configuration. The error names the missing ones.
 func (f *checkFlags) rights(ctx context.Context, config *rest.Config, s options.Selection) error {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	found, err := refresh.Read(ctx, s.Configuration, client)
+	found, err := readConfiguration(ctx, config, s.Configuration)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -97,11 +95,7 @@ func (c *cleaner) kinds(ctx context.Context, asked cleaning) (workload.Kinds, er
 	if asked.selection.Configuration.IsZero() {
 		return asked.selection.Kinds, nil
 	}
-	client, err := dynamic.NewForConfig(c.config)
-	if err != nil {
-		return workload.Kinds{}, err
-	}
-	found, err := refresh.Read(ctx, asked.selection.Configuration, client)
+	found, err := readConfiguration(ctx, c.config, asked.selection.Configuration)
 	return asked.selection.Kinds.Override(found.WorkloadKinds...), err
 }
 

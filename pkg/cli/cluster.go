@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/app"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 )
 
 // cluster is where a command asks: the flags --kubeconfig and --namespace.
@@ -57,6 +63,25 @@ func (c *cluster) config(p Process) (*rest.Config, error) {
 	c.warnings.out = p.Stderr
 	config.WarningHandler, config.WarningHandlerWithContext = nil, &c.warnings
 	return config, nil
+}
+
+// newClient returns a client that knows the types of some groups.
+func newClient(config *rest.Config, groups ...func(*runtime.Scheme) error) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	known := runtime.SchemeBuilder(groups)
+	if err := known.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+// readConfiguration reads the configuration of the installation.
+func readConfiguration(ctx context.Context, config *rest.Config, location configuration.Location) (configuration.Configuration, error) {
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return configuration.Configuration{}, err
+	}
+	return refresh.Read(ctx, location, c)
 }
 
 // parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.

@@ -40,7 +40,7 @@ Without an object, all of them are shown. Of a workload it shows what that runs 
 			selection, _, err := f.manager.CompleteShared(f.environment)
 			err = errors.Join(err, f.output.check())
 			if selection.Configuration.IsZero() {
-				err = errors.Join(err, errors.New("name the configuration of the installation with --config"))
+				err = errors.Join(err, errNoConfiguration)
 			}
 			if err != nil {
 				return usageError{err}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +14,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // roots returns the custom resources that are asked for, in place of a workload those that it runs with.
@@ -37,8 +35,8 @@ func (f *graphFlags) roots(ctx context.Context, config *rest.Config, s options.S
 }
 
 // ofWorkload returns the custom resources that one workload runs with.
-func (f *graphFlags) ofWorkload(ctx context.Context, config *rest.Config, s options.Selection, c chained, object string) ([]string, error) {
-	target, err := newTarget([]string{object})
+func (f *graphFlags) ofWorkload(ctx context.Context, config *rest.Config, s options.Selection, c chained, name string) ([]string, error) {
+	target, err := newTarget([]string{name})
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +48,15 @@ func (f *graphFlags) ofWorkload(ctx context.Context, config *rest.Config, s opti
 	if err != nil {
 		return nil, err
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := reader.Get(ctx, types.NamespacedName{Namespace: f.cluster.namespace, Name: target.name}, u); err != nil {
-		return nil, fmt.Errorf("read the workload: %w", err)
+	object, err := readWorkload(ctx, reader, kind, types.NamespacedName{Namespace: f.cluster.namespace, Name: target.name})
+	if err != nil {
+		return nil, err
 	}
 	known := options.Referents{Workloads: c.Workload}
 	view, _ := stamp.Reader{
 		Keys: s.Keys, Dialects: s.Dialects(known)[:1], // the first dialect has all about custom resources
 		Objects: func(namespace string) (annotation.Objects, error) { return chainObjects{c, namespace}, nil },
-	}.Read(workload.Object{Kind: kind, Raw: u.Object})
+	}.Read(object)
 	var roots []string
 	for _, ref := range view.Intent.Refs() {
 		if ref.Kind.Custom() {
@@ -67,7 +64,7 @@ func (f *graphFlags) ofWorkload(ctx context.Context, config *rest.Config, s opti
 		}
 	}
 	if len(roots) == 0 {
-		return nil, fmt.Errorf("%s runs with no custom resource: no annotation names one, and the rules in workloads: of the configuration find none", object)
+		return nil, fmt.Errorf("%s runs with no custom resource: no annotation names one, and the rules in workloads: of the configuration find none", name)
 	}
 	return roots, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -28,11 +26,7 @@ import (
 type planReader struct{ client client.Reader }
 
 func newPlanReader(config *rest.Config) (planReader, error) {
-	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), appsv1.AddToScheme(s)); err != nil {
-		return planReader{}, err
-	}
-	c, err := client.New(config, client.Options{Scheme: s})
+	c, err := newClient(config, corev1.AddToScheme, appsv1.AddToScheme)
 	return planReader{c}, err
 }
 
@@ -115,7 +109,7 @@ func reduced(kind workload.Kind, u unstructured.Unstructured) workload.Object {
 func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.Kind, namespace string) error {
 	gvk, _ := kind.GroupVersionKind()
 	page := &metav1.PartialObjectMetadataList{}
-	page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	page.SetGroupVersionKind(gvk)
 	err := r.pages(ctx, page, namespace, func() {
 		for _, object := range page.Items {
 			if in.Objects[object.Namespace] == nil {

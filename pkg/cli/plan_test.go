@@ -243,7 +243,7 @@ func (l *lister) List(_ context.Context, list client.ObjectList, options ...clie
 		l.t.Errorf("%T has contents", list)
 	}
 	list.SetContinue("")
-	if o.Continue == "" && (kind == "Deployment" || kind == "SecretList") {
+	if o.Continue == "" && (kind == "Deployment" || kind == "Secret") {
 		list.SetContinue("2")
 	}
 	return nil
@@ -274,7 +274,7 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	assert.Contains(t, l.asked, "Secret dev2")
 	assert.NotContains(t, l.asked, "Namespace ", "labels of namespaces do not matter")
 	for kind, want := range map[string]string{
-		"Deployment": "list apps/v1/Deployment: forbidden", "SecretList": "list the metadata of secrets: forbidden",
+		"Deployment": "list apps/v1/Deployment: forbidden", "Secret": "list the metadata of secrets: forbidden",
 	} {
 		require.EqualError(t, planReader{&lister{t: t, failed: kind}}.read(t.Context(), &in, nil), want)
 	}
@@ -315,7 +315,7 @@ func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 	t.Parallel()
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "app"}
-	for _, missing := range [][]string{nil, {"SecretProviderClassList"}} {
+	for _, missing := range [][]string{nil, {"SecretProviderClass"}} {
 		l := &lister{t: t, missing: missing}
 		p := newReloaderSettings(nil)
 		p.parse([]string{"--enable-csi-integration"})
@@ -325,6 +325,6 @@ func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 		assert.Contains(t, l.asked, "SecretProviderClass ")
 		assert.Equal(t, missing == nil, in.Objects["shop"][class].Ignored)
 	}
-	l := &lister{t: t, missing: []string{"SecretList"}}
+	l := &lister{t: t, missing: []string{"Secret"}}
 	require.Error(t, planReader{l}.read(t.Context(), &plan.Input{}, nil), "a cluster has Secrets")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
@@ -81,11 +80,7 @@ func (f *rolesFlags) read(ctx context.Context, p Process, location configuration
 	if err != nil {
 		return configuration.Configuration{}, err
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return configuration.Configuration{}, err
-	}
-	return refresh.Read(ctx, location, client)
+	return readConfiguration(ctx, config, location)
 }
 
 // rules returns one rule for the resources of each group that are read, and one for those that are written, in the order of

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +19,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // whyFlags are those of the sub-command why.
@@ -111,7 +108,7 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 // explain gathers what a Report is made of: the workload, its context, and the states of its config objects. What can be left out of a
 // Report is a Problem where it cannot be read.
 func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
-	c, err := newReader(config)
+	c, err := newClient(config, corev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme)
 	if err != nil {
 		return explain.Report{}, err
 	}
@@ -138,13 +135,12 @@ func (f *whyFlags) readWorkload(
 	if err != nil {
 		return in, nil, err
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(handled.kind.GroupVersionKind)
-	if err := getOrList(ctx, c, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name}, u); err != nil {
-		return in, nil, fmt.Errorf("read the workload: %w", err)
+	object, err := readWorkload(ctx, c, handled.kind, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name})
+	if err != nil {
+		return in, nil, err
 	}
 	in = explain.Input{
-		Object: workload.Object{Kind: handled.kind, Raw: u.Object}, Keys: q.selection.Keys, Now: time.Now(),
+		Object: object, Keys: q.selection.Keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
 	}
 	if !q.selection.WithoutStakater {
@@ -190,13 +186,4 @@ func (f *whyFlags) readConfig(ctx context.Context, config *rest.Config, c client
 	read, in.Paths = f.referents(ctx, config, q.selection, referentsOf{refs, in.Ring, read, causesOf(last.Changes)})
 	in.States, in.ReadErrors, err = readStates(ctx, refs, read)
 	return err
-}
-
-// newReader returns a client for what bears on a workload.
-func newReader(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: scheme})
 }

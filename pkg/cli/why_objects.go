@@ -28,7 +28,7 @@ func listing(ctx context.Context, c client.Reader, namespace string, dialect ann
 	return &listedObjects{known: map[reference.Kind]annotation.Listed{}, list: func(kind reference.Kind) (annotation.Listed, error) {
 		gvk, _ := kind.GroupVersionKind()
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		list.SetGroupVersionKind(gvk)
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
 		}

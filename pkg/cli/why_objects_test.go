@@ -14,7 +14,7 @@ import (
 // A user without the right to list Secrets can ask about a workload that depends on no list of them.
 func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	t.Parallel()
-	l := &lister{t: t, failed: "SecretList"}
+	l := &lister{t: t, failed: "Secret"}
 	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
 	custom := customObjects{
 		Objects: listing(t.Context(), l, "shop", dialect),

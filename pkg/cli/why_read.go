@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // ring reads the digest keys. Without them the Report has less to say, so that is no error.
@@ -36,24 +37,27 @@ func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, erro
 // errUnusable marks a digest key that is no key.
 var errUnusable = errors.New("correct or remove the invalid key, and delete the Secret only if no key is valid")
 
-// getOrList reads an object. The account of an installation may list Jobs and not get them.
-func getOrList(ctx context.Context, c client.Reader, name types.NamespacedName, u *unstructured.Unstructured) error {
+// readWorkload reads a workload. The account of an installation may list Jobs and not get them.
+func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name types.NamespacedName) (workload.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind.GroupVersionKind)
 	err := c.Get(ctx, name, u)
-	if !apierrors.IsForbidden(err) {
-		return err
+	if apierrors.IsForbidden(err) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersionKind)
+		switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
+		case failed != nil: // the right to get it is the smaller one
+		case len(list.Items) == 0:
+			err = fmt.Errorf("%s %s does not exist", kind.Kind, name)
+		default:
+			u.Object, err = list.Items[0].Object, nil
+			u.SetGroupVersionKind(kind.GroupVersionKind)
+		}
 	}
-	gvk := u.GroupVersionKind()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
-	case failed != nil:
-		return err // the right to get it is the smaller one
-	case len(list.Items) == 0:
-		return fmt.Errorf("%s %s does not exist", gvk.Kind, name)
+	if err != nil {
+		return workload.Object{}, fmt.Errorf("read the workload: %w", err)
 	}
-	u.Object = list.Items[0].Object
-	u.SetGroupVersionKind(gvk)
-	return nil
+	return workload.Object{Kind: kind, Raw: u.Object}, nil
 }
 
 // noKey says why the Secret has no usable digest key, and what to do; empty if it may have one. Replicas keep their keys in memory.

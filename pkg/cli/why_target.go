@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -64,11 +62,7 @@ func (q question) handled(ctx context.Context, config *rest.Config) (h handled, 
 		h.kind, err = q.target.in(q.selection.Kinds)
 		return h, err
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return h, err
-	}
-	found, problem := refresh.Read(ctx, q.selection.Configuration, client)
+	found, problem := readConfiguration(ctx, config, q.selection.Configuration)
 	h.kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
 	if err != nil {
 		return h, errors.Join(problem, err)
