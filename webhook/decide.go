@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -83,26 +82,31 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 		// Out of scope is not excluded: another installation may handle it.
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
-	done, err := h.intake.track(ctx, req.Namespace, h.mostTracked(wr))
+	parsed, done, err := h.parse(ctx, wr)
 	if err != nil {
 		return busy(err, timeout)
 	}
 	defer done()
-	return h.decideWrite(ctx, wr, timeout)
+	return h.decideWrite(ctx, wr, parsed, timeout)
 }
 
-// mostTracked returns how many objects the versions of a write can track, together.
-func (h *Handler) mostTracked(wr write) int {
-	most := h.options.Reader.Most(wr.current)
-	if wr.old != nil {
-		most += h.options.Reader.Most(*wr.old)
+// parse parses a write, and waits until the objects that its versions can track may be in memory: one that may wait is parsed again.
+func (h *Handler) parse(ctx context.Context, wr write) (stamp.Parsed, func(), error) {
+	parsed := h.options.Reader.Parse(wr.old, wr.current)
+	objects := parsed.Most()
+	if objects <= freeObjects {
+		return parsed, func() {}, nil
 	}
-	return most
+	done, err := h.intake.track(ctx, wr.namespace, objects)
+	if err != nil {
+		return stamp.Parsed{}, nil, err
+	}
+	return h.options.Reader.Parse(wr.old, wr.current), done, nil
 }
 
 // decideWrite is decide for a write of a workload that is handled here.
-func (h *Handler) decideWrite(ctx context.Context, wr write, timeout time.Duration) decision {
-	request, problems := h.options.Reader.NewWrite(wr.old, wr.current)
+func (h *Handler) decideWrite(ctx context.Context, wr write, parsed stamp.Parsed, timeout time.Duration) decision {
+	request, problems := h.options.Reader.ReadWrite(wr.old, wr.current, parsed)
 	plan := stamp.Choose(request)
 	done, err := h.intake.read(ctx, wr.namespace, len(plan.Reads))
 	defer done()
@@ -113,7 +117,13 @@ func (h *Handler) decideWrite(ctx context.Context, wr write, timeout time.Durati
 		d.ops = h.operations(request, wr, result.Managed)
 	}
 	d.outcome = outcome(result, len(d.ops))
-	d.warnings = limitWarnings(append(h.newProblems(problems, request, wr), result.Warnings...))
+	var warnings []string
+	if !request.New.Ignored {
+		for _, p := range problems {
+			warnings = append(warnings, "pod-reloader: "+p.Message)
+		}
+	}
+	d.warnings = limitWarnings(append(warnings, result.Warnings...))
 	return d
 }
 
@@ -175,28 +185,6 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}
 	return live
-}
-
-// newProblems returns the warnings about the Problems that this write brings: a Problem that was there before was
-// reported with the write that brought it.
-func (h *Handler) newProblems(problems []annotation.Problem, request stamp.Write, wr write) []string {
-	if len(problems) == 0 || request.New.Ignored {
-		return nil
-	}
-	known := map[annotation.Problem]bool{}
-	if wr.old != nil {
-		_, before := h.options.Reader.Read(*wr.old)
-		for _, p := range before {
-			known[p] = true
-		}
-	}
-	var warnings []string
-	for _, p := range problems {
-		if !known[p] {
-			warnings = append(warnings, "pod-reloader: "+p.Message)
-		}
-	}
-	return warnings
 }
 
 func outcome(result stamp.Result, operations int) string {

@@ -73,6 +73,17 @@ func TestReadOfWrongTypes(t *testing.T) {
 	}
 }
 
+func TestWriteHasTheProblemsThatItBrings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := workload.Object{Kind: w.kind, Raw: w.manifest(w.lists("A", ""))}
+	_, problems := w.reader.NewWrite(nil, old)
+	require.Len(t, problems, 1)
+	_, problems = w.reader.NewWrite(&old, workload.Object{Kind: w.kind, Raw: w.manifest(w.lists("A", "B"))})
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0].Message, `"B"`)
+}
+
 func TestDummyGeneration(t *testing.T) {
 	t.Parallel()
 	w := started(t)

@@ -3,6 +3,7 @@ package stamp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,33 +72,36 @@ type Reader struct {
 
 // Read returns what the rules see of a workload and what its user got wrong.
 func (r Reader) Read(o workload.Object) (View, []annotation.Problem) {
-	references, err := o.References()
-	return r.judge(o.Kind, o, references, err)
+	return r.judge(o.Kind, o, r.parse(o))
 }
 
 // ReadSummary is Read for a workload of which only a part was kept.
 func (r Reader) ReadSummary(s workload.Summary) (View, []annotation.Problem) {
-	references, err := s.References()
-	return r.judge(s.Kind, s, references, err)
+	return r.judge(s.Kind, s, r.parse(s))
 }
 
 // Intent returns what the annotations of a workload ask for, with what they select unresolved: it is for indexes.
-func (r Reader) Intent(s workload.Summary) annotation.Intent {
-	references, _ := s.References() // what is wrong with them is reported where the workload is judged
-	intent, _ := annotation.Parse(annotation.Source{
-		Workload: s.Annotations(), Template: s.TemplateAnnotations(), References: references, Labels: s.Labels(), Owners: s.Owners(),
-	}, r.Dialects...)
-	return intent
+func (r Reader) Intent(s workload.Summary) annotation.Intent { return r.parse(s).intent }
+
+// parsed is what a workload names, what its annotations ask for, with what they select unresolved, and what is wrong with either.
+type parsed struct {
+	references []reference.Reference
+	err        error
+	intent     annotation.Intent
+	problems   []annotation.Problem
 }
 
-// Most returns how many objects a workload can name or track, with what its annotations select unresolved.
-func (r Reader) Most(o workload.Object) int {
-	references, _ := o.References() // what is wrong with them is reported where the workload is judged
-	intent, _ := annotation.Parse(annotation.Source{
-		Workload: o.Annotations(), Template: o.TemplateAnnotations(), References: references, Labels: o.Labels(), Owners: o.Owners(),
+func (r Reader) parse(o source) parsed {
+	var p parsed
+	p.references, p.err = o.References()
+	p.intent, p.problems = annotation.Parse(annotation.Source{
+		Workload: o.Annotations(), Template: o.TemplateAnnotations(), References: p.references, Labels: o.Labels(), Owners: o.Owners(),
 	}, r.Dialects...)
-	return max(len(references), intent.Most())
+	return p
 }
+
+// most returns how many objects the workload can name or track.
+func (p parsed) most() int { return max(len(p.references), p.intent.Most()) }
 
 // source is a workload, or what was kept of one.
 type source interface {
@@ -106,6 +110,7 @@ type source interface {
 	Owners() []reference.Owner
 	Annotations() map[string]string
 	TemplateAnnotations() map[string]string
+	References() ([]reference.Reference, error)
 	AnnotationSizes() (onWorkload, onTemplate int)
 	Generation() int64
 	ResourceVersion() string
@@ -115,12 +120,10 @@ type source interface {
 	Check() error
 }
 
-// judge reads a workload whose references are known, and returns what is wrong with it. stored are the managed
-// annotations of the version before it, if that is not the version read.
-func (r Reader) judge(
-	kind workload.Kind, o source, references []reference.Reference, err error, stored ...Managed,
-) (View, []annotation.Problem) {
-	view, problems := r.read(o, references, stored...)
+// judge reads a workload that was parsed, and returns what is wrong with it. stored are the managed annotations of the version before
+// it, if that is not the version read.
+func (r Reader) judge(kind workload.Kind, o source, p parsed, stored ...Managed) (View, []annotation.Problem) {
+	view, problems := r.read(o, p, stored...)
 	if view.Intent.PausePeriod > 0 && !kind.Pausable() {
 		view.Intent.PausePeriod = 0
 		problems = append(problems, annotation.Problem{Message: "a pause period has no effect on a " + kind.Kind + ": only Deployments are paused"})
@@ -131,24 +134,19 @@ func (r Reader) judge(
 	}
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
-	if err = errors.Join(err, misplaced); err != nil && view.Intent.Asked {
+	if err := errors.Join(p.err, misplaced); err != nil && view.Intent.Asked {
 		problems = append(problems, annotation.Problem{Message: fmt.Sprintf(
 			"%s is not valid for a %s: %s; correct it", strings.Join(kind.Template, "."), kind.Kind, reference.Cut(err.Error(), maxErrorText))})
 	}
 	return view, problems
 }
 
-func (r Reader) read(o source, references []reference.Reference, stored ...Managed) (View, []annotation.Problem) {
-	onWorkload, onTemplate := o.Annotations(), o.TemplateAnnotations()
+func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.Problem) {
 	labels := o.Labels()
-	intent, problems := annotation.Parse(annotation.Source{
-		Workload: onWorkload, Template: onTemplate, References: references, Labels: labels, Owners: o.Owners(),
-	}, r.Dialects...)
 	managed := managedBy(o, r.Keys)
-	intent, more, unresolved := r.resolve(o.Namespace(), intent, references, managed, stored)
-	problems = append(problems, more...)
-	required := make(map[reference.Ref]bool, len(references))
-	for _, ref := range references {
+	intent, problems, unresolved := r.resolve(o.Namespace(), p.intent, p.references, managed, stored)
+	required := make(map[reference.Ref]bool, len(p.references))
+	for _, ref := range p.references {
 		required[ref.Ref] = !ref.Optional
 	}
 	ignored := labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true"
@@ -170,7 +168,7 @@ func (r Reader) read(o source, references []reference.Reference, stored ...Manag
 	for _, s := range managedKeys {
 		view.keySizes[s.key] = len(s.annotation(r.Keys))
 	}
-	return view, problems
+	return view, append(p.problems, problems...)
 }
 
 // budgets returns how many bytes the values of our annotations may take on the workload and on its template, if all our
@@ -211,27 +209,44 @@ type Write struct {
 	EndsRestart bool
 }
 
+// Parsed is what both versions of a workload name and ask for.
+type Parsed struct{ old, current parsed }
+
+// Parse parses a write. old is nil for the first one.
+func (r Reader) Parse(old *workload.Object, current workload.Object) Parsed {
+	p := Parsed{current: r.parse(current)}
+	if old != nil {
+		p.old = r.parse(*old)
+	}
+	return p
+}
+
+// Most returns how many objects both versions together can name or track.
+func (p Parsed) Most() int { return p.old.most() + p.current.most() }
+
 // NewWrite reads a write. old is nil for the first one.
 func (r Reader) NewWrite(old *workload.Object, current workload.Object) (Write, []annotation.Problem) {
+	return r.ReadWrite(old, current, r.Parse(old, current))
+}
+
+// ReadWrite returns a write that was parsed, and the Problems that it brings: one that was there before was reported with the write that
+// brought it.
+func (r Reader) ReadWrite(old *workload.Object, current workload.Object, p Parsed) (Write, []annotation.Problem) {
 	req := Write{Create: old == nil, Immutable: current.Kind.CreateOnly}
-	references, err := current.References()
-	var problems []annotation.Problem
+	var problems, before []annotation.Problem
 	if old == nil {
-		req.New, problems = r.judge(current.Kind, current, references, err)
+		req.New, problems = r.judge(current.Kind, current, p.current)
 		return req, problems
 	}
 	req.TemplateChanged, req.Restarts = !r.sameTemplate(*old, current), restarts(*old, current)
-	before, unreadable := references, err
-	if req.TemplateChanged {
-		before, unreadable = old.References()
-	}
 	// Watches deliver meanwhile. What appears between the two is then tracked by the old version only, and left to the loop; the other
 	// way round the write would seem to have added it.
-	req.New, problems = r.judge(current.Kind, current, references, err, managedBy(*old, r.Keys))
-	req.Old, _ = r.judge(old.Kind, *old, before, unreadable)
+	req.New, problems = r.judge(current.Kind, current, p.current, managedBy(*old, r.Keys))
+	req.Old, before = r.judge(old.Kind, *old, p.old)
 	req.EndsRestart = req.endsRestart(*old, current)
 	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
-	return req, problems
+	known := func(problem annotation.Problem) bool { return slices.Contains(before, problem) }
+	return req, slices.DeleteFunc(problems, known)
 }
 
 // tracked returns what the write tracks.
