@@ -6,15 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
-	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -29,37 +24,27 @@ const (
 	rightsSkipped = int(5*time.Minute/rightsLook) - 1
 )
 
-// permissionCheck asks for the rights on the custom resources of each configuration, and again while any is missing. It reports like
-// watchReporter: in the log of every replica, and in Events of the leader on the installation's own Deployment. A right that is
-// withdrawn later shows in the health of the watch.
+// permissionCheck asks for the permissions on the custom resources of each configuration, and again while any is missing. A permission that
+// is withdrawn later shows in the health of the watch.
 type permissionCheck struct {
+	installationReport
+
 	ask        rights.Ask
 	namespaces []string
 	location   string
-	leads      func() bool
-	recorder   events.EventRecorder
-	regarding  func(ctx context.Context) *corev1.ObjectReference
-	// predecessor is asked whether the last Event about the rights says that some are missing.
-	predecessor predecessor
-	log         logr.Logger
 
 	mu     sync.Mutex
 	needed []referent.Right
 	fresh  bool // needed has not been asked for
 
-	// The goroutine of Start alone uses the others. lacking are the rights that were missing when they were last asked for, missing
-	// describes them, logged and reported are what was last said of them.
-	lacking                   []referent.Right
-	missing, logged, reported string
-	asked, reportedAt         time.Time
+	// The goroutine of Start alone uses the others. lacking are the permissions that were missing when they were last asked for, missing
+	// describes them.
+	lacking []referent.Right
+	missing string
+	asked   time.Time
 	// skip is how many looks are still to pass without a question, skips how many after the next failure.
 	skip, skips int
 }
-
-var _ manager.LeaderElectionRunnable = (*permissionCheck)(nil)
-
-// NeedLeaderElection is false: a standby needs the rights, too.
-func (p *permissionCheck) NeedLeaderElection() bool { return false }
 
 // Configure takes other resources. It does no I/O.
 func (p *permissionCheck) Configure(definitions []referent.Definition) {
@@ -68,45 +53,20 @@ func (p *permissionCheck) Configure(definitions []referent.Definition) {
 	p.needed, p.fresh = referent.Rights(definitions, p.namespaces), true
 }
 
-// Start looks until the context ends.
-func (p *permissionCheck) Start(ctx context.Context) error {
-	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { p.checkIfDue(ctx, time.Now()) }, rightsLook)
-	return nil
-}
-
-// checkIfDue asks if that is due, and reports what has changed.
-func (p *permissionCheck) checkIfDue(ctx context.Context, now time.Time) {
+// current asks if that is due.
+func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, bool) {
 	p.mu.Lock()
 	fresh := p.fresh
 	p.mu.Unlock()
 	if fresh || p.missing != "" && now.Sub(p.asked) >= rightsAgain {
 		if !p.askPermissions(ctx, now) {
-			return
+			return finding{}, false
 		}
 	}
-	if p.missing != p.logged {
-		p.logged = p.missing
-		p.write()
+	if p.missing != "" {
+		return finding{what: p.missing, note: p.missing, write: p.write}, true
 	}
-	if !p.leads() {
-		return
-	}
-	p.takeOverReport(ctx)
-	if p.missing != p.reported || p.missing != "" && now.Sub(p.reportedAt) >= reportAgain {
-		p.reported, p.reportedAt = p.missing, now
-		p.predecessor.close()
-		p.emit(ctx)
-	}
-}
-
-// takeOverReport takes the report of an earlier leader that rights are missing for an own one, once all are granted: nothing else ends it.
-func (p *permissionCheck) takeOverReport(ctx context.Context) {
-	if p.asked.IsZero() || p.missing != "" {
-		return
-	}
-	if p.predecessor.reportedFailing(ctx, p.log) {
-		p.reported = "rights of an earlier leader"
-	}
+	return finding{note: "all rights on custom resources are granted", well: !p.asked.IsZero(), write: p.write}, true
 }
 
 // askPermissions asks for the rights of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
@@ -161,14 +121,6 @@ func (p *permissionCheck) write() {
 	p.log.Info("rights on custom resources are missing; custom resources that need them are held", "missing", p.missing)
 }
 
-func (p *permissionCheck) emit(ctx context.Context) {
-	kind, reason, note := corev1.EventTypeWarning, watchhealth.EventRightsMissing, event.Note(p.missing)
-	if p.missing == "" {
-		kind, reason, note = corev1.EventTypeNormal, watchhealth.EventRightsGranted, "all rights on custom resources are granted"
-	}
-	p.recorder.Eventf(p.regarding(ctx), nil, kind, reason, event.Action("Watch", fmt.Sprint(note, p.reportedAt)), "%s", note)
-}
-
 // buildPermissionCheck builds the check of the rights on custom resources.
 func (b *builder) buildPermissionCheck(mgr manager.Manager) (*permissionCheck, error) {
 	client, err := authorizationclient.NewForConfig(b.config)
@@ -176,12 +128,9 @@ func (b *builder) buildPermissionCheck(mgr manager.Manager) (*permissionCheck, e
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)
 	}
 	p := &permissionCheck{
-		ask: rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
-		leads: elected(mgr), recorder: b.events,
-		regarding: ownDeployment(mgr.GetAPIReader(), b.options.Namespace, b.options.Installation),
-		predecessor: predecessor{failing: lastReport(
-			b.eventClient, b.options.Namespace, b.options.Installation, watchhealth.EventRightsMissing, watchhealth.EventRightsGranted)},
-		log: b.log.WithName("rights"),
+		installationReport: b.newReport(mgr, "rights", watchhealth.EventRightsMissing, watchhealth.EventRightsGranted),
+		ask:                rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
 	}
+	p.look, p.interval = p.current, rightsLook
 	return p, mgr.Add(p)
 }

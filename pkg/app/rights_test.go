@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // asker is a permissionCheck in a test.
@@ -52,15 +53,20 @@ func newAsker() *asker {
 			}
 			return !a.denied[right.Verb], nil
 		},
-		location: "configmap:a/b", leads: func() bool { return a.leads }, recorder: a.events, log: logr.Discard(),
-		regarding: func(context.Context) *corev1.ObjectReference {
-			return &corev1.ObjectReference{Kind: "Deployment", Name: "d"}
+		location: "configmap:a/b",
+		installationReport: installationReport{
+			failing: watchhealth.EventRightsMissing, ended: watchhealth.EventRightsGranted, interval: rightsLook,
+			leads: func() bool { return a.leads }, recorder: a.events, log: logr.Discard(),
+			regarding: func(context.Context) *corev1.ObjectReference {
+				return &corev1.ObjectReference{Kind: "Deployment", Name: "d"}
+			},
+			predecessor: predecessor{failing: func(context.Context) (bool, error) {
+				a.asked++
+				return a.inherited, a.err
+			}},
 		},
-		predecessor: predecessor{failing: func(context.Context) (bool, error) {
-			a.asked++
-			return a.inherited, a.err
-		}},
 	}
+	a.look = a.current
 	return a
 }
 
@@ -73,7 +79,7 @@ func (a *asker) configure() {
 func (a *asker) pass(t *testing.T, after time.Duration) []string {
 	t.Helper()
 	a.now = a.now.Add(after)
-	a.checkIfDue(t.Context(), a.now)
+	a.check(t.Context(), a.now)
 	var sent []string
 	for len(a.events.Events) > 0 {
 		sent = append(sent, <-a.events.Events)

@@ -21,7 +21,7 @@ import (
 
 // watches is what a test has the reporter see, and what it says of it.
 type watches struct {
-	*watchReporter
+	*installationReport
 	now      time.Time
 	statuses []watchhealth.Status
 	leads    bool
@@ -35,8 +35,8 @@ type watches struct {
 
 func newWatches() *watches {
 	w := &watches{now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), leads: true, events: events.NewFakeRecorder(100)}
-	w.watchReporter = &watchReporter{
-		statuses: func() []watchhealth.Status { return w.statuses },
+	w.installationReport = &installationReport{
+		failing: watchhealth.EventFailing, ended: watchhealth.EventRecovered,
 		leads:    func() bool { return w.leads },
 		recorder: w.events,
 		regarding: func(context.Context) *corev1.ObjectReference {
@@ -48,6 +48,7 @@ func newWatches() *watches {
 		}},
 		log: funcr.New(func(_, args string) { w.lines = append(w.lines, args) }, funcr.Options{}),
 	}
+	w.reportsWatches(func() []watchhealth.Status { return w.statuses })
 	return w
 }
 
@@ -66,7 +67,7 @@ func (w *watches) pass(t *testing.T, d time.Duration) []string {
 	t.Helper()
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(watchLookInterval)
-		w.checkIfDue(t.Context(), w.now)
+		w.check(t.Context(), w.now)
 	}
 	var sent []string
 	for len(w.events.Events) > 0 {
