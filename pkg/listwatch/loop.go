@@ -92,6 +92,16 @@ func SlowBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 }
 
+// Sleep waits. It is false when the context ends.
+func Sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
 // Run follows the objects until the context ends. A refusal or an outage is tried again for ever.
 func (l *Loop[Object]) Run(ctx context.Context) {
 	var expected Object

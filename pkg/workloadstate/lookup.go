@@ -50,7 +50,7 @@ func (l *lookup) findFirst(ctx context.Context) (target, bool) {
 		} else {
 			w.log.Error(err, "cannot watch this workload kind; retrying")
 		}
-		if !sleep(ctx, pause.Step()) {
+		if !listwatch.Sleep(ctx, pause.Step()) {
 			return target{}, false
 		}
 	}
@@ -68,16 +68,6 @@ func (l *lookup) findApart() (target, error) {
 		return target{}, err
 	}
 	return l.find(fresh)
-}
-
-// sleep waits. It is false when the context ends.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }
 
 // follow finds the resource again each time the API server does not have it any more, until the context ends: its definition may be deleted
@@ -98,7 +88,7 @@ func (l *lookup) follow(ctx context.Context) {
 			}
 		}
 		for found := false; !found; {
-			if !sleep(ctx, pause.Step()) {
+			if !listwatch.Sleep(ctx, pause.Step()) {
 				return
 			}
 			select {

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,10 +37,8 @@ func (c recreations) resume(ctx context.Context) {
 			failed = text
 			c.log.Info("cannot list the Jobs that are to be created again; retrying", "namespace", c.jobs.Store.Namespace, "error", text)
 		}
-		select {
-		case <-ctx.Done():
+		if !listwatch.Sleep(ctx, pause.Step()) {
 			return
-		case <-time.After(pause.Step()):
 		}
 	}
 }

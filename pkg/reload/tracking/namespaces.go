@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -63,10 +62,8 @@ func (n *namespaces) attach(ctx context.Context) {
 		}
 		n.failing.discovered(err)
 		n.log.Error(err, "cannot watch namespaces; retrying")
-		select {
-		case <-ctx.Done():
+		if !listwatch.Sleep(ctx, pause.Step()) {
 			return
-		case <-time.After(pause.Step()):
 		}
 	}
 }
