@@ -40,7 +40,7 @@ func (p *predecessor) reportedFailing(ctx context.Context, log logr.Logger) bool
 	return err == nil && failing
 }
 
-// close ends the questions: an own Event is newer than those of an earlier leader.
+// close ends the questions: an Event of this leader is newer than those of an earlier leader.
 func (p *predecessor) close() { p.closed = true }
 
 // lastReport reports whether the last Event on the installation's Deployment with one of two reasons has that of the failure.

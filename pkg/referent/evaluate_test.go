@@ -67,7 +67,7 @@ func TestIrrelevantChangeEvaluatesNothing(t *testing.T) {
 		"a status field":  func(w world) { w.set("services/s", service, with("b", "status", "noise")) },
 		"the version":     func(w world) { w.set("services/s", service, with("2", "metadata", "resourceVersion")) },
 		"the uid":         func(w world) { w.set("services/s", service, with("2", "metadata", "uid")) },
-		"the own annotation": func(w world) {
+		"its own annotation": func(w world) {
 			w.set("services/s", service, with(map[string]any{annotation: "v1:x"}, "metadata", "annotations"))
 		},
 		"replicas of the proxy": func(w world) { w.set("proxies/p", map[string]any{"replicas": int64(9)}) },

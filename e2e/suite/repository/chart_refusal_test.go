@@ -78,7 +78,7 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "webhook.failurePolicy=Fail with the annotation secret.reloader.stakater.com/reload in commonAnnotations: while no replica answers",
 		},
 		"FailForAnAnnotationOfItsPods": {
-			reason: "the same for those of the template, in the own dialect and in a list of namespaces",
+			reason: "the same for those of the template, in the dialect of pod-reloader and in a list of namespaces",
 			values: []string{"webhook.failurePolicy=Fail", `podAnnotations.example\.com/secrets=a`, "annotationPrefix=example.com", "namespaces={a,pod-reloader}"},
 			want:   "webhook.failurePolicy=Fail with the annotation example.com/secrets in podAnnotations: while no replica answers",
 		},

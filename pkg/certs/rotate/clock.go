@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tolerated is by how much the own clock may differ from that of the API server: the Date of an answer has whole seconds, and
+// tolerated is by how much the clock of this process may differ from that of the API server: the Date of an answer has whole seconds, and
 // answers take time.
 const tolerated = 5 * time.Second
 
@@ -14,7 +14,7 @@ const tolerated = 5 * time.Second
 // time: otherwise one whose clock is wrong would replace what the others have made, and they again.
 type clock struct {
 	next http.RoundTripper
-	// ahead is by how much the API server's clock is ahead of the own one, in nanoseconds.
+	// ahead is by how much the API server's clock is ahead of that of this process, in nanoseconds.
 	ahead atomic.Int64
 }
 

@@ -65,7 +65,7 @@ type Rotator struct {
 	changed chan struct{} // holds one signal that something has changed
 	state   atomic.Pointer[state]
 	logged  string // the failure that was logged last; only the goroutine of Start has it
-	// since says when each CA was first seen in all caBundles, by the own clock, which does not jump between two readings.
+	// since says when each CA was first seen in all caBundles, by the clock of this process, which does not jump between two readings.
 	since map[certs.Fingerprint]time.Time
 	// last is the content that was served last. Only the goroutine of Start has it.
 	last certs.Data

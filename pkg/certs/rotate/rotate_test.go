@@ -172,7 +172,7 @@ func TestCAsOfTheInjectorStay(t *testing.T) {
 	awaitValid(t, second)
 	s.do(func() {
 		for _, w := range s.registration.Webhooks {
-			assert.Len(t, certs.InAll([][]byte{w.ClientConfig.CABundle}), 2, "the own CA is added, and the other one stays")
+			assert.Len(t, certs.InAll([][]byte{w.ClientConfig.CABundle}), 2, "its own CA is added, and the other one stays")
 		}
 	})
 }

@@ -248,7 +248,7 @@ func changesOfWrite(last record.LastReload) policy.Verdict {
 	return brought
 }
 
-// runPending makes the Job of a reload that has none, or whose own one may have started with an older content, unless a later reload makes
+// runPending makes the Job of a reload that has none, or whose own Job may have started with an older content, unless a later reload makes
 // another. Where only that has changed which does not run the CronJob, none is due.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	if !r.state.Runs.IsPending(s.Key) {

@@ -271,7 +271,7 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	d := &deferrals{}
 	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second)})
 	assert.False(t, d.IgnoresEvents(key))
-	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "the own write is no reason to try earlier")
+	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "its own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
 	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), IgnoresEvents: true})
