@@ -80,7 +80,7 @@ func TestPauseKeepsItsBegin(t *testing.T) {
 				o.PausedAt, o.Scope = pausedAt, scope.Scope{ObjectSelector: labels.Set{"app": "other"}.AsSelector()}
 			},
 		},
-		"there is no room": {
+		"the budget is used up": {
 			old: pausedVersion(t, true, since), current: pausedVersion(t, true, map[string]string{"x": strings.Repeat("x", 256<<10-560)}),
 		},
 	} {

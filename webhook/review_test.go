@@ -77,8 +77,8 @@ func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 	})
 }
 
-// An API server serves all namespaces from one address. Of one namespace, so many large reviews are received that those of others
-// find room at that address.
+// An API server serves all namespaces from one address. The large reviews of one namespace take half of the budget of that address, so that
+// those of others are received.
 func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -260,7 +260,7 @@ func (w *world) put(resource schema.GroupVersionResource, name string, spec map[
 func (w *world) putStatus(resource schema.GroupVersionResource, name string, status map[string]any) {
 	w.Helper()
 	w.store(resource, name, &unstructured.Unstructured{Object: map[string]any{"status": status}})
-	synctest.Wait() // the client has room for some events only
+	synctest.Wait() // the client buffers some events only
 }
 
 func (w *world) store(resource schema.GroupVersionResource, name string, u *unstructured.Unstructured) {

@@ -47,7 +47,7 @@ func (w *publishing) strip() { w.put(proxies, "p", map[string]any{"service": "s"
 func (w *world) remove(name string) {
 	w.Helper()
 	require.NoError(w, w.client.Resource(proxies).Namespace("ns").Delete(w.Context(), name, metav1.DeleteOptions{}))
-	synctest.Wait() // the client has room for some events only
+	synctest.Wait() // the client buffers some events only
 }
 
 // A tenant of a namespace out of scope must not fill the memory.

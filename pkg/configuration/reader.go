@@ -68,7 +68,7 @@ func inText(before, document []byte, err error) error {
 	return err
 }
 
-// decodeOne returns what one document says; nil if it says nothing. A key that stands twice in a mapping is an error.
+// decodeOne returns what one document says; nil if it says nothing. A key that is twice in a mapping is an error.
 func decodeOne(document []byte) (any, error) {
 	raw, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {

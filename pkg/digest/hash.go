@@ -16,7 +16,7 @@ import (
 // configuration changes faster than it can prove a digest. Requests that are stored have this value, so that it does not change.
 const AnyCurrent = "live"
 
-// Clean stands in the place of a digest, in a request of a user's write that takes the managed annotations away from an
+// Clean is in the place of a digest, in a request of a user's write that takes the managed annotations away from an
 // excluded workload. It is bound to a generation, too.
 const Clean = "clean"
 

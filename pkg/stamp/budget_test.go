@@ -68,7 +68,7 @@ func TestCarriedAnnotationsFit(t *testing.T) {
 	assert.Empty(t, w.managed())
 }
 
-// A write of an excluded workload that lacks the hash gets it back only where there is room for it.
+// A write of an excluded workload that lacks the hash gets it back only where it fits into the budget.
 func TestExcludedWriteStaysValid(t *testing.T) {
 	t.Parallel()
 	w := started(t)

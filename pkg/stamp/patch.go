@@ -53,7 +53,7 @@ func (r Reader) Operations(o workload.Object, want Managed, others ...Annotation
 // Annotation is one of a workload that the rules do not decide about.
 type Annotation struct{ Key, Value string }
 
-// Fits reports whether a workload has room for another annotation beside managed ones.
+// Fits reports whether another annotation fits into the budget of a workload, beside managed ones.
 func (v View) Fits(managed Managed, other Annotation) bool {
 	return len(other.Key)+len(other.Value) <= v.bytesLeft(managed, false)
 }

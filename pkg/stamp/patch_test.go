@@ -112,10 +112,10 @@ func TestOperationsWithAnotherAnnotation(t *testing.T) {
 func TestAnotherAnnotationFitsBesideOurs(t *testing.T) {
 	t.Parallel()
 	keys, other := testKeys(t), Annotation{Key: "example.org/since", Value: "x"}
-	room := maxOnWorkload - len("note") - len(keys.ConfigRecord) - len("recorded") - len(other.Key) - len(other.Value)
+	budget := maxOnWorkload - len("note") - len(keys.ConfigRecord) - len("recorded") - len(other.Key) - len(other.Value)
 	for excess, fits := range map[int]bool{-1: true, 0: true, 1: false} {
 		raw := map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{"note": strings.Repeat("x", room+excess)}},
+			"metadata": map[string]any{"annotations": map[string]any{"note": strings.Repeat("x", budget+excess)}},
 			"spec":     map[string]any{"template": map[string]any{}},
 		}
 		view, _ := Reader{Keys: keys}.Read(workload.Object{Kind: deployment(), Raw: raw})

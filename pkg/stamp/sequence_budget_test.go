@@ -92,7 +92,7 @@ func TestRecordOfTheNextVersionIsDroppedFromAFullWorkload(t *testing.T) {
 	assert.Contains(t, strings.Join(w.result.Warnings, " "), "too large")
 }
 
-// The less room there is, the less a reload says about itself; what identifies it goes last. A second webhook changes nothing about that.
+// The smaller the budget, the less a reload says about itself; what identifies it goes last. A second webhook changes nothing about that.
 func TestExplanationOfAReloadGivesWay(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -152,7 +152,7 @@ func (w *world) spare(key Key) int {
 	return spare + view.keySizes[key]
 }
 
-// What the annotations have no room for is in the decision, for the loop to report. A write that is no reload has nothing to report.
+// What does not fit into the annotations is in the decision, for the loop to report. A write that is no reload has nothing to report.
 func TestReloadThatCannotBeExplainedIsInTheDecision(t *testing.T) {
 	t.Parallel()
 	w := started(t)

@@ -97,7 +97,7 @@ func TestUndoThatIsDueHasAnExplanationOfItsOwn(t *testing.T) {
 	}
 }
 
-// What the first pass has judged by the Record that an undo brings, the second one cannot judge again: its own Record stands there.
+// What the first pass has judged by the Record that an undo brings, the second one cannot judge again: its own Record is there.
 func TestSecondPassKeepsTheExplanationOfAnUndo(t *testing.T) {
 	t.Parallel()
 	w := started(t)

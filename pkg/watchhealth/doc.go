@@ -6,6 +6,6 @@
 // a request may wait for its answer, and it keeps the state of each watch for metrics, Events and the slow re-check of what
 // the watch would have reported.
 //
-// It knows nothing of workloads or configuration: it stands below pkg/app, which connects it, and imports nothing of this
+// It knows nothing of workloads or configuration: it is below pkg/app, which connects it, and imports nothing of this
 // project.
 package watchhealth

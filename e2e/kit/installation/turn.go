@@ -28,7 +28,7 @@ func InTurn(t *testing.T, on controlplane.Options, tests []Turn) {
 	}
 }
 
-// NewInTurn is [New] for an installation that makes room for the next one on its control plane.
+// NewInTurn is [New] for an installation that stops before the next one starts on its control plane.
 func NewInTurn(t *testing.T, cp *controlplane.ControlPlane, options Options) *Installation {
 	t.Helper()
 	i := New(t, cp, options)

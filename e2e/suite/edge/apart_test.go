@@ -97,7 +97,7 @@ func podless() controlplane.Options {
 	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
 }
 
-// installed is an installation that makes room for the next one on its control plane.
+// installed is an installation that stops before the next one starts on its control plane.
 func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
 	t.Helper()
 	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)

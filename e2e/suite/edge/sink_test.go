@@ -91,7 +91,7 @@ func reloadDespiteSinkThatHangs(t *testing.T, cp *controlplane.ControlPlane) {
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	const rounds = 11
-	workloads := make([]observe.Workload, queued/rounds+10) // with room for those that are posted
+	workloads := make([]observe.Workload, queued/rounds+10) // more than the queue has, for those that are posted
 	for n := range workloads {
 		workloads[n] = s.Workload("CronJob", fmt.Sprint("report-", n), fixture.Uses{ConfigMaps: []string{"app"}})
 	}

@@ -77,7 +77,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"the key was taken over before":     {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key"},
 		"the Record is no Record":           {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"the hash proves what is lost":      {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
-		"there is no room for a Record":     {budget: 10, note: "changes are not acted on until the config-record fits"},
+		"there is no budget for a Record":   {budget: 10, note: "changes are not acted on until the config-record fits"},
 		"nor is there, beside a hash":       {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},
 		"changes are to be reported":        {budget: 10, stored: "v1:by hand", proven: true, notify: true, note: "changes are not acted on"},
 		"the template stays as it is":       {budget: 10, stored: "v1:by hand", proven: true, restart: true, note: "changes are not acted on"},

@@ -193,7 +193,7 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 	}{
 		"nothing is shortened": {want: []string{"configmap/app created"}, note: "restarted: configmap/app created"},
 		"no names":             {less: 30, note: "restarted: changes whose names do not fit into the annotations: 1"},
-		"no room":              {less: 100},
+		"no budget":            {less: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -102,7 +102,7 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 	}
 }
 
-// What a user adds to the annotations may leave no room for the names of the changes: it is the same reload, and none has come besides.
+// What a user adds to the annotations may leave no budget for the names of the changes: it is the same reload, and none has come besides.
 func TestShortenedLastReloadIsNoOtherReload(t *testing.T) {
 	t.Parallel()
 	r := newReleased(nil, false)
