@@ -25,6 +25,9 @@ const startTimeout = 2 * time.Minute
 // object of its caches; make test sets it for the program and the tests, and processes inherit it.
 const WithoutMutationDetector = "KUBE_CACHE_MUTATION_DETECTOR=false"
 
+// Podless are the options of tests that need no pods.
+func Podless() Options { return Options{Without: []string{KWOK, Scheduler}} }
+
 // idleControllers are those that no test needs. Some look around every 100 ms, and each has caches that the API server fills.
 var idleControllers = []string{
 	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller",

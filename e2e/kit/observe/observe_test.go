@@ -23,7 +23,7 @@ import (
 var cp *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}},
+	os.Exit(controlplane.Main(m, controlplane.Podless(),
 		func(c *controlplane.ControlPlane) { cp = c }))
 }
 

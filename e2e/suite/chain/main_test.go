@@ -28,7 +28,7 @@ var shared *installation.Installation
 
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m,
-		controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}},
+		controlplane.Podless(),
 		installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{
 			"--refractory=0s", "--settle=" + settle.String(), "--config=configmap:pod-reloader/settings",
 		}},

@@ -31,7 +31,7 @@ type outage struct {
 // TestOutages runs, one after the other on one installation, what happens while something is away.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	cp := controlplane.New(t, controlplane.Podless())
 	proxy, err := controlplane.NewProxy(cp.Address())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })

@@ -28,7 +28,7 @@ const (
 // TestOtherInstallations has the tests that need an installation of their own.
 func TestOtherInstallations(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}, []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "MissingRightsAreNamedUntilTheyAreGiven", Run: missingRightsAreNamedUntilTheyAreGiven}, // and stay given
 		{Name: "WorkloadsAreFoundByOwnerAndByLabel", Run: workloadsAreFoundByOwnerAndByLabel},
 		{Name: "DirectModeFollowsTheGraph", Run: directModeFollowsTheGraph},

@@ -41,7 +41,7 @@ type fleetFixture struct {
 // newFleetFixture installs pod-reloader where fleets are served, sent to the webhook, and may be reloaded.
 func newFleetFixture(t *testing.T, args ...string) *fleetFixture {
 	t.Helper()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	cp := controlplane.New(t, controlplane.Podless())
 	in := installation.New(t, cp, installation.Options{Patient: true, LongLease: true, Args: append([]string{"--refractory=0s", "--settle=200ms"}, args...)})
 	fleet.Define(t, in)
 	r := &fleetFixture{pids: map[string]int{}, Fixture: fleet.Fixture(t, in)}

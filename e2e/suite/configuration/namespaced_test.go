@@ -33,7 +33,7 @@ func documented(t *testing.T, name string) string {
 // documented rights, it follows the configuration, reports it and is denied nothing more.
 func TestRightsOfATenant(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}})
+	cp := controlplane.New(t, controlplane.Podless())
 	in := installation.New(t, cp, installation.Options{
 		Patient: true, LongLease: true,
 		Args:       []string{"--refractory=0s", "--settle=200ms", "--config=configmap:pod-reloader/pod-reloader"},

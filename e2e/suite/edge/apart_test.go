@@ -13,7 +13,7 @@ import (
 // TestBareProgram runs the program as Reloader is run. Where it looks everywhere comes first: it would treat what others left.
 func TestBareProgram(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "WhereReloaderLooks", Run: bareProgramWhereReloaderLooks},
 		{Name: "InPlaceOfReloader", Run: bareProgramInPlaceOfReloader},
 	})
@@ -22,7 +22,7 @@ func TestBareProgram(t *testing.T) {
 // TestProxies is about proxies between the program and the API server that hold back answers, or cut them short.
 func TestProxies(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
 		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
 	})
@@ -31,7 +31,7 @@ func TestProxies(t *testing.T) {
 // TestStrategies is about those of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
 func TestStrategies(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "env-vars", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "env-vars") }},
 		{Name: "annotations", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "annotations") }},
 	})
@@ -40,7 +40,7 @@ func TestStrategies(t *testing.T) {
 // TestLosses takes rights, then the certificate, the webhook, and then the API server, away from one installation.
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	in := installation.New(t, controlplane.New(t, podless()), installation.Options{
+	in := installation.New(t, controlplane.New(t, controlplane.Podless()), installation.Options{
 		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
 	})
 	if t.Run("RightToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
@@ -55,7 +55,7 @@ func TestLosses(t *testing.T) {
 // TestSettings needs an installation with other flags for each test.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "MissingRequiredReload", Run: missingRequiredReload},
 		{Name: "ObjectSelector", Run: scopeOfObjectSelector},
 		{Name: "ReloadIsPostedOnce", Run: reloadIsPostedOnce},
@@ -71,7 +71,7 @@ func TestSettings(t *testing.T) {
 // TestWithoutWebhook is about direct mode, and about a clock in both modes.
 func TestWithoutWebhook(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "DirectMode", Run: directMode},
 		{Name: "Strategy", Run: strategyInDirectMode},
 		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
@@ -84,17 +84,12 @@ func TestWithoutWebhook(t *testing.T) {
 // TestScopes needs an installation with another scope for each test.
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no right anywhere else: what follows is given some
 		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
 		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
 		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
 	})
-}
-
-// podless are the components that tests without pods do without.
-func podless() controlplane.Options {
-	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
 }
 
 // installed is an installation that stops before the next one starts on its control plane.

@@ -166,7 +166,7 @@ func restart(s *fixture.Fixture, component *controlplane.Process, force bool) {
 // than the time that a stopping replica gives it, as on an overloaded machine, that shows nothing.
 func TestReplicasStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, podless())
+	cp := controlplane.New(t, controlplane.Podless())
 	in := installation.New(t, cp, installation.Options{
 		Replicas: 2, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=4s"},
 	})

@@ -58,7 +58,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			options := podless()
+			options := controlplane.Podless()
 			user := controlplane.ServiceAccount("pod-reloader", "pod-reloader").User
 			options.Audit.Bodies = []string{user}
 			// Not every API server streams its lists; that is what the right to list is for.

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // TestP1P4P5P7Settings needs an installation with other flags for each test. Its name has each of the promises, so that -run finds them.
 func TestP1P4P5P7Settings(t *testing.T) {
 	t.Parallel()
-	installation.InTurn(t, podless(), []installation.Turn{
+	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: directModeInOneNamespaceRestartsOnce}, // with no right anywhere else
 		{Name: "P4RefractoryPeriodBoundsHowOftenAWorkloadRestarts", Run: refractoryPeriodBoundsHowOftenAWorkloadRestarts},
 		{Name: "P5OnlyAWrongProofIsRejected", Run: onlyAWrongProofIsRejected},

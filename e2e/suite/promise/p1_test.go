@@ -18,11 +18,6 @@ import (
 // kinds are those whose running pods a reload replaces, and CronJob, whose next run is stamped.
 var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
 
-// podless are the components that tests without pods do without.
-func podless() controlplane.Options {
-	return controlplane.Options{Without: []string{controlplane.KWOK, controlplane.Scheduler}}
-}
-
 func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)

@@ -76,7 +76,7 @@ func (f *outage) setImage(ctx context.Context, of observe.Workload, image string
 // the loop reloads what was missed meanwhile.
 func TestP5WritesPassDuringOutages(t *testing.T) {
 	t.Parallel()
-	f := newOutage(t, controlplane.New(t, podless()))
+	f := newOutage(t, controlplane.New(t, controlplane.Podless()))
 	f.ConfigMap("app", fixture.Data{"key": "1"})
 	var workloads []observe.Workload
 	for n := range repetitions {

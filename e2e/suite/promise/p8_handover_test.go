@@ -26,7 +26,7 @@ import (
 // missing, and none a second time. The right to create Events is away while the leader reloads, so that none is written.
 func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.New(t, podless())
+	cp := controlplane.New(t, controlplane.Podless())
 	in := installation.New(t, cp, installation.Options{
 		Args: []string{"--settle=200ms", "--refractory=0s", "--shutdown-grace-period=200ms"},
 		Env:  []string{"METRICS_COUNT_BY_NAMESPACE=enabled"},
