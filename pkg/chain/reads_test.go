@@ -36,7 +36,7 @@ func TestObjectOutsideGraphIsNotRead(t *testing.T) {
 	})
 }
 
-func TestAResourceThatMayNotBeRead(t *testing.T) {
+func TestForbiddenResourceIsHeldUntilAllowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -147,7 +147,7 @@ func TestAnObjectThatMovesRestartsBothParents(t *testing.T) {
 }
 
 // A leaf that is deleted and created again and again counts once, if it differs in the end.
-func TestALeafThatIsReplacedInABurst(t *testing.T) {
+func TestLeafReplacedInBurstCountsOnce(t *testing.T) {
 	t.Parallel()
 	s := newGraphFixture(t, shared)
 	s.Secret("tls", fixture.Data{"tls.crt": "0"})

@@ -17,7 +17,7 @@ import (
 )
 
 // A tenant has thousands of objects, large ones, and a status that changes all the time. Others notice nothing.
-func TestTheWorstTenant(t *testing.T) {
+func TestTenantWithManyObjectsDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	tenant, neighbour := newGraphFixture(t, shared), newGraphFixture(t, shared)
 	neighbour.Secret("tls", fixture.Data{"k": "1"})
@@ -62,7 +62,7 @@ func TestTheWorstTenant(t *testing.T) {
 }
 
 // A status that flaps 20 times a second restarts nothing, and does not keep a change from being counted once.
-func TestAStatusThatFlaps(t *testing.T) {
+func TestFlappingStatusRestartsNothing(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
 	flapping, stop := context.WithCancel(t.Context())

@@ -64,7 +64,7 @@ func TestARouteItsGatewayAndItsCertificate(t *testing.T) {
 }
 
 // A Gateway of another namespace, which the configuration allows.
-func TestARouteToASharedGateway(t *testing.T) {
+func TestRouteFollowsGatewayOfAllowedNamespace(t *testing.T) {
 	t.Parallel()
 	s := newGraphFixture(t, shared)
 	infra := *s.Fixture

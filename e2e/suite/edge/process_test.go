@@ -17,7 +17,7 @@ import (
 )
 
 // A command line that makes no sense is refused at once, with all that is wrong in it.
-func TestBadFlags(t *testing.T) {
+func TestBadFlagsAreAllNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args  []string

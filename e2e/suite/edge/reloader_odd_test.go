@@ -14,7 +14,7 @@ import (
 
 // Odd values, both dialects against each other, and annotations in both places: each workload reloads once for each change or never, and
 // what has no effect is reported.
-func TestOddAnnotationsOfReloader(t *testing.T) {
+func TestOddAnnotationsOfReloaderReloadOnceOrNever(t *testing.T) {
 	t.Parallel()
 	const (
 		search, typed = "reloader.stakater.com/search", "configmap.reloader.stakater.com/auto"
