@@ -159,7 +159,8 @@ func (a *admission) Start(ctx context.Context) error {
 }
 
 // Serving says why the server does not answer now, or nil. The server asks itself, which without a certificate would be a
-// failed handshake and a line in the log for each probe.
+// failed handshake and a line in the log for each probe. The StartedChecker of controller-runtime is bound to its own server, connects for
+// each probe, and waits up to 10 seconds.
 func (a *admission) Serving() error {
 	if _, err := a.certificate.Get(nil); err != nil {
 		return err
