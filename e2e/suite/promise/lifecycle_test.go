@@ -255,21 +255,22 @@ func (f *fleet) downtime(in *installation.Installation) {
 	f.nothing("a change there and back while pod-reloader was down")
 }
 
-const digestKey = "pod-reloader-digest-key"
-
 func (f *fleet) keys(in *installation.Installation) {
 	f.Helper()
-	ring := fixture.In(f.TB, in, in.Namespace())
+	var signing string
 	for n := 2; n <= 4; n++ {
-		ring.Merge(&corev1.Secret{}, digestKey, fmt.Sprintf(`{"stringData":{"%04d":%q}}`, n, rand.Text()+rand.Text()))
+		signing = f.RotateKey(fmt.Sprintf("%04d", n))
 		f.nothing("a rotation of the digest key")
 	}
 	f.everything("a change after rotations of the digest key")
-	ring.Merge(&corev1.Secret{}, digestKey, `{"data":{"0001":null,"0002":null}}`)
+	for _, w := range f.workloads {
+		assert.Regexp(f, "^"+signing, fixture.TemplateAnnotations(f.Get(w))[fixture.ConfigHash], "%s: the newest key signs", w)
+	}
+	f.RemoveKeys(2, "0001", "0002")
 	f.nothing("the end of old digest keys that no Record uses any more")
 
 	require.NoError(f, in.StopAll(f.Patiently()))
-	require.NoError(f, f.Delete(f.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: digestKey}}))
+	require.NoError(f, f.Delete(f.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: fixture.DigestKey}}))
 	require.NoError(f, in.StartAll(f.Patiently()))
 	f.nothing("the loss of the digest key")
 	for _, w := range f.workloads {

@@ -1,8 +1,6 @@
 package promise_test
 
 import (
-	"crypto/rand"
-	"fmt"
 	"os"
 	"testing"
 
@@ -155,13 +153,12 @@ func TestP2RollbacksKeepTheirPods(t *testing.T) {
 	each("Released", all, (*rollbackCase).releaseStuck)
 	require.NoError(t, in.Quiet(t.Context()))
 	each("Back", only(func(r *rollbackCase) bool { return r.event != keyRotated }), (*rollbackCase).goBack)
-	ring := fixture.In(t, in, in.Namespace())
-	ring.Merge(&corev1.Secret{}, digestKey, fmt.Sprintf(`{"stringData":{"0002":%q}}`, rand.Text()+rand.Text()))
+	signing := fixture.In(t, in, in.Namespace()).RotateKey("0002")
 	require.NoError(t, in.Quiet(t.Context()))
 	each("BackAfterRotation", only(func(r *rollbackCase) bool { return r.event == keyRotated }), (*rollbackCase).goBack)
 	require.NoError(t, in.Quiet(t.Context()))
 	each("Same", all, (*rollbackCase).requireSurvivors)
-	each("Awake", all, (*rollbackCase).requireAwake)
+	each("Awake", all, func(r *rollbackCase) { r.requireAwake(signing) })
 }
 
 // releaseStuck releases what cannot start, and lets something happen.
@@ -193,8 +190,8 @@ func (r *rollbackCase) requireSurvivors() {
 	require.Equal(r, r.templates, r.podGroup.templates(), "the first template is found again")
 }
 
-// requireAwake shows that a change of the content restarts them.
-func (r *rollbackCase) requireAwake() {
+// requireAwake shows that a change of the content restarts them, and that the key with an id signs.
+func (r *rollbackCase) requireAwake(signing string) {
 	r.Helper()
 	before := map[string]int{}
 	for _, kind := range podGroupKinds {
@@ -202,6 +199,8 @@ func (r *rollbackCase) requireAwake() {
 	}
 	r.SetConfigMap("app", "key", "C")
 	for _, kind := range podGroupKinds {
-		r.AwaitChanges(r.workload(kind), before[kind]+1, "the content has changed at last")
+		w := r.workload(kind)
+		r.AwaitChanges(w, before[kind]+1, "the content has changed at last")
+		require.Regexp(r, "^"+signing, fixture.TemplateAnnotations(r.Get(w))[fixture.ConfigHash], "%s: the newest key signs", w)
 	}
 }

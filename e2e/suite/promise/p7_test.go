@@ -156,7 +156,7 @@ func digestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.Control
 	assert.NotEqual(t, entry, othersEntry, "nor does the Record")
 
 	require.NoError(t, in.StopAll(s.Patiently()))
-	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: digestKey}}))
+	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: fixture.DigestKey}}))
 	require.NoError(t, in.StartAll(s.Patiently()))
 	anew, _ := digests(s, "third")
 	assert.NotEqual(t, hash, anew, "another key makes another digest of the same content")
