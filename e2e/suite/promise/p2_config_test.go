@@ -106,12 +106,23 @@ func rolledOut(o *unstructured.Unstructured) bool {
 // podUIDs are those of the pods of a namespace that are not being deleted.
 func podUIDs(s *fixture.Fixture) []types.UID {
 	s.Helper()
+	var uids []types.UID
+	for _, some := range podUIDsByApp(s) {
+		uids = append(uids, some...)
+	}
+	return uids
+}
+
+// podUIDsByApp are podUIDs by the label app of the pods.
+func podUIDsByApp(s *fixture.Fixture) map[string][]types.UID {
+	s.Helper()
 	list := &corev1.PodList{}
 	require.NoError(s, s.List(s.Context(), list, client.InNamespace(s.Namespace)))
-	var uids []types.UID
+	uids := map[string][]types.UID{}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
-			uids = append(uids, pod.UID)
+			app := pod.Labels["app"]
+			uids[app] = append(uids[app], pod.UID)
 		}
 	}
 	return uids
@@ -122,7 +133,7 @@ func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	workloads := dependents(s)
-	expected := map[observe.Workload]int{}
+	ran, expected := awaitPods(s, workloads), map[observe.Workload]int{}
 	enoughAtATime(t, repetitions, func(first, times int) bool {
 		prompt := thereAndBack(s, first, times)
 		s.Settled()
@@ -131,6 +142,11 @@ func TestP2EditsThereAndBackRestartNothing(t *testing.T) {
 				s.AssertChanges(w, expected[w], "what the pods run with is what is there")
 			}
 			expected[w] = len(s.Watcher.Changes(w))
+		}
+		if prompt {
+			assert.ElementsMatch(t, ran, podUIDs(s), "the same pods")
+		} else {
+			ran = awaitPods(s, workloads)
 		}
 		return prompt
 	})
@@ -201,36 +217,47 @@ func stillAwake(s *fixture.Fixture, workloads []observe.Workload, before map[obs
 func TestP2RecreationWithEqualContentRestartsNothing(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
+	workloads := recreationDependents(s)
+	awaitPods(s, workloads)
+	ran, expected := podUIDsByApp(s), map[observe.Workload]int{}
+	enough(t, repetitions, func() int {
+		prompt := map[observe.Workload]bool{}
+		for _, w := range workloads {
+			prompt[w] = recreateBoth(s, w.Name)
+		}
+		s.Settled()
+		late := slices.DeleteFunc(slices.Clone(workloads), func(w observe.Workload) bool { return prompt[w] })
+		awaitPods(s, late)
+		now := podUIDsByApp(s)
+		for _, w := range workloads {
+			if prompt[w] {
+				s.AssertChanges(w, expected[w], "its objects were deleted and created again with equal content, which a backup tool does")
+				assert.ElementsMatch(t, ran[w.Name], now[w.Name], "%s: the same pods", w)
+			}
+			expected[w] = len(s.Watcher.Changes(w))
+		}
+		ran = now
+		return len(workloads) - len(late)
+	})
+	for _, w := range workloads {
+		s.SetSecret(w.Name, "key", "2")
+		s.AwaitChanges(w, expected[w]+1, "the content has changed at last")
+	}
+}
+
+// recreationDependents are workloads that each depend on a ConfigMap and a Secret of their name. Half of them do not require these.
+func recreationDependents(s *fixture.Fixture) []observe.Workload {
+	s.Helper()
 	const objects = 10
-	workloads := map[observe.Workload]string{}
+	var workloads []observe.Workload
 	for n := range objects {
 		name := "c" + strconv.Itoa(n)
 		s.ConfigMap(name, fixture.Data{"key": "1"})
 		s.Secret(name, fixture.Data{"key": "1"})
-		uses := fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Unread: n%2 == 0}
-		workloads[s.Workload(kinds[n%len(kinds)], name, uses)] = name
+		uses := fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Unread: n%2 == 0, Replicas: 1}
+		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, uses))
 	}
-	expected := map[observe.Workload]int{}
-	enough(t, repetitions, func() int {
-		prompt := map[observe.Workload]bool{}
-		for w, name := range workloads {
-			prompt[w] = recreateBoth(s, name)
-		}
-		s.Settled()
-		judged := 0
-		for w := range workloads {
-			if prompt[w] {
-				judged++
-				s.AssertChanges(w, expected[w], "its objects were deleted and created again with equal content, which a backup tool does")
-			}
-			expected[w] = len(s.Watcher.Changes(w))
-		}
-		return judged
-	})
-	for w, name := range workloads {
-		s.SetSecret(name, "key", "2")
-		s.AwaitChanges(w, expected[w]+1, "the content has changed at last")
-	}
+	return workloads
 }
 
 // recreateBoth recreates a ConfigMap and a Secret, and reports whether each was back within the settle time.
