@@ -93,7 +93,7 @@ func longestListsDelayNoOtherWorkload(t *testing.T, cp *controlplane.ControlPlan
 	// The reloads begin while all senders are at work: the first dry run has passed, the others are under way.
 	require.NoError(t, <-first)
 	// The dry runs load the API server, too. A machine on which a single reload takes seconds shows less.
-	limit, crowded := max(fixture.Patience/10, 5*alone), time.Duration(0)
+	limit, crowded := max(promptly, 5*alone), time.Duration(0)
 	late := fixture.Steadily(t, in, func() error {
 		crowded = slowest()
 		return below(crowded, limit)
