@@ -91,8 +91,12 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 		}
 		return assert.AnError
 	})
-	for range 5 {
+	prompt := func() {
+		t.Helper()
 		assert.NoError(t, fixture.Steadily(t, shared, func() error { return below(reload(), limit) }))
+	}
+	for range 5 {
+		prompt()
 	}
 	other.AwaitEvent(healthy, "Reloaded", "configmap/app modified")
 	other.Secret("db", fixture.Data{"key": "1"})
@@ -104,6 +108,13 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	other.AwaitWorkload(healthy, "the purge of a stored reload request", func(o *unstructured.Unstructured) bool {
 		return o.GetAnnotations()[fixture.ConfigHash] == ""
 	})
+	hung.Await("the first write to be given up", func() error {
+		if hook.over.Load() > 0 {
+			return nil
+		}
+		return assert.AnError
+	})
+	prompt() // beside its retry
 	assert.Positive(t, hook.hanging.Load(), "all of it while writes hang")
 	assert.LessOrEqual(t, hook.most.Load(), int64(slots), "writes in flight in one namespace")
 	hook.release()
@@ -114,8 +125,8 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 
 // hangingWebhook is a validating webhook that does not answer while it hangs.
 type hangingWebhook struct {
-	// hanging is how many requests hang, most how many did at once before the first of them could be given up.
-	hanging, most atomic.Int64
+	// hanging is how many requests hang, most how many did at once before the first of them could be given up, over how many were.
+	hanging, most, over atomic.Int64
 
 	mu    sync.Mutex
 	wait  chan struct{} // closed while it answers
@@ -159,6 +170,7 @@ func (h *hangingWebhook) answer(ctx context.Context, _ *admissionv1.AdmissionReq
 	select {
 	case <-wait:
 	case <-ctx.Done():
+		h.over.Add(1)
 	}
 	return ""
 }
