@@ -1,14 +1,18 @@
 package install_test
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +20,65 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
+
+// releasesShareAWorkload has two releases with the same digest key handle the same workload: a change restarts it once, one Event reports
+// that, and neither writes it again. Workloads with the label side are those of one release, and show that it is through.
+func releasesShareAWorkload(t *testing.T, w *world) {
+	t.Helper()
+	w.installRelease(t, "a", except("b")...)
+	w.installRelease(t, "b", except("a")...)
+	both := newUser(t, w)
+	web := both.creates("web")
+	both.awaitKnown(web)
+	mark, err := w.Audit().Mark()
+	require.NoError(t, err)
+	both.configures("web", "good evening")
+	both.awaitChanges(web, 1, "the content changed")
+	both.awaitReports(web)
+	for _, side := range []string{"a", "b"} {
+		both.on(side).settled()
+		both.awaitReports(observe.Deployment(both.namespace, fmt.Sprintf("canary-%d", *both.canaries)))
+	}
+	both.requireChanges(web, 1, "once")
+	assert.Len(t, both.awaitReports(web), 1, "both releases report it by the same Event")
+	writes := w.patchesSince(t, mark, web)
+	assert.LessOrEqual(t, len(writes), 2, "each release asks for the reload once at most, and neither writes again: %v", writes)
+}
+
+// except returns the values of a release that handles all workloads but those of the other side.
+func except(side string) []string {
+	const expression = "objectSelector.matchExpressions[0]."
+	return []string{expression + "key=side", expression + "operator=NotIn", expression + "values[0]=" + side}
+}
+
+// awaitReports waits until an Event reports a reload of a workload, and returns all that do.
+func (u *user) awaitReports(of observe.Workload) (found []eventsv1.Event) {
+	u.Helper()
+	require.NoError(u, await(patiently(u.T), "an Event about "+of.String(), func(ctx context.Context) error {
+		all := &eventsv1.EventList{}
+		if err := u.world.Client().List(ctx, all, client.InNamespace(of.Namespace)); err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
+			return e.Reason != "Reloaded" || e.Regarding.Kind != of.Kind || e.Regarding.Name != of.Name
+		})
+		if len(found) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	}))
+	return found
+}
+
+// patchesSince are the patches of a Deployment since a mark, but for those of the user.
+func (w *world) patchesSince(t *testing.T, mark controlplane.Mark, of observe.Workload) controlplane.Requests {
+	t.Helper()
+	requests, err := w.Audit().Since(patiently(t), mark)
+	require.NoError(t, err)
+	return requests.In(of.Namespace).Writes().Where(func(r controlplane.Request) bool {
+		return r.Resource == "deployments" && r.Name == of.Name && r.Verb == "patch" && r.User != controlplane.Admin().User
+	})
+}
 
 // workloadChangesSides divides the workloads of a namespace between two releases by the label side. The releases have different digest
 // keys, so that neither can compare what the other one has recorded. A workload changes sides, and back.
@@ -43,11 +106,7 @@ func workloadChangesSides(t *testing.T, w *world) {
 		a.settled()
 		b.settled()
 		both.requireChanges(web, 1+n, "another release handles the workload now, which is no change")
-		requests, err := w.Audit().Since(patiently(t), mark)
-		require.NoError(t, err)
-		writes := requests.In(both.namespace).Writes().Where(func(r controlplane.Request) bool {
-			return r.Resource == "deployments" && r.Name == web.Name && r.Verb == "patch" && r.User != controlplane.Admin().User
-		})
+		writes := w.patchesSince(t, mark, web)
 		assert.LessOrEqual(t, len(writes), 1, "the other release adopts the workload, and this one writes nothing: %v", writes)
 		both.configures("web", fmt.Sprintf("good night %d", n))
 		a.settled()
