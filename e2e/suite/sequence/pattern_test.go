@@ -14,10 +14,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
-// manyObjects is how many a pattern matches. The webhook reads each of them when the workload is created.
-const manyObjects = 60
+// manyObjects is how many a pattern matches. The webhook reads each of them when the workload is created. Their names are too long to be
+// in the Record, as those of 1,000 objects are.
+const manyObjects = 100
 
-// A pattern matches many ConfigMaps. A release creates another one, modifies one of them and then changes the workload.
+// A pattern matches many ConfigMaps, whose names do not fit in the Record. A release creates another one, modifies one of them and then
+// changes the workload.
 func TestReleaseOfOneAmongManyObjectsRollsOutOnce(t *testing.T) {
 	t.Parallel()
 	steadily(t, releaseOfOneAmongManyObjects)
@@ -32,16 +34,17 @@ func releaseOfOneAmongManyObjects(s *fixture.Fixture) error {
 	if err := changed(s, w, 0, "the objects were there before the workload"); err != nil {
 		return err
 	}
+	require.Contains(s, s.Get(w).GetAnnotations()[fixture.ConfigRecord], ":*", "a Record without names")
 
 	s.ConfigMap("many-new", fixture.Data{"key": "1"})
-	s.SetConfigMap("many-0007", "key", "2") // from now on, the release must come within the settle time
+	s.SetConfigMap(manyName(7), "key", "2") // from now on, the release must come within the settle time
 	s.MergeWorkload(w, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	s.AwaitChanges(w, 1, "the release")
 	s.Settled()
 	if err := changed(s, w, 1, "the release is one rollout"); err != nil {
 		return err
 	}
-	event := s.AwaitEvent(w, "Reloaded", "configmap/many-0007 modified")
+	event := s.AwaitEvent(w, "Reloaded", "configmap/"+manyName(7)+" modified")
 	assert.Equal(s, 1, strings.Count(event.Note, "configmap/"), "one cause: %s", event.Note)
 
 	s.SetConfigMap("many-new", "key", "2")
@@ -51,7 +54,10 @@ func releaseOfOneAmongManyObjects(s *fixture.Fixture) error {
 	return changed(s, w, 2, "once")
 }
 
-// createMany creates ConfigMaps with the names many-0000, many-0001 and so on.
+// manyName is the name of the n-th object of a pattern.
+func manyName(n int) string { return fmt.Sprintf("many-%04d-%s", n, strings.Repeat("x", 240)) }
+
+// createMany creates some ConfigMaps that a pattern matches.
 func createMany(s *fixture.Fixture, count int) {
 	s.Helper()
 	const parallel = 8
@@ -59,7 +65,7 @@ func createMany(s *fixture.Fixture, count int) {
 	creating.SetLimit(parallel)
 	for n := range count {
 		creating.Go(func() error {
-			meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: fmt.Sprintf("many-%04d", n)}
+			meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: manyName(n)}
 			return s.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: fixture.Data{"key": "1"}})
 		})
 	}
