@@ -1,6 +1,7 @@
 package promise_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -60,11 +61,21 @@ func between() map[string]func(c *podGroup) {
 			recreate(c.Fixture, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: fixture.Data{"key": "A"}})
 		},
 		thereAndBackAgain: goThereAndBack,
+		listEdited:        editList,
 		keyRotated:        func(*podGroup) {}, // it is done for all at once
 	}
 }
 
-const thereAndBackAgain, keyRotated = "ThereAndBack", "KeyRotated"
+const thereAndBackAgain, listEdited, keyRotated = "ThereAndBack", "ListEdited", "KeyRotated"
+
+// editList lists another object on the Deployment, which stamps at once.
+func editList(c *podGroup) {
+	w := c.workload("Deployment")
+	c.ConfigMap("other", fixture.Data{"key": "A"})
+	c.MergeWorkload(w, fmt.Sprintf(`{"metadata":{"annotations":{%q:"app,other"}}}`, fixture.ConfigMaps))
+	c.AwaitChanges(w, 2, "a list is edited while the release is stuck")
+	c.AwaitRolledOut(w)
+}
 
 // goThereAndBack changes the content, awaits the reload, and takes the change back, which is one reload more.
 func goThereAndBack(c *podGroup) {
@@ -102,7 +113,9 @@ func rollbackCases() []*rollbackCase {
 	var cases []*rollbackCase
 	for way := range rollbacks() {
 		for event := range between() {
-			cases = append(cases, &rollbackCase{way: way, event: event})
+			if way == "Undo" || event != listEdited { // which is about what the Deployment controller brings back
+				cases = append(cases, &rollbackCase{way: way, event: event})
+			}
 		}
 		for _, event := range []string{"Label", keyRotated} {
 			cases = append(cases, &rollbackCase{way: way, event: event, installed: true})
@@ -178,6 +191,8 @@ func (r *rollbackCase) goBack() {
 	r.left, r.templates = r.survivors(), r.podGroup.templates()
 	r.back(r.podGroup)
 	r.requireSurvivors()
+	lists := r.Get(r.workload("Deployment")).GetAnnotations()[fixture.ConfigMaps]
+	require.Equal(r, "app", lists, "an undo of a Deployment brings its annotations back, the lists too")
 }
 
 // requireSurvivors requires that the pods that the stuck release has left live on, under a template that was there.
