@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,16 +95,23 @@ func ask(s *fixture.Fixture, of observe.Workload, digest string) {
 	require.NoError(s, s.Apply(s.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("a-client")), of)
 }
 
-// Names that a user could take for the annotations' are reported, on each kind.
+// Names that a user could take for the annotations' are reported, on each kind: by a warning, and by an Event.
 func TestMisspelledAnnotationsAreReported(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	user, heard := s.Warned()
+	advice := map[observe.Workload]string{}
 	for misspelled, right := range map[string]string{
 		"config-maps": "configmaps", "configMaps": "configmaps", "configmap": "configmaps", "secret": "secrets", "Secrets": "secrets",
 	} {
-		manifest := s.Manifest("Deployment", "web", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelled: "app"}})
-		require.NoError(t, user.Create(t.Context(), manifest, client.DryRunAll))
-		assert.Contains(t, strings.Join(heard.Take(), " "), `use "pod-reloader.cs.sap.com/`+right+`"`, misspelled)
+		uses := fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelled: "app"}}
+		for _, kind := range kinds {
+			w := user.Workload(kind, fmt.Sprintf("web-%d", len(advice)), uses)
+			advice[w] = `use "pod-reloader.cs.sap.com/` + right + `"`
+			assert.Contains(t, strings.Join(heard.Take(), " "), advice[w], "%s on %s", misspelled, w)
+		}
+	}
+	for w, text := range advice {
+		s.AwaitEvent(w, "InvalidAnnotation", text)
 	}
 }
