@@ -41,7 +41,7 @@ func (d *demo) define(ctx context.Context) error {
 	})
 }
 
-// configure writes how the custom resources refer to each other, and grants the right to read them.
+// configure writes how the custom resources refer to each other, and grants the permission to read them.
 func (d *demo) configure(ctx context.Context) error {
 	if d.reloader == nil {
 		return nil

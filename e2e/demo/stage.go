@@ -147,7 +147,7 @@ func (d *demo) install(ctx context.Context) error {
 	d.shell.programs["pod-reloader"] = d.program
 	d.shell.env = append(d.shell.env, "POD_NAMESPACE="+d.reloader.Namespace())
 	replicas := len(d.reloader.Replicas())
-	d.narrator.Say("pod-reloader installed from manifests/ in %s: %d processes under the service account's rights, TLS, leader "+
+	d.narrator.Say("pod-reloader installed from manifests/ in %s: %d processes under the service account's permissions, TLS, leader "+
 		"election. Defaults: a change settles for 1 s, reloads of one workload are 5 s apart.",
 		narration.Seconds(d.narrator.Elapsed()-begun), replicas)
 	return nil

@@ -26,8 +26,8 @@ func TestReadHistoryRefusesWhatMakesNoSense(t *testing.T) {
 		"watch of no resource":    {setup: replicas, steps: `{"do": "hold-watches", "on": "confgmaps"}`, want: `on: "confgmaps" is none of configmaps,`},
 		"unknown mode":            {setup: replicas, steps: `{"do": "foreign-webhook", "on": "namespaces/shop", "with": {"mode": "dance"}}`, want: `with.mode: "dance" is none of reject, hang`},
 		"unknown namespace":       {setup: replicas, steps: `{"do": "foreign-webhook", "on": "shop"}`, want: `on: "shop" is none of namespaces/shop,`},
-		"unknown verb":            {setup: replicas, steps: `{"do": "withdraw-rights", "on": "secrets", "with": {"verbs": "get, list"}}`, want: `with.verbs: " list" is none of get, list,`},
-		"no verbs":                {setup: replicas, steps: `{"do": "withdraw-rights", "on": "secrets"}`, want: "with.verbs: missing"},
+		"unknown verb":            {setup: replicas, steps: `{"do": "withdraw-permissions", "on": "secrets", "with": {"verbs": "get, list"}}`, want: `with.verbs: " list" is none of get, list,`},
+		"no verbs":                {setup: replicas, steps: `{"do": "withdraw-permissions", "on": "secrets"}`, want: "with.verbs: missing"},
 		"kill of a workload":      {setup: replicas, steps: `{"do": "kill", "on": "deployments/x"}`, want: `step 1 (kill): on: "deployments/x" is no replica, from replica-0 to replica-8`},
 		"kill of nothing":         {setup: replicas, steps: `{"do": "kill"}`, want: `on: "" is no replica`},
 		"more than can exist":     {setup: replicas, steps: `{"do": "kill", "on": "replica-99"}`, want: `on: "replica-99" is no replica`},
@@ -61,7 +61,7 @@ func TestReadHistoryAcceptsWhatMakesSense(t *testing.T) {
 		"all replicas":                 `{"do": "api-errors", "with": {"for": "5s", "resource": "", "code": "504", "percent": "100"}}`,
 		"clock that is behind":         `{"do": "clock", "on": "replica-0", "with": {"offset": "-1m"}}`,
 		"no flags":                     `{"do": "reconfigure", "with": {"flags": ""}}`,
-		"resource of a graph":          `{"do": "withdraw-rights", "on": "filters", "with": {"verbs": "get,list,watch"}}`,
+		"resource of a graph":          `{"do": "withdraw-permissions", "on": "filters", "with": {"verbs": "get,list,watch"}}`,
 	}
 	for name, step := range tests {
 		file := filepath.Join(t.TempDir(), "history.json")

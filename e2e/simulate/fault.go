@@ -34,8 +34,8 @@ type rule struct {
 	cut bool
 	// delay is the most that a request is under way.
 	delay time.Duration
-	// right means that the requests are refused because a right was withdrawn: access reviews say so, too.
-	right bool
+	// permission means that the requests are refused because a permission was withdrawn: access reviews say so, too.
+	permission bool
 	// fate says what becomes of a request; nil means that it is served.
 	fate func(s *simulation, call *world.Call) apiserver.Fate
 }
@@ -221,7 +221,7 @@ func (s *simulation) begin(step history.Step) {
 	if until := time.Now().Add(duration(step)); until.After(s.faulty) {
 		s.faulty = until
 	}
-	if kind.kind == "rights" || kind.kind == "watch-refused" || kind.kind == writesDenied {
+	if kind.kind == "permissions" || kind.kind == "watch-refused" || kind.kind == writesDenied {
 		s.after(blindFor, s.showBlindness)
 	}
 }

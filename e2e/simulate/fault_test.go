@@ -70,7 +70,7 @@ func TestFaultThatDoesNotTakePlaceIsNotCounted(t *testing.T) {
 	}
 }
 
-// A version that is gone says nothing about a request that names none: rights that are withdrawn meanwhile count for it.
+// A version that is gone says nothing about a request that names none: permissions that are withdrawn meanwhile count for it.
 func TestFaultThatHasNothingToSayLeavesARequestToTheNext(t *testing.T) {
 	t.Parallel()
 	s := &simulation{random: rand.New(rand.NewPCG(1, 0)), apart: rand.New(rand.NewPCG(2, 0))}

@@ -30,7 +30,7 @@ func onServed(steps []history.Step, h history.History) []history.Step {
 			continue
 		}
 		steps[i].On, steps[i].With = pick(r, others...), maps.Clone(step.With)
-		if step.Do == withdrawRights && strings.Contains(step.With["verbs"], "watch") && r.IntN(2) == 0 {
+		if step.Do == withdrawPermissions && strings.Contains(step.With["verbs"], "watch") && r.IntN(2) == 0 {
 			steps[i].With["for"] = longBlind
 		}
 	}
@@ -41,7 +41,7 @@ func onServed(steps []history.Step, h history.History) []history.Step {
 func namespacesUnseen(r *rand.Rand) situation {
 	p := anyTracked(r)
 	denied := history.Step{
-		Do: withdrawRights, On: world.Namespaces.Plural, Wait: history.Duration(betweenSituations),
+		Do: withdrawPermissions, On: world.Namespaces.Plural, Wait: history.Duration(betweenSituations),
 		With: map[string]string{"for": longBlind, "verbs": pick(r, "list,watch", "get,list,watch")},
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("unseen-1", betweenSituations)}, setup: func(s *history.Setup) {
@@ -49,7 +49,7 @@ func namespacesUnseen(r *rand.Rand) situation {
 	}}
 }
 
-// ofWatches reports whether a step is a fault of watches, of their lists, or of the rights to open them.
+// ofWatches reports whether a step is a fault of watches, of their lists, or of the permissions to open them.
 func ofWatches(step history.Step) bool {
-	return step.Do == withdrawRights || step.Do == stopLists || slices.ContainsFunc(watchFaults(), func(k faultKind) bool { return k.name == step.Do })
+	return step.Do == withdrawPermissions || step.Do == stopLists || slices.ContainsFunc(watchFaults(), func(k faultKind) bool { return k.name == step.Do })
 }

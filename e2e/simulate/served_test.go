@@ -19,16 +19,16 @@ func TestFaultsOfWatchesMeetWhatIsWatched(t *testing.T) {
 		}
 		return targets
 	}
-	rights := history.Step{Do: withdrawRights, On: "deployments", With: map[string]string{"verbs": "list,watch", "for": "10s"}}
+	permissions := history.Step{Do: withdrawPermissions, On: "deployments", With: map[string]string{"verbs": "list,watch", "for": "10s"}}
 	selects := history.Setup{Flags: []string{"--settle=0s", namespaceFlag + "team=shop"}}
 
-	assert.Equal(t, map[string]int{"deployments": 200}, met(history.Setup{}, rights))
-	assert.Equal(t, map[string]int{"secrets": 200}, met(selects, history.Step{Do: withdrawRights, On: "secrets"}))
+	assert.Equal(t, map[string]int{"deployments": 200}, met(history.Setup{}, permissions))
+	assert.Equal(t, map[string]int{"secrets": 200}, met(selects, history.Step{Do: withdrawPermissions, On: "secrets"}))
 	assert.Equal(t, map[string]int{"deployments": 200}, met(selects, history.Step{Do: "hang-writes", On: "deployments"}))
-	assert.Greater(t, met(selects, rights)["namespaces"], 50)
+	assert.Greater(t, met(selects, permissions)["namespaces"], 50)
 	assert.Greater(t, met(selects, history.Step{Do: "hang-watches", On: "deployments"})["namespaces"], 50)
-	graph := met(history.Setup{Graph: true}, rights)
+	graph := met(history.Setup{Graph: true}, permissions)
 	assert.Greater(t, min(graph["filters"], graph["proxies"], graph["deployments"]), 20)
 	assert.Zero(t, graph["namespaces"])
-	assert.Equal(t, "10s", rights.With["for"], "the step of the caller is not changed")
+	assert.Equal(t, "10s", permissions.With["for"], "the step of the caller is not changed")
 }

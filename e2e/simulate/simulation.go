@@ -118,7 +118,7 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 		},
 		Authorize: func(call *world.Call) *metav1.Status {
 			if call.Number > 0 {
-				return nil // requests fail at the gate, as all others do; only access reviews ask for the rights
+				return nil // requests fail at the gate, as all others do; only access reviews ask for the permissions
 			}
 			return s.faults.withdrawn(call)
 		},

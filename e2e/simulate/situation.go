@@ -41,7 +41,7 @@ func situationKinds() []situationKind {
 		{name: "request-revived", weight: 3, draw: requestRevived},
 		{name: "writes-refused", weight: 2, draw: writesRefused},
 		{name: "writes-hang", weight: 2, draw: writesHang},
-		{name: "writes-denied", weight: 3, draw: writesWithoutRight},
+		{name: "writes-denied", weight: 3, draw: writesWithoutPermission},
 		{name: "namespaces-unseen", weight: 2, draw: namespacesUnseen},
 		{name: "leader-killed", weight: 3, draw: leaderKilled},
 		{name: "constant-change", weight: 2, draw: constantChange},

@@ -17,13 +17,13 @@ func TestBlindnessIsExplained(t *testing.T) {
 		setup   history.Setup
 		blinded history.Step
 	}{
-		"configuration is refused": {plain, step("withdraw-rights", "configmaps", "for", "8m", "verbs", "list,watch")},
+		"configuration is refused": {plain, step("withdraw-permissions", "configmaps", "for", "8m", "verbs", "list,watch")},
 		"configuration hangs":      {plain, step("hang-watches", "secrets", "for", "8m")},
 		"configuration is silent":  {plain, step("abandon-watches", "configmaps", "for", "8m")},
-		"workloads are refused":    {plain, step("withdraw-rights", "deployments", "for", "8m", "verbs", "list,watch")},
-		"namespaces are refused":   {selects, step("withdraw-rights", "namespaces", "for", "8m", "verbs", "list,watch")},
+		"workloads are refused":    {plain, step("withdraw-permissions", "deployments", "for", "8m", "verbs", "list,watch")},
+		"namespaces are refused":   {selects, step("withdraw-permissions", "namespaces", "for", "8m", "verbs", "list,watch")},
 		"namespaces hang":          {selects, step("hang-watches", "namespaces", "for", "8m")},
-		"filters are refused":      {graph, step("withdraw-rights", "filters", "for", "8m", "verbs", "get,list,watch")},
+		"filters are refused":      {graph, step("withdraw-permissions", "filters", "for", "8m", "verbs", "get,list,watch")},
 		"proxies hang":             {graph, step("hang-watches", "proxies", "for", "8m")},
 		"workloads hang":           {plain, step("hang-watches", "deployments", "for", "8m")},
 	} {

@@ -41,7 +41,7 @@ func TestCacheRefusesPayloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := cacheOptions(selection(t, namespaces...))
-			assert.Len(t, o.DefaultNamespaces, len(namespaces), "rights and caches are per namespace")
+			assert.Len(t, o.DefaultNamespaces, len(namespaces), "permissions and caches are per namespace")
 			o.Scheme, o.Mapper = scheme.Scheme, mapper
 			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // no server listens there, and no request is sent
 			require.NoError(t, err)

@@ -24,7 +24,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the configuration: %w", err)
 	}
-	rights, err := b.buildPermissionCheck(mgr)
+	permissions, err := b.buildPermissionCheck(mgr)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	b.applier = refresh.NewApplier(refresh.ApplierOptions{
 		Kinds: b.kinds,
 		Referents: func(definitions []referent.Definition) []string {
-			rights.Configure(definitions)
+			permissions.Configure(definitions)
 			return b.chain.Configure(definitions)
 		},
 		Rejected: b.chain.Reject,

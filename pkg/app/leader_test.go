@@ -36,10 +36,10 @@ func TestLogSaysWhoLeads(t *testing.T) {
 		err   error
 		want  []string
 	}{
-		"at once":          {time.Second, nil, []string{leads}},
-		"later":            {time.Hour, nil, []string{standby, leads}},
-		"without a right":  {time.Hour, errors.New("forbidden"), []string{`"msg"="cannot read the lease"`, leads}},
-		"within the lease": {19 * time.Second, nil, []string{leads}},
+		"at once":              {time.Second, nil, []string{leads}},
+		"later":                {time.Hour, nil, []string{standby, leads}},
+		"without a permission": {time.Hour, errors.New("forbidden"), []string{`"msg"="cannot read the lease"`, leads}},
+		"within the lease":     {19 * time.Second, nil, []string{leads}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

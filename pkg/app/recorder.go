@@ -22,7 +22,7 @@ const eventLife = reportAgain
 
 // recorder writes the Events that are not about workloads: about the installation, its configuration and custom resources. client-go has
 // one that drops what is refused. Here the leader goes on trying: what keeps the program from watching may keep it from writing Events
-// as well, for as long as an operator needs to mend the rights. It is safe for concurrent use.
+// as well, for as long as an operator needs to mend the permissions. It is safe for concurrent use.
 type recorder struct {
 	put      func(outbox.Message)
 	scheme   *runtime.Scheme

@@ -184,7 +184,7 @@ func TestNewLeaderAsksOnceForTheReportOfItsPredecessor(t *testing.T) {
 		want  int
 	}{
 		"nothing was reported": {want: 1},
-		"no right":             {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
+		"no permission":        {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
 		"no answer":            {err: errors.New("timeout"), want: inheritTries},
 		"its own watches fail": {fails: true},
 	} {

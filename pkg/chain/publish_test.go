@@ -170,11 +170,11 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	})
 }
 
-// An admission policy, a webhook or a missing right refuses each write. It is repeated less and less often, and reported each hour.
+// An admission policy, a webhook or a missing permission refuses each write. It is repeated less and less often, and reported each hour.
 func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]error{
-		"no right":            apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("no right to patch")),
+		"no permission":       apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("no permission to patch")),
 		"a policy":            apierrors.NewInvalid(schema.GroupKind{}, "p", nil),
 		"a webhook":           apierrors.NewBadRequest("denied the request"),
 		"an answer of a 405":  apierrors.NewMethodNotSupported(proxies.GroupResource(), "patch"),

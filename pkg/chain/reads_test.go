@@ -40,7 +40,7 @@ func TestForbiddenResourceIsHeldUntilAllowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
+		allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission")))
 		w.graph()
 		assert.Contains(t, w.hold(), "is forbidden")
 		allow()
@@ -71,7 +71,7 @@ func TestUnreadObjectIsHeldAsUnread(t *testing.T) {
 		require.Empty(t, w.hold())
 
 		w = newWorld(t)
-		w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right")))
+		w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission")))
 		w.graph()
 		assert.Contains(t, w.hold(), "is forbidden")
 		assert.False(t, unread())
@@ -86,7 +86,7 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 		w.graph()
 		assert.Equal(t, "secret/tls is unsynced: its content has not been read yet", w.hold())
 		w.mu.Lock()
-		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no right"))
+		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission"))
 		w.mu.Unlock()
 		w.pass(11 * time.Second)
 		assert.Equal(t, "secret/tls is forbidden: it may not be read", w.hold())

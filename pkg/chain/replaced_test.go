@@ -133,7 +133,7 @@ func TestAWatchThatWasRefusedBeforeThereIsADigestKeyRecovers(t *testing.T) {
 	})
 }
 
-// The right to list is there, the right to watch is not: each list that succeeds is followed by a watch that is refused.
+// The permission to list is there, the permission to watch is not: each list that succeeds is followed by a watch that is refused.
 func TestAResourceThatMayBeListedAndNotWatchedIsListedRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

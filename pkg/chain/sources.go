@@ -118,8 +118,8 @@ func (s *sources) takeChangedSources(graph *referent.Graph, held map[referent.Ke
 
 const (
 	// firstPause is how long a watch must have worked to be made again at once when it fails. With each one that fails, the pause
-	// doubles, up to longestPause; a watch that has worked that long begins with the first one again. Where the right to list is there
-	// and the right to watch is not, each watch syncs and fails at once.
+	// doubles, up to longestPause; a watch that has worked that long begins with the first one again. Where the permission to list is there
+	// and the permission to watch is not, each watch syncs and fails at once.
 	firstPause, longestPause = time.Second, time.Minute
 )
 

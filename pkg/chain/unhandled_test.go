@@ -65,7 +65,7 @@ func TestKindsThatAreNotHandledAreNotRead(t *testing.T) {
 				w.pass(time.Minute)
 				if c.without != nil {
 					assert.Equal(t, reads, w.readCount())
-					assert.Empty(t, w.hold(), "a right that is not needed")
+					assert.Empty(t, w.hold(), "a permission that is not needed")
 				}
 			})
 		})

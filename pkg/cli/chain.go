@@ -30,7 +30,7 @@ const chainLimit = 30 * time.Second
 
 var errNoConfiguration = errors.New("name the configuration of the installation with --config")
 
-// readChain reads the custom resources of the configuration once, with the rights of the user. What it cannot read is held
+// readChain reads the custom resources of the configuration once, with the permissions of the user. What it cannot read is held
 // with the reason. Call stop in the end.
 func readChain(ctx context.Context, config *rest.Config, s options.Selection, ring digest.Ring) (c chained, stop func(), err error) {
 	if s.Configuration.IsZero() {

@@ -41,7 +41,7 @@ type checkFlags struct {
 	out            io.Writer
 }
 
-// newCheck returns the sub-command that checks whether the API server calls the webhook. It needs the right to create
+// newCheck returns the sub-command that checks whether the API server calls the webhook. It needs the permission to create
 // Deployments, and stores none.
 func newCheck(p Process) *cobra.Command {
 	f := &checkFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, out: p.Stdout}
@@ -53,8 +53,8 @@ func newCheck(p Process) *cobra.Command {
 It has the API server create a Deployment by a dry run, which stores nothing, and looks for the hash that the webhook
 writes. When writes pass without a hash, pod-reloader works in direct mode.
 
-With --config it also checks the rights on the custom resources of the configuration: those of --service-account, which
-needs the right to create SubjectAccessReviews, or else your own.`,
+With --config it also checks the permissions on the custom resources of the configuration: those of --service-account, which
+needs the permission to create SubjectAccessReviews, or else your own.`,
 		Example: `  pod-reloader check -n shop
   pod-reloader check --config configmap:pod-reloader/pod-reloader --service-account pod-reloader/pod-reloader`,
 		Args: noArgs,
@@ -73,7 +73,7 @@ needs the right to create SubjectAccessReviews, or else your own.`,
 	flags.StringToStringVar(&f.labels, "labels", nil, "labels of the Deployment, as `KEY=VALUE`, where an object selector asks for them")
 	flags.Lookup("labels").DefValue = ""
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to retry, for example while a certificate is issued")
-	flags.StringVar(&f.serviceAccount, "service-account", "", "account of the installation, as `NAMESPACE/NAME`, whose rights are checked with --config")
+	flags.StringVar(&f.serviceAccount, "service-account", "", "account of the installation, as `NAMESPACE/NAME`, whose permissions are checked with --config")
 	f.manager.Share(flags, "annotation-prefix", "config", "namespaces")
 	return cmd
 }
@@ -99,7 +99,7 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	if s.Configuration.IsZero() {
 		return err
 	}
-	return errors.Join(err, f.rights(ctx, config, s)) // in direct mode, the rights are needed without a webhook
+	return errors.Join(err, f.permissions(ctx, config, s)) // in direct mode, the permissions are needed without a webhook
 }
 
 // explained returns a failure with the reason that the webhook has given, if it was called.

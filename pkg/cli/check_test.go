@@ -54,7 +54,7 @@ func TestCheckRetriesWhileTheWebhookIsNotCalled(t *testing.T) {
 		"Late":        {reason: "the CA arrives after some seconds", from: 4, calls: 4, elapsed: 3 * time.Second},
 		"Unreachable": {reason: "with the failure policy Fail", err: apierrors.NewInternalError(errors.New("failed calling webhook")), from: 3, calls: 3, elapsed: 2 * time.Second},
 		"Never":       {reason: "the timeout ends it", from: 100, calls: 10, want: "no webhook stamped the Deployment", elapsed: 9500 * time.Millisecond},
-		"Forbidden":   {reason: "a right does not arrive by waiting", err: errors.New("forbidden"), from: 100, calls: 1, want: "forbidden"},
+		"Forbidden":   {reason: "a permission does not arrive by waiting", err: errors.New("forbidden"), from: 100, calls: 1, want: "forbidden"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ type cleanFlags struct {
 	out                          io.Writer
 }
 
-// newClean returns the sub-command that takes away what reloads have left on workloads. It needs the rights to list, get
+// newClean returns the sub-command that takes away what reloads have left on workloads. It needs the permissions to list, get
 // and patch them.
 func newClean(p Process) *cobra.Command {
 	f := &cleanFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, in: p.Stdin, out: p.Stdout}
@@ -45,7 +45,7 @@ annotations of the workload itself do not. Each workload first gets the label di
 alone from then on; the label stays. Your own annotations stay, too, and so does the pause of a Deployment that a reload
 has paused: end it with kubectl rollout resume.
 
-It uses your rights: get and patch on the workloads; with --all, list on every kind of workload that is handled; and get
+It uses your permissions: get and patch on the workloads; with --all, list on every kind of workload that is handled; and get
 on the ConfigMap of --config.`,
 		Example: `  pod-reloader clean deployment/cart -n shop --dry-run
   pod-reloader clean --all --all-namespaces --without-restarts --yes`,

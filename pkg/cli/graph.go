@@ -29,7 +29,7 @@ func newGraph(p Process) *cobra.Command {
 		Short: "Show custom resources and what they refer to, and why they are held",
 		Long: `Show the custom resources of the configuration with what they refer to, and why they are held.
 
-It only reads, with your rights: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
+It only reads, with your permissions: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
 ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden.
 Without an object, all of them are shown. Of a workload it shows what that runs with, which needs get on the workload.`,
 		Example: `  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies kafkaproxies.kroxylicious.io/my-proxy
@@ -67,7 +67,7 @@ func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, ob
 	if err != nil {
 		return err
 	}
-	// States do not depend on the digest key, so that no right to the installation's is needed.
+	// States do not depend on the digest key, so that no permission on the installation's is needed.
 	key, err := digest.NewKey(rand.Reader)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type planFlags struct {
 }
 
 // newPlan returns the sub-command that compares another reloader with this one, before this one is installed. It reads only: it
-// needs the right to list workloads, and the metadata of ConfigMaps and Secrets.
+// needs the permission to list workloads, and the metadata of ConfigMaps and Secrets.
 func newPlan(p Process) *cobra.Command {
 	f := &planFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
 	cmd := &cobra.Command{
@@ -31,7 +31,7 @@ func newPlan(p Process) *cobra.Command {
 		Short: "List differences from Stakater's Reloader",
 		Long: `List differences from Stakater's Reloader, and their reasons, before anything is installed.
 
-It only reads. It uses your rights: list on the workloads, on ConfigMaps and Secrets (not with --secrets=false, or where
+It only reads. It uses your permissions: list on the workloads, on ConfigMaps and Secrets (not with --secrets=false, or where
 Reloader ignores them), on Namespaces with --namespace-selector, on SecretProviderClasses with --enable-csi-integration,
 and get on Reloader's Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the content.
 

@@ -91,10 +91,10 @@ func (rs *reloaderSettings) complete() (options.Selection, options.Reload, []pla
 		add("--auto-reload-all", "the webhook must be asked about every workload: use the chart value or the component")
 	}
 	if selection.Stakater.SecretProviderClasses {
-		add("--enable-csi-integration", "it needs rights of its own: use the chart value or the component")
+		add("--enable-csi-integration", "it needs permissions of its own: use the chart value or the component")
 	}
 	if slices.ContainsFunc(selection.Kinds.All(), workload.Kind.Restartable) {
-		add("--is-Argo-Rollouts", "it needs rights of its own: use the chart value reloader.isArgoRollouts or the component argo-rollouts")
+		add("--is-Argo-Rollouts", "it needs permissions of its own: use the chart value reloader.isArgoRollouts or the component argo-rollouts")
 	}
 	if selection.Scope.SelectsNamespaces() {
 		add("--namespace-selector", "the webhook must have the same selector: use the chart value namespaceSelector or the component namespace-selector")

@@ -108,7 +108,7 @@ func TestSettingsOfReloader(t *testing.T) {
 		"labels of statuses": {
 			reason: "Reloader selects the statuses.",
 			args:   []string{"--reload-strategy=annotations", "--resource-label-selector=team=a", "--enable-csi-integration=true"},
-			want:   map[string]string{"--resource-label-selector": "SecretProviderClassPodStatus", "--enable-csi-integration": "rights of its own"},
+			want:   map[string]string{"--resource-label-selector": "SecretProviderClassPodStatus", "--enable-csi-integration": "permissions of its own"},
 		},
 		"only namespaces": {
 			reason: "Beside them Reloader ignores the flag; here no namespace is left.",
@@ -123,7 +123,7 @@ func TestSettingsOfReloader(t *testing.T) {
 			reason: "Each one is a difference, not wrong usage. The one that is supported needs more than a flag.",
 			args:   []string{"--reload-strategy=annotations", "--is-openshift", "--enable-csi-integration=true", "--alert-sink", "slack"},
 			want: map[string]string{
-				"--enable-csi-integration": "rights of its own", "--alert-sink": "ALERT_SINK",
+				"--enable-csi-integration": "permissions of its own", "--alert-sink": "ALERT_SINK",
 			},
 			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Dialect.SecretProviderClasses) },
 		},
@@ -280,7 +280,7 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	}
 }
 
-// No right is needed to objects that neither program looks at.
+// No permission is needed to objects that neither program looks at.
 func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -25,13 +25,13 @@ type rolesFlags struct {
 	environment options.Environment
 }
 
-// newRoles returns the sub-command that prints the rights for the custom resources of a configuration.
+// newRoles returns the sub-command that prints the permissions for the custom resources of a configuration.
 func newRoles(p Process) *cobra.Command {
 	f := &rolesFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "roles --config LOCATION",
-		Short: "Print the rights that the custom resources of a configuration need",
-		Long: `Print the rights that the custom resources of a configuration need, as a ClusterRole.
+		Short: "Print the permissions that the custom resources of a configuration need",
+		Long: `Print the permissions that the custom resources of a configuration need, as a ClusterRole.
 
 The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the role to the ServiceAccount of the installation.`,
 		Example: `  pod-reloader roles --config config.yaml | kubectl apply -f -`,

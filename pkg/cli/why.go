@@ -32,7 +32,7 @@ type whyFlags struct {
 	environment options.Environment
 }
 
-// newWhy returns the sub-command that explains one workload. It needs the rights to read the workload and its
+// newWhy returns the sub-command that explains one workload. It needs the permissions to read the workload and its
 // configuration, the digest key for comparing contents, and the workload's Events.
 func newWhy(p Process) *cobra.Command {
 	f := &whyFlags{manager: options.NewFlags(), environment: options.OSEnvironment()}
@@ -42,7 +42,7 @@ func newWhy(p Process) *cobra.Command {
 		Short: "Explain why a workload was restarted, or why it was not",
 		Long: `Explain why a workload was restarted, or why it was not.
 
-It uses your rights: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
+It uses your permissions: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
 Events, list on ConfigMaps and Secrets for annotations of Stakater's Reloader, and, for custom resources, list and watch on
 them and on what they name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
 Repeat the flags of the installation that select workloads and objects.`,

@@ -22,7 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
-// leaseOf reads the lease of the installation; nil if there is none, or no right to read it, as where one replica runs without
+// leaseOf reads the lease of the installation; nil if there is none, or no permission to read it, as where one replica runs without
 // an election.
 func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*explain.Lease, error) {
 	lease := &coordinationv1.Lease{}
@@ -39,7 +39,7 @@ func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*
 }
 
 // outside says why the installation does not handle a workload; it is empty if it does. The error says that the
-// namespace's labels cannot be read: then the answer leaves them aside. They are listed, not got: that is the right that
+// namespace's labels cannot be read: then the answer leaves them aside. They are listed, not got: that is the permission that
 // an installation with --namespace-selector has itself.
 func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructured.Unstructured) (string, error) {
 	var namespaceLabels map[string]string
@@ -59,7 +59,7 @@ func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructure
 	return s.Outside(u.GetNamespace(), namespaceLabels, u.GetLabels()), problem
 }
 
-// warnings are the Warning Events that pod-reloader has sent about a workload. Without the right to list them the Report
+// warnings are the Warning Events that pod-reloader has sent about a workload. Without the permission to list them the Report
 // has less to say, so that is no error of the command.
 func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]explain.Warning, error) {
 	list := &eventsv1.EventList{}

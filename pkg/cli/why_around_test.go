@@ -80,7 +80,7 @@ func TestMissingDigestKeyDiffersFromAForbiddenOne(t *testing.T) {
 	missing := fmt.Errorf("read: %w", apierrors.NewNotFound(secrets, "key"))
 	assert.Contains(t, f.noKey(missing), "the Secret pod-reloader/key does not exist")
 	assert.Contains(t, f.noKey(fmt.Errorf("read: %w", errUnusable)), "is not usable; the replicas that run go on with the keys in their memory")
-	assert.Empty(t, f.noKey(apierrors.NewForbidden(secrets, "key", errors.New("no right"))), "there may be one")
+	assert.Empty(t, f.noKey(apierrors.NewForbidden(secrets, "key", errors.New("no permission"))), "there may be one")
 	assert.Empty(t, f.noKey(nil))
 }
 
@@ -106,9 +106,9 @@ func TestLeaseSaysUntilWhenSomeoneLeads(t *testing.T) {
 	assert.Equal(t, &explain.Lease{Name: "tools/reloader", Renewed: renewed, Ends: renewed.Add(15 * time.Second)}, lease)
 
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
-	for _, unknown := range []error{apierrors.NewNotFound(leases, "reloader"), apierrors.NewForbidden(leases, "reloader", errors.New("no right"))} {
+	for _, unknown := range []error{apierrors.NewNotFound(leases, "reloader"), apierrors.NewForbidden(leases, "reloader", errors.New("no permission"))} {
 		lease, err = leaseOf(t.Context(), leaseGetter{err: unknown}, name)
-		require.NoError(t, err, "an installation without an election has neither a lease nor the right")
+		require.NoError(t, err, "an installation without an election has neither a lease nor the permission")
 		assert.Nil(t, lease)
 	}
 	_, err = leaseOf(t.Context(), leaseGetter{err: errors.New("connection refused")}, name)

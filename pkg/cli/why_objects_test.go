@@ -11,7 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// A user without the right to list Secrets can ask about a workload that depends on no list of them.
+// A user without the permission to list Secrets can ask about a workload that depends on no list of them.
 func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	t.Parallel()
 	l := &lister{t: t, failed: "Secret"}

@@ -46,7 +46,7 @@ func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersionKind)
 		switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
-		case failed != nil: // the right to get it is the smaller one
+		case failed != nil: // the permission to get it is the smaller one
 		case len(list.Items) == 0:
 			err = fmt.Errorf("%s %s does not exist", kind.Kind, name)
 		default:

@@ -56,12 +56,12 @@ func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options
 	}, paths
 }
 
-// refusedTo returns why a custom resource could not be read with the rights of the user. The installation may have read it.
+// refusedTo returns why a custom resource could not be read with the permissions of the user. The installation may have read it.
 func refusedTo(state digest.State) error {
 	if state.Hold == nil || !state.Hold.Forbidden || state.Hold.Refused.IsZero() {
 		return nil
 	}
-	return fmt.Errorf("it needs a right that you do not have: %s", state.Hold.Reason)
+	return fmt.Errorf("it needs a permission that you do not have: %s", state.Hold.Reason)
 }
 
 func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (

@@ -20,5 +20,5 @@ func TestStateThatTheUserMayNotReadIsNotKnown(t *testing.T) {
 	err := refusedTo(digest.State{Hold: &digest.Hold{
 		Reason: "kafkaservices.kroxylicious.io/service is forbidden", Forbidden: true, Refused: time.Unix(1, 0),
 	}})
-	assert.EqualError(t, err, "it needs a right that you do not have: kafkaservices.kroxylicious.io/service is forbidden")
+	assert.EqualError(t, err, "it needs a permission that you do not have: kafkaservices.kroxylicious.io/service is forbidden")
 }

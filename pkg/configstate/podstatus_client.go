@@ -61,7 +61,7 @@ func (p *podStatus) UnmarshalJSON(data []byte) error {
 }
 
 // maxObjects is how many bytes of ids and versions are kept of one status. The driver writes some hundred, but an
-// author with the right to write statuses can write a megabyte into each.
+// author with the permission to write statuses can write a megabyte into each.
 const maxObjects = 16 << 10
 
 // digestIfLarge returns objects, or their digest where they are large.

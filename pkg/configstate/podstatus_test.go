@@ -258,7 +258,7 @@ func TestClusterWithoutSecretsStoreDriver(t *testing.T) {
 	assert.True(t, f.observe(t, "shop").Absent)
 }
 
-func TestMissingRightToPodStatuses(t *testing.T) {
+func TestMissingPermissionToPodStatuses(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.put(configMap("shop", "app", "x"))

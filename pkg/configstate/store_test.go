@@ -329,6 +329,6 @@ func TestKindThatIsNotWatched(t *testing.T) {
 	f := newFixture(t, s, func(o *configstate.Options) { o.Without = []reference.Kind{reference.Secret} }).start(t)
 	assert.True(t, f.Listed("a"), "nothing else is waited for")
 	for _, request := range s.seen() {
-		assert.NotContains(t, request, "secrets", "no right to them is needed")
+		assert.NotContains(t, request, "secrets", "no permission on them is needed")
 	}
 }

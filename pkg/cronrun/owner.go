@@ -7,7 +7,7 @@ import (
 )
 
 // owner makes the CronJob the controller of a Job, which its history limits then count. It does not block the deletion of its
-// owner: with the admission plugin OwnerReferencesPermissionEnforcement that needs a right of its own.
+// owner: with the admission plugin OwnerReferencesPermissionEnforcement that needs a permission of its own.
 func (c CronJob) owner() []metav1.OwnerReference {
 	controller := true
 	return []metav1.OwnerReference{{

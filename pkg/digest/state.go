@@ -73,7 +73,7 @@ type Hold struct {
 	Since time.Time
 	// NotReadYet says that this process has not read the state yet, and may read it any moment. It says nothing about the object.
 	NotReadYet bool
-	// Forbidden says that this process has no right to read what the state depends on, as its namespaces or the API server say.
+	// Forbidden says that this process has no permission to read what the state depends on, as its namespaces or the API server say.
 	Forbidden bool
 	// Refused is when the API server last refused what the state depends on; zero where it has not. Who asks again may read it.
 	Refused time.Time

@@ -33,12 +33,12 @@ type Input struct {
 	States map[reference.Ref]digest.State
 	// ReadErrors says of a Ref why its state could not be read.
 	ReadErrors map[reference.Ref]error
-	// Ring is empty where the reader has no right to the digest keys: contents can then not be compared.
+	// Ring is empty where the reader has no permission on the digest keys: contents can then not be compared.
 	Ring digest.Ring
 	// KeySecret is NAMESPACE/NAME of the Secret that the Ring is from.
 	KeySecret string
 	// NoKey says why the Secret has no usable digest key, and what that means for the installation; empty where it has one, or where the
-	// reader merely has no right to it.
+	// reader merely has no permission on it.
 	NoKey string
 	// FailingWatch is what the installation has reported of watches that fail; nil if they work.
 	FailingWatch *Warning

@@ -187,7 +187,7 @@ func (k *Keyring) logFailure(err error) {
 }
 
 // ensure gets a key. It fails while the Secret is invalid and no key is in memory, so that the corrected one is read, also without the
-// right to watch it.
+// permission to watch it.
 func (k *Keyring) ensure(ctx context.Context) error {
 	err := k.readOrCreate(ctx)
 	switch {

@@ -218,7 +218,7 @@ func TestRefreshFailsWhileTheSecretIsUnusable(t *testing.T) {
 
 func TestUnusableAtStart(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string][]string{"watched": nil, "with the right to get only": {"list", "watch"}} {
+	for name, refused := range map[string][]string{"watched": nil, "with the permission to get only": {"list", "watch"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
@@ -236,7 +236,7 @@ func TestUnusableAtStart(t *testing.T) {
 	}
 }
 
-// With a key in memory, the watch delivers the corrected Secret. Without one, the right to watch may be missing.
+// With a key in memory, the watch delivers the corrected Secret. Without one, the permission to watch may be missing.
 func TestUnusableSecretIsReadAgainOnlyWithoutAKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -42,7 +42,7 @@ func TestRefusedWatchIsAFailingOne(t *testing.T) {
 	require.Eventually(t, func() bool { return !monitor.Failing("secrets/"+name, namespace) }, wait, tick)
 }
 
-// The log says which right is missing, and what to do without it.
+// The log says which permission is missing, and what to do without it.
 func TestRefusedCreationIsRetried(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -56,8 +56,8 @@ func TestRefusedCreationIsRetried(t *testing.T) {
 	r.awaitRing(t, ringOf(t, given))
 }
 
-// A Secret that a user has created is read without the right to create one.
-func TestGivenSecretIsReadWithoutTheRightToCreate(t *testing.T) {
+// A Secret that a user has created is read without the permission to create one.
+func TestGivenSecretIsReadWithoutThePermissionToCreate(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	given := map[string][]byte{"ours": key(7)}

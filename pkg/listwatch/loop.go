@@ -55,14 +55,14 @@ type Loop[Object runtime.Object] struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	Sink  Sink[Object]
-	// Failed is called for each failure to list or watch. Refused means that a right is missing; nil calls nothing.
+	// Failed is called for each failure to list or watch. Refused means that a permission is missing; nil calls nothing.
 	Failed func(err error, refused bool)
 	Log    logr.Logger
 	// What the objects are, as the value "watch" of the lines about failures; empty logs none. The same failure is logged once.
 	What string
 
 	// failure is the last error that was logged. listed and opened say what has succeeded since the last failure: it has ended when both
-	// have, since a right can be missing for one of them. Only Run's goroutine has them.
+	// have, since a permission can be missing for one of them. Only Run's goroutine has them.
 	failure        string
 	listed, opened bool
 	// heard is when the API server has last listed the objects or sent an event; zero after it has refused connections. Only Run's
@@ -87,7 +87,7 @@ func backoff() wait.Backoff {
 // Pause returns the waits between attempts at something that fails.
 func Pause() wait.DelayFunc { return backoff().DelayWithReset(clock.RealClock{}, steady) }
 
-// SlowBackoff has the longer waits between attempts at what a missing right or kind may prevent for as long as the program runs.
+// SlowBackoff has the longer waits between attempts at what a missing permission or kind may prevent for as long as the program runs.
 func SlowBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
 }

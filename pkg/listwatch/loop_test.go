@@ -122,7 +122,7 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
 		var refusals []bool
-		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right"))
+		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission"))
 		s := &server{fails: []error{errors.New("away"), errors.New("away"), forbidden}}
 		run(t, s, &Loop[*corev1.ConfigMap]{
 			What: "config objects", Failed: func(_ error, refused bool) { refusals = append(refusals, refused) },
@@ -165,12 +165,12 @@ func TestSameFailureIsLoggedAgainAfterRecovery(t *testing.T) {
 	})
 }
 
-// The right to list is no help against a watch that is refused: each listing succeeds, and is a picture of the past soon.
+// The permission to list is no help against a watch that is refused: each listing succeeds, and is a picture of the past soon.
 func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right"))
+		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission"))
 		const times = 10
 		s := &server{refused: slices.Repeat([]error{forbidden}, times)}
 		sink := run(t, s, &Loop[*corev1.ConfigMap]{
@@ -185,13 +185,13 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 	})
 }
 
-// Credentials that have expired, and rights that are missing, can be there again at any time.
+// Credentials that have expired, and permissions that are missing, can be there again at any time.
 func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{
 		"no answer":    errors.New("away"),
 		"unauthorized": apierrors.NewUnauthorized("the token has expired"),
-		"forbidden":    apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right")),
+		"forbidden":    apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

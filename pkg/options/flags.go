@@ -84,19 +84,19 @@ func (f *Flags) group(title string, add func(*pflag.FlagSet)) {
 
 func (f *Flags) addSelection(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.namespaces, "namespaces", nil,
-		"only these `namespaces`, comma-separated or repeated; needs rights in these only (default: all but kube-system)")
+		"only these `namespaces`, comma-separated or repeated; needs permissions in these only (default: all but kube-system)")
 	set.StringSliceVar(&f.withoutNamespaces, "namespaces-to-ignore", nil, "`namespaces` to exclude, comma-separated or repeated")
 	set.StringSliceVar(&f.namespaceSelector, "namespace-selector", nil,
 		"only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled); also key:value and key=*")
 	set.StringVar(&f.objectSelector, "object-selector", "", "only workloads with these labels, as `selector`")
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
-	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no rights to them are needed")
+	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no permissions on them are needed")
 	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
 	f.openshift.detect = true
 	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
 		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
-	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no rights to them are needed but to the digest key")
+	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed but to the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")
 	set.StringVar(&f.annotationPrefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")

@@ -116,7 +116,7 @@ type Election struct {
 
 // Selection says which workloads are handled, and by which annotations.
 type Selection struct {
-	// WithoutSecrets means that Secrets are not handled, in either dialect, and no rights to them are needed.
+	// WithoutSecrets means that Secrets are not handled, in either dialect, and no permissions on them are needed.
 	WithoutSecrets bool
 	Keys           annotation.Keys
 	// Stakater is the dialect of Stakater's Reloader.
@@ -144,7 +144,7 @@ type Reload struct {
 	NotifyOnly bool
 	// RerunFinishedJobs creates also Jobs again that have finished.
 	RerunFinishedJobs bool
-	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for and the rights allow.
+	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for and the permissions allow.
 	WithoutRuns bool
 	Workers     int
 	// CountByNamespace counts reloads by namespace, which is a label without a bound.

@@ -45,7 +45,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 		"--rerun-finished-jobs")
 	require.NoError(t, err)
 	assert.True(t, o.Reload.RerunFinishedJobs, "Reloader always does so")
-	assert.False(t, o.Reload.WithoutRuns, "Reloader runs CronJobs wherever it has the right")
+	assert.False(t, o.Reload.WithoutRuns, "Reloader runs CronJobs wherever it has the permission")
 	assert.Equal(t, "tools", o.Namespace)
 	assert.Equal(t, "reloader-reloader", o.Installation)
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")
@@ -197,7 +197,7 @@ func TestDeploymentConfigsOfOpenShift(t *testing.T) {
 		args   []string
 		want   bool
 	}{
-		"default": {reason: "they need rights, which are not granted by default"},
+		"default": {reason: "they need permissions, which are not granted by default"},
 		"true":    {"of Reloader", []string{"--is-openshift=true"}, true},
 		"bare":    {"a flag without a value", []string{"--is-openshift", "--enable-ha"}, true},
 		"second":  {"a text in Reloader", []string{"--is-openshift", "true"}, true},

@@ -114,7 +114,7 @@ func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 
 // isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
 // which is its default; a kind that the cluster does not have has no effect here. In the place of Reloader it is the default, too: the
-// rights are Reloader's. Otherwise the default is false: they need rights of their own.
+// permissions are Reloader's. Otherwise the default is false: they need permissions of their own.
 func (f *Flags) isOpenshift(env Environment) bool {
 	inPlace := env.Getenv(reloaderDeployment) != "" && !f.all.Changed("is-openshift")
 	return inPlace || f.openshift.on()

@@ -22,7 +22,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
 	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "also re-create Jobs that are complete or have failed")
 	set.BoolVar(&f.runCronJobs, "run-cronjobs", true,
-		"also run a CronJob at once, where the right to create Jobs is granted; false: only its next run gets the new configuration")
+		"also run a CronJob at once, where the permission to create Jobs is granted; false: only its next run gets the new configuration")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "kinds of config objects to ignore: `configmaps|secrets`")
 	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
@@ -31,7 +31,7 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 		"what --reload-strategy writes for a Secret: `keyed|sha1`; sha1: as Reloader; anyone who can read the pod template can test guesses of the content")
 	set.StringVar(&f.webhookURL, "webhook-url", "", "post what changed to this `URL` instead of reloading")
 	set.BoolVar(&s.SecretProviderClasses, "enable-csi-integration", false,
-		"reload also when the Secrets Store CSI driver rotates what a SecretProviderClass mounts; needs rights of its own")
+		"reload also when the Secrets Store CSI driver rotates what a SecretProviderClass mounts; needs permissions of its own")
 	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
 	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")
 }

@@ -74,7 +74,7 @@ func (c *Client) Reporter(ctx context.Context, event *eventsv1.Event) (string, e
 }
 
 // stored returns the Event of this name that exists; a conflict if it has gone meanwhile. It is listed since the program has no
-// right to get Events.
+// permission to get Events.
 func (c *Client) stored(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	list, err := c.List(ctx, event.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", event.Name).String(), Limit: 1,

@@ -19,7 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 )
 
-// Who has created an Event is read with the right to list.
+// Who has created an Event is read with the permission to list.
 func TestReporter(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string][]eventsv1.Event{"it exists": {{ReportingInstance: "other"}}, "it has gone": {}} {
@@ -44,7 +44,7 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// An Event that exists is counted like client-go's recorder does it, with the rights to list and to patch.
+// An Event that exists is counted like client-go's recorder does it, with the permissions to list and to patch.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)

@@ -33,7 +33,7 @@ func aboutWorkloads() map[Reason]Explanation {
 		byKind: {
 			"handles the built-in kinds; Rollouts with --is-Argo-Rollouts=true; DeploymentConfigs where the cluster has them, unless --is-openshift is off",
 			"handles the built-in kinds, those of --is-Argo-Rollouts and --is-openshift, which are off by default, and those of --workload-kinds",
-			"nothing if that is right; else name the kind by its flag and grant the rights, or leave it out",
+			"nothing if that is right; else name the kind by its flag and grant the permissions, or leave it out",
 		},
 		byJob: {
 			"deletes the Job and creates it again, also one that is finished, suspended or made by a CronJob",

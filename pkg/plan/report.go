@@ -53,14 +53,14 @@ type Effect struct {
 	Here     Action `json:"podReloader"`
 }
 
-// rights returns the parts of an installation that some workload needs, and that are off by default.
-func (c *comparison) rights() []Setting {
+// permissions returns the parts of an installation that some workload needs, and that are off by default.
+func (c *comparison) permissions() []Setting {
 	needed := []Setting{}
 	if c.runs {
-		needed = append(needed, Setting{"CronJobs", "to run them, pod-reloader needs a right of its own: use the chart value reloader.runCronJobs or the component run-cronjobs"})
+		needed = append(needed, Setting{"CronJobs", "to run them, pod-reloader needs a permission of its own: use the chart value reloader.runCronJobs or the component run-cronjobs"})
 	}
 	if c.recreates {
-		needed = append(needed, Setting{"Jobs", "to create them again, pod-reloader needs rights of its own: use the chart value reloader.recreateJobs or the component recreate-jobs"})
+		needed = append(needed, Setting{"Jobs", "to create them again, pod-reloader needs permissions of its own: use the chart value reloader.recreateJobs or the component recreate-jobs"})
 	}
 	return needed
 }
@@ -73,7 +73,7 @@ type Object struct {
 }
 
 func (c *comparison) report() Report {
-	r := Report{Compared: c.compared, Different: c.differs, Settings: c.rights(), Groups: []Group{}}
+	r := Report{Compared: c.compared, Different: c.differs, Settings: c.permissions(), Groups: []Group{}}
 	for _, reason := range append(rules(), byPausePeriod, byUnnamedObject, byProblem) {
 		if g, ok := c.groups[reason]; ok {
 			slices.SortFunc(g.Workloads, func(a, b Difference) int {

@@ -131,14 +131,14 @@ func TestQuote(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"short":         {reason: "A short text is shown whole.", text: "foo", want: `"foo"`},
-		"exactly":       {reason: "The bound is inclusive.", text: strings.Repeat("a", 64), want: `"` + strings.Repeat("a", 64) + `"`},
-		"long":          {reason: "A long one is cut, and one sees that.", text: strings.Repeat("a", 65), want: `"` + strings.Repeat("a", 64) + `"…`},
-		"huge":          {reason: "The largest annotation there can be.", text: strings.Repeat("a", 256<<10), want: `"` + strings.Repeat("a", 64) + `"…`},
-		"character":     {reason: "No character is cut in two.", text: strings.Repeat("a", 63) + "ö", want: `"` + strings.Repeat("a", 63) + `"…`},
-		"escape":        {reason: "A terminal must not obey a user's text.", text: "\x1b]0;x\a", want: `"\x1b]0;x\a"`},
-		"right to left": {reason: "Nor must its order of characters lie.", text: "a\u202eb", want: `"a\u202eb"`},
-		"invalid":       {reason: "Bytes that are no text are shown as such.", text: "\xff", want: `"\xff"`},
+		"short":              {reason: "A short text is shown whole.", text: "foo", want: `"foo"`},
+		"exactly":            {reason: "The bound is inclusive.", text: strings.Repeat("a", 64), want: `"` + strings.Repeat("a", 64) + `"`},
+		"long":               {reason: "A long one is cut, and one sees that.", text: strings.Repeat("a", 65), want: `"` + strings.Repeat("a", 64) + `"…`},
+		"huge":               {reason: "The largest annotation there can be.", text: strings.Repeat("a", 256<<10), want: `"` + strings.Repeat("a", 64) + `"…`},
+		"character":          {reason: "No character is cut in two.", text: strings.Repeat("a", 63) + "ö", want: `"` + strings.Repeat("a", 63) + `"…`},
+		"escape":             {reason: "A terminal must not obey a user's text.", text: "\x1b]0;x\a", want: `"\x1b]0;x\a"`},
+		"permission to left": {reason: "Nor must its order of characters lie.", text: "a\u202eb", want: `"a\u202eb"`},
+		"invalid":            {reason: "Bytes that are no text are shown as such.", text: "\xff", want: `"\xff"`},
 		"no beginning": {
 			reason: "A character has at most four bytes: no beginning of one is looked for any further.",
 			text:   strings.Repeat("\x80", 70), want: `"` + strings.Repeat(`\x80`, 60) + `"…`,

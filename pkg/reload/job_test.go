@@ -161,8 +161,8 @@ func TestRecreationIsCompletedWhereJobsAreNotFollowedAnyMore(t *testing.T) {
 		created bool
 		note    string
 	}{
-		"with the rights": {created: true, note: "Reloaded: created again: configmap/app modified"},
-		"without a right to Jobs": {refuse: "get Job", note: "RecreationForbidden: the re-creation of the Job, which may be deleted, cannot be completed: " +
+		"with the permissions": {created: true, note: "Reloaded: created again: configmap/app modified"},
+		"without a permission on Jobs": {refuse: "get Job", note: "RecreationForbidden: the re-creation of the Job, which may be deleted, cannot be completed: " +
 			"unless it exists, create it from job.json in the Secret pod-reloader/pod-reloader-job-uid-1, and delete the Secret; "},
 	} {
 		t.Run(name, func(t *testing.T) {

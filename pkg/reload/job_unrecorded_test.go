@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
-// unrecordedJob is a Job that no webhook has stamped, and whose namespace grants the rights to list and watch Jobs only.
+// unrecordedJob is a Job that no webhook has stamped, and whose namespace grants the permissions to list and watch Jobs only.
 func unrecordedJob(t *testing.T) *jobFixture {
 	t.Helper()
 	j := newJobFixture(t, nil, nil)
@@ -31,7 +31,7 @@ func unrecordedJob(t *testing.T) *jobFixture {
 	return j
 }
 
-// Without the rights to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.
+// Without the permissions to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.
 func TestChangeOfAJobThatCannotBeRecordedIsReported(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
@@ -121,8 +121,8 @@ func TestRecordOfASuspendedJobThatAnotherWriterRevertsIsWrittenEverLater(t *test
 	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
 }
 
-// With --webhook-url and without the right to patch Jobs, a change cannot be recorded, so that it is not posted.
-func TestMissingRightToRecordANotificationIsReportedOnce(t *testing.T) {
+// With --webhook-url and without the permission to patch Jobs, a change cannot be recorded, so that it is not posted.
+func TestMissingPermissionToRecordANotificationIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	j.opts.NotifyOnly = true
@@ -131,7 +131,7 @@ func TestMissingRightToRecordANotificationIsReportedOnce(t *testing.T) {
 	j.Set("newer")
 	for range 100 {
 		j.Now = j.Now.Add(30 * time.Second)
-		assert.Positive(t, j.reconcile(t, l).RequeueAfter, "it is tried again: the right may be granted")
+		assert.Positive(t, j.reconcile(t, l).RequeueAfter, "it is tried again: the permission may be granted")
 	}
 	require.Len(t, j.Out.Messages, 1, "in less than an hour")
 	assert.Contains(t, j.Notes()[0], "ReloadFailed: the change is not posted to --webhook-url, because pod-reloader may not patch the Job to "+

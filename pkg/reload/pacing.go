@@ -80,7 +80,7 @@ func (p pacing) postponeAgain(ctx context.Context, s gather.Subject, a policy.As
 const unreadLook = time.Second
 
 // awaitUnread returns when to look again at a reload that is due while the Record has a custom resource that this process has not read
-// yet. This is so at the start of the process, and while it may not read its configuration. It is also so after a right was withdrawn,
+// yet. This is so at the start of the process, and while it may not read its configuration. It is also so after a permission was withdrawn,
 // until the API server has refused it once more. What has changed may have changed below the resource, too, and would restart the pods
 // once more. The wait is bounded, since the rest of the configuration must not depend on what may stay unread.
 func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Input) time.Duration {

@@ -94,7 +94,7 @@ func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 	}
 }
 
-// The right to a custom resource is still missing: the reload does not wait for longer than the answer.
+// The permission on a custom resource is still missing: the reload does not wait for longer than the answer.
 func TestReloadDoesNotWaitForWhatIsRefusedAgain(t *testing.T) {
 	t.Parallel()
 	edge := reference.Ref{Kind: "proxies.example.com", Name: "edge"}

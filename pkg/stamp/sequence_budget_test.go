@@ -21,12 +21,12 @@ func TestSequence27WriteThatCarriesOurAnnotations(t *testing.T) {
 		kept []Key
 		gone []Key
 	}{
-		"the Record is shortened":       {over: 10, kept: []Key{Hash, Record, LastReload}},
-		"the Record goes first":         {over: 60, kept: []Key{Hash, LastReload}, gone: []Key{Record}},
-		"then the explanation is cut":   {over: 300, kept: []Key{Hash}, gone: []Key{Record}},
-		"a template that is full":       {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
-		"a template that is just right": {template: true, over: 0, kept: []Key{Hash, Record, LastReload}},
-		"a workload that is just right": {over: 0, kept: []Key{Hash, Record, LastReload}},
+		"the Record is shortened":            {over: 10, kept: []Key{Hash, Record, LastReload}},
+		"the Record goes first":              {over: 60, kept: []Key{Hash, LastReload}, gone: []Key{Record}},
+		"then the explanation is cut":        {over: 300, kept: []Key{Hash}, gone: []Key{Record}},
+		"a template that is full":            {template: true, over: 10, kept: []Key{LastReload}, gone: []Key{Hash}},
+		"a template that is just permission": {template: true, over: 0, kept: []Key{Hash, Record, LastReload}},
+		"a workload that is just permission": {over: 0, kept: []Key{Hash, Record, LastReload}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -98,7 +98,7 @@
 //
 // A Single without a namespace whose kind has namespaces ends: Start and
 // WaitForSync return a ConfigError. Where no object of the name exists, that
-// takes the right to get it in every namespace, and an API server that serves
+// takes the permission to get it in every namespace, and an API server that serves
 // the kind already; else the Single ends when one appears.
 //
 // WaitForSync's error is both the context's error and its cause, for errors.Is.

@@ -119,7 +119,7 @@ func (s *Single) prepare(object *unstructured.Unstructured) {
 // the object do. The path without a namespace must be unknown, and the one with
 // a namespace known: the first alone is no proof, as an API server that does not
 // serve a new custom resource yet knows neither. Without proof, or without the
-// right to get the object, one that is created later shows it.
+// permission to get the object, one that is created later shows it.
 func (s *Single) scoped(ctx context.Context) bool {
 	if s.config.Namespace != "" || s.Object() != nil {
 		return true

@@ -25,7 +25,7 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 		err      error
 		want     watchhealth.Reason // empty: nothing is reported
 	}{
-		"forbidden":             {"deployments.apps", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right")), watchhealth.Refused},
+		"forbidden":             {"deployments.apps", apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no permission")), watchhealth.Refused},
 		"credentials expired":   {"deployments.apps", fmt.Errorf("discover: %w", apierrors.NewUnauthorized("expired")), watchhealth.Refused},
 		"unavailable":           {"rollouts.argoproj.io", apierrors.NewServiceUnavailable("away"), watchhealth.Failed},
 		"not installed":         {"rollouts.argoproj.io", noMatch, ""},

@@ -5,6 +5,6 @@ const (
 	EventFailing   = "WatchFailing"
 	EventRecovered = "WatchRecovered"
 
-	EventRightsMissing = "RightsMissing"
-	EventRightsGranted = "RightsGranted"
+	EventPermissionsMissing = "RightsMissing"
+	EventPermissionsGranted = "RightsGranted"
 )

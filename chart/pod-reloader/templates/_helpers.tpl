@@ -274,7 +274,7 @@ installation from that of its pod, which Kubernetes shortens: of the 58 characte
 {{- toJson $flags -}}
 {{- end }}
 
-{{/* The flags of the command check, as a list in JSON: a Deployment that the webhook stamps, and with referents the rights to them. */}}
+{{/* The flags of the command check, as a list in JSON: a Deployment that the webhook stamps, and with referents the permissions on them. */}}
 {{- define "pod-reloader.checkFlags" -}}
 {{- $flags := list -}}
 {{- with include "pod-reloader.prefixFlag" . }}{{ $flags = append $flags . }}{{ end -}}

@@ -32,7 +32,7 @@ const (
 	chainDebounce = 100 * time.Millisecond
 )
 
-// linksConfiguration are the rights to the custom resources, and how they refer to each other.
+// linksConfiguration are the permissions on the custom resources, and how they refer to each other.
 const linksConfiguration = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

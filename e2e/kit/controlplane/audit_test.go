@@ -26,7 +26,7 @@ func TestAuditCountsRequests(t *testing.T) {
 	id := controlplane.ServiceAccount(namespace, "reader")
 	reader := clientFor(t, id)
 	list := func() { _ = reader.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)) }
-	awaitRights(t, reader, namespace)
+	awaitPermissions(t, reader, namespace)
 
 	mark, err := cp.Audit().Mark()
 	require.NoError(t, err)

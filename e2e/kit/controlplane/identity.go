@@ -25,7 +25,7 @@ func Admin() Identity {
 }
 
 // ServiceAccount is the identity of a pod's service account: with the user and groups of its
-// tokens, it has exactly the rights that the manifests bind to the account.
+// tokens, it has exactly the permissions that the manifests bind to the account.
 func ServiceAccount(namespace, name string) Identity {
 	return Identity{
 		User:   "system:serviceaccount:" + namespace + ":" + name,

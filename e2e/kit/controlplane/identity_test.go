@@ -50,23 +50,23 @@ subjects:
 `
 }
 
-// awaitRights waits until the API server has seen the role, which it watches, too.
-func awaitRights(t *testing.T, reader client.Client, namespace string) {
+// awaitPermissions waits until the API server has seen the role, which it watches, too.
+func awaitPermissions(t *testing.T, reader client.Client, namespace string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, poll.Until(ctx, "the rights of the reader", 100*time.Millisecond, func(ctx context.Context) error {
+	require.NoError(t, poll.Until(ctx, "the permissions of the reader", 100*time.Millisecond, func(ctx context.Context) error {
 		return reader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	}))
 }
 
-func TestAnIdentityHasItsRightsAndNoOthers(t *testing.T) {
+func TestAnIdentityHasItsPermissionsAndNoOthers(t *testing.T) {
 	t.Parallel()
 	namespace := cp.Namespace(t)
 	require.NoError(t, cp.Apply(t.Context(), readerRole(namespace)))
 	reader := clientFor(t, controlplane.ServiceAccount(namespace, "reader"))
 
-	awaitRights(t, reader, namespace)
+	awaitPermissions(t, reader, namespace)
 	err := reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace))
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	err = reader.List(t.Context(), &corev1.ConfigMapList{})

@@ -2,7 +2,7 @@
 // manifests/, rendered by `kubectl kustomize`, and the program itself, built from the working tree, as separate processes.
 //
 // A replica gets the arguments and the environment that the manifests' Deployment gives its container, reaches the API
-// server as the manifests' service account and so has exactly its rights, and serves the webhook with a real certificate
+// server as the manifests' service account and so has exactly its permissions, and serves the webhook with a real certificate
 // behind a balancer that plays kube-proxy. Three things differ from a cluster, because there is no kubelet, no kube-proxy
 // and no cert-manager: addresses and the directory of the certificate in the arguments, the client config of the webhook
 // configuration, and that cert-manager's objects are left out. Where a suite asks for it, the webhook has a longer timeout.

@@ -19,7 +19,7 @@ type Turn struct {
 }
 
 // InTurn runs tests on one control plane, one after the other, which is cheaper than a control plane for each. What the
-// manifests of one have installed stays for the next one, rights included: a test that is about missing rights comes first.
+// manifests of one have installed stays for the next one, permissions included: a test that is about missing permissions comes first.
 func InTurn(t *testing.T, on controlplane.Options, tests []Turn) {
 	t.Helper()
 	cp := controlplane.New(t, on)

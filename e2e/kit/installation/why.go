@@ -33,7 +33,7 @@ func (i *Installation) Check(ctx context.Context, args ...string) (string, error
 	return i.tool(ctx, i.cp.AdminKubeconfig(), append([]string{"check"}, args...))
 }
 
-// WhyAs is Why with the rights of another user; with those of [Installation.Identity] it is what `kubectl exec` into the
+// WhyAs is Why with the permissions of another user; with those of [Installation.Identity] it is what `kubectl exec` into the
 // pod would print.
 func (i *Installation) WhyAs(ctx context.Context, id controlplane.Identity, args ...string) (output string, err error) {
 	dir, err := os.MkdirTemp(i.cp.Dir(), "why-")

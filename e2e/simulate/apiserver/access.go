@@ -23,7 +23,7 @@ var reviewKinds = map[string]string{
 	"selfsubjectaccessreviews": "SelfSubjectAccessReview", "subjectaccessreviews": "SubjectAccessReview", "tokenreviews": "TokenReview",
 }
 
-// reviews answers the questions about rights that clients ask the API server.
+// reviews answers the questions about permissions that clients ask the API server.
 var reviews = map[string]func(*Server, *request) (answer, error){
 	"/apis/" + authorizationGroup + "/v1/selfsubjectaccessreviews": (*Server).reviewSelf,
 	"/apis/" + authorizationGroup + "/v1/subjectaccessreviews":     (*Server).reviewSubject,

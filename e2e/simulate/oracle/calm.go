@@ -172,9 +172,9 @@ func (l *faultLog) timingOf(client string) timing {
 	return timing{l.options.Settle, l.options.SettleMax, l.options.Refractory}
 }
 
-// eventsAllowedSince returns since when the program has had the right to create Events for so long that those that it could not create are
+// eventsAllowedSince returns since when the program has had the permission to create Events for so long that those that it could not create are
 // written, too.
-// It is not known while the right is withdrawn.
+// It is not known while the permission is withdrawn.
 func (l *faultLog) eventsAllowedSince() (since time.Time, known bool) {
 	for _, s := range l.faults.spans {
 		if s.kind != writesDenied || s.scope != eventsResource {
@@ -188,7 +188,7 @@ func (l *faultLog) eventsAllowedSince() (since time.Time, known bool) {
 	return since, true
 }
 
-// deniedSince returns since when the right to write a workload is withdrawn, in times without it that follow one another so soon that the
+// deniedSince returns since when the permission to write a workload is withdrawn, in times without it that follow one another so soon that the
 // program need not have noticed the gap; false if it is not now.
 func (l *faultLog) deniedSince(w *workload) (since time.Time, denied bool) {
 	for _, s := range slices.Backward(l.faults.spans) {
@@ -248,7 +248,7 @@ func (l *faultLog) couldSee(w *workload, r world.Reply) bool {
 func (l *faultLog) disturbedBesides(at time.Time) bool {
 	return slices.ContainsFunc(l.faults.spans, func(s *span) bool {
 		switch {
-		case slices.Contains([]string{"rights", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", writesHang}, s.kind):
+		case slices.Contains([]string{"permissions", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", writesHang}, s.kind):
 			return false // it is in the way of no Event
 		case s.deniesWorkloads():
 			return false

@@ -39,7 +39,7 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 		"after a denial": {options: hooked, want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
-			s.fault("rights", "configmaps", 30*time.Second)
+			s.fault("permissions", "configmaps", 30*time.Second)
 			s.wait(8 * time.Minute)
 			s.tick()
 		}},

@@ -83,7 +83,7 @@ func TestCountedReloads(t *testing.T) {
 			options: hooked, because: "the new leader does not know how old it is", happens: countedAcrossLeaders("replica-0", 10*time.Minute, 2),
 		},
 		"counted again by a leader that is refused now and then": {
-			options: hooked, because: "it may lack the right to write Events", happens: countedByARefusedLeader(time.Minute, 2),
+			options: hooked, because: "it may lack the permission to write Events", happens: countedByARefusedLeader(time.Minute, 2),
 		},
 		"counted twice by a leader that is refused now and then": {
 			options: hooked, want: "explained/metric-doubled/after-fault", because: "one reload counts three", happens: countedByARefusedLeader(time.Minute, 3),

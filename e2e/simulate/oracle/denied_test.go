@@ -10,7 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// denies withdraws a right to write, and changes app.
+// denies withdraws a permission to write, and changes app.
 func (s *harness) denies(scope string) {
 	s.begin()
 	s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: scope, Begin: true})
@@ -61,11 +61,11 @@ func TestDeniedWritesAreVisible(t *testing.T) {
 		"explained":          {options: hooked, because: "it prints the Event", happens: why("a reload is due\n\nWarning 3m ago, ReloadFailed: deployments.apps \"cart\" is forbidden\n")},
 		"not explained":      {options: hooked, want: "visible/denied-why", because: "nothing says why it is late", happens: why("a reload is due\n")},
 		"reported long ago":  {options: hooked, because: "the same is not said twice", happens: func(s *harness) { deniedAgain(s, 10*time.Second) }},
-		"reported once only": {options: hooked, want: "visible/denied", because: "the right was there in between", happens: func(s *harness) { deniedAgain(s, 5*time.Minute) }},
+		"reported once only": {options: hooked, want: "visible/denied", because: "the permission was there in between", happens: func(s *harness) { deniedAgain(s, 5*time.Minute) }},
 	})
 }
 
-// deniedAgain is a right that is missing twice, with one Event about the first time.
+// deniedAgain is a permission that is missing twice, with one Event about the first time.
 func deniedAgain(s *harness, gap time.Duration) {
 	s.denies("deployments")
 	s.wait(30 * time.Second)
@@ -103,7 +103,7 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 	minute := func(s *harness) { s.wait(time.Minute) }
 	runLaw(t, "prompt", map[string]lawCase{
 		"its own kind":   {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
-		"another kind":   {options: hooked, want: "prompt/modified", because: "the right to write this one is there", happens: late("statefulsets", minute)},
+		"another kind":   {options: hooked, want: "prompt/modified", because: "the permission to write this one is there", happens: late("statefulsets", minute)},
 		"Events":         {options: hooked, want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
 		"the lease":      {options: hooked, because: "nothing leads", happens: late("leases", minute)},
 		"given back":     {options: hooked, because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},

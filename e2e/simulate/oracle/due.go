@@ -15,7 +15,7 @@ type due struct {
 	// of is the object that changed, how says how.
 	of  ref
 	how string
-	// reported means that its lateness was reported, refused that it was judged what the program says of a right that is missing.
+	// reported means that its lateness was reported, refused that it was judged what the program says of a permission that is missing.
 	reported, refused bool
 }
 

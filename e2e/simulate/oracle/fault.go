@@ -13,7 +13,7 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "rights", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook"; every other
+	// "permissions", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook"; every other
 	// one is something that may disturb all of the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
@@ -74,7 +74,7 @@ func (s *span) recovery() time.Duration {
 	switch s.kind {
 	case "denied", "namespace-webhook":
 		return longRecovery
-	case "rights", "watch-refused", "lists-short":
+	case "permissions", "watch-refused", "lists-short":
 		return blindRecovery
 	case writesHang:
 		return hungRecovery

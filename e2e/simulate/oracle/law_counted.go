@@ -75,7 +75,7 @@ func (l *countedLaw) succeeded() {
 
 // misjudged returns how many reloads later leaders may rightly not have counted, and how many they may have counted again. A leader may
 // misjudge where a clock was wrong, and where nothing says whether an earlier leader has counted. It may also do so where requests were
-// refused now and then: that looks like the lack of the right to write Events.
+// refused now and then: that looks like the lack of the permission to write Events.
 func (l *countedLaw) misjudged() (missing, doubled int) {
 	for _, t := range l.takeovers {
 		unclear := t.misdated

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// writesDenied is the kind of a fault that withdraws a right to write: to patch workloads of a resource, to create Events, or to renew
+	// writesDenied is the kind of a fault that withdraws a permission to write: to patch workloads of a resource, to create Events, or to renew
 	// the lease.
 	writesDenied = "writes-denied"
 	// eventsResource is the resource of Events.
@@ -25,13 +25,13 @@ func (s *span) deniesWorkloads() bool {
 	return s.kind == writesDenied && world.TemplatePath(s.scope) != nil
 }
 
-// deniedLaw is the law "visible" for rights to write.
+// deniedLaw is the law "visible" for permissions to write.
 type deniedLaw struct {
 	*ledger
 	passive
 }
 
-// surelyDenied reports whether a reload of a workload is due that fails since a right is missing, and the program has had the time
+// surelyDenied reports whether a reload of a workload is due that fails since a permission is missing, and the program has had the time
 // to say so.
 func (l *deniedLaw) surelyDenied(w *workload, now time.Time) (since time.Time, is bool) {
 	if w.gone || w.due.since.IsZero() {
@@ -50,7 +50,7 @@ func (l *deniedLaw) surelyDenied(w *workload, now time.Time) (since time.Time, i
 	return since, now.Sub(from) > l.promptBound(w)+warnEvery && !l.disturbedBesides(now)
 }
 
-// denied returns the workloads whose reload surely fails since a right is missing.
+// denied returns the workloads whose reload surely fails since a permission is missing.
 func (l *deniedLaw) denied(now time.Time) (all []*workload) {
 	for _, w := range l.all {
 		if _, is := l.surelyDenied(w, now); is {
@@ -60,7 +60,7 @@ func (l *deniedLaw) denied(now time.Time) (all []*workload) {
 	return all
 }
 
-// watch is the law "visible" for rights to write: a reload that is due and fails has a Warning Event.
+// watch is the law "visible" for permissions to write: a reload that is due and fails has a Warning Event.
 func (l *deniedLaw) watch(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.refused {
 		return
@@ -77,7 +77,7 @@ func (l *deniedLaw) watch(w *workload, now time.Time) {
 	}
 	if said.Before(since) {
 		l.violate(now, broken{"visible", w.id.String(), "denied"},
-			"a reload is due since %s, and the right to write the workload is withdrawn since %s, but until %s no Warning Event says so",
+			"a reload is due since %s, and the permission to write the workload is withdrawn since %s, but until %s no Warning Event says so",
 			l.when(w.due.since), l.when(since), l.when(now))
 	}
 }

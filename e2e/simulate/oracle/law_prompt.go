@@ -96,7 +96,7 @@ func (l *promptLaw) lateUnder(w *workload, from, now time.Time) string {
 // blindWithin reports whether reading or watching was refused not long ago.
 func (l *promptLaw) blindWithin(w *workload, now time.Time) bool {
 	for _, s := range l.faults.spans {
-		if (s.kind == "rights" || s.kind == "watch-refused") && l.touches(s, w) && (s.open || now.Sub(s.to) < 2*longRecovery) {
+		if (s.kind == "permissions" || s.kind == "watch-refused") && l.touches(s, w) && (s.open || now.Sub(s.to) < 2*longRecovery) {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 		"own namespace":       {options: hooked, because: "its writes hang", happens: lasting("namespace-webhook", "namespaces/shop")},
 		"own object":          {options: hooked, because: "its writes fail", happens: lasting("api-errors", "deployments/shop/cart")},
 		"listed object":       {options: hooked, because: "it cannot be read", happens: lasting("api-errors", "configmaps/shop/app")},
-		"resource":            {options: hooked, because: "it may be needed", happens: lasting("rights", "configmaps")},
+		"resource":            {options: hooked, because: "it may be needed", happens: lasting("permissions", "configmaps")},
 		"own kind":            {options: hooked, because: "its writes have no answer", happens: lasting(writesHang, "deployments")},
 		"all kinds":           {options: hooked, because: "its writes have no answer", happens: lasting(writesHang, "")},
 		"unknown scope":       {options: hooked, because: "it may be anything", happens: lasting("whatever", "somewhere")},
@@ -110,10 +110,10 @@ func TestPromptAfterFaults(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.tick()
 		}},
-		"rights just back": {options: hooked, because: "informers pause for up to a minute", happens: func(s *harness) {
+		"permissions just back": {options: hooked, because: "informers pause for up to a minute", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
-			s.fault("rights", "configmaps", 30*time.Second)
+			s.fault("permissions", "configmaps", 30*time.Second)
 			s.wait(time.Minute)
 			s.tick()
 		}},
@@ -148,7 +148,7 @@ func TestPromptWhileBlindOrSlow(t *testing.T) {
 			s.wait(4 * time.Minute)
 			s.tick()
 		}},
-		"blind without the right to read": {options: hooked, because: "nothing can be read", happens: func(s *harness) {
+		"blind without the permission to read": {options: hooked, because: "nothing can be read", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "configmaps", Begin: true})
 			s.oracle.Fault(Fault{At: s.now, Kind: "denied", Scope: "configmaps", Begin: true})

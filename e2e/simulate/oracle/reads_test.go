@@ -150,7 +150,7 @@ func TestReadsOfMetadata(t *testing.T) {
 		}},
 		"while a watch fails": {options: hooked, because: "the tracked objects are read periodically", happens: func(s *harness) {
 			s.begin()
-			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "configmaps", Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "configmaps", Begin: true})
 			s.readMetadata(replica, app)
 		}},
 	})

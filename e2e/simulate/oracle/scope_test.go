@@ -159,7 +159,7 @@ func TestVisible(t *testing.T) {
 	secrets := world.Key{Resource: world.Secrets}
 	blind := func(gauges map[string]float64, warned bool) func(s *harness) {
 		return func(s *harness) {
-			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets", Begin: true})
 			call := s.call(replica, "watch", secrets, nil)
 			s.oracle.Request(call)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
@@ -171,8 +171,8 @@ func TestVisible(t *testing.T) {
 			s.scrape(replica, 0, gauges)
 		}
 	}
-	rights := func(s *harness, scope string, withdrawn bool) {
-		s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: scope, Begin: withdrawn})
+	permissions := func(s *harness, scope string, withdrawn bool) {
+		s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: scope, Begin: withdrawn})
 		call := s.call(replica, "watch", secrets, nil)
 		s.oracle.Request(call)
 		s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 403})
@@ -180,17 +180,17 @@ func TestVisible(t *testing.T) {
 	// again is blind twice, with one Event about the first time.
 	again := func(gap time.Duration) func(s *harness) {
 		return func(s *harness) {
-			rights(s, "secrets", true)
+			permissions(s, "secrets", true)
 			s.wait(time.Minute)
 			s.warn(cart, "changes are found late: secrets cannot be watched")
 			s.wait(time.Minute)
 			if gap == 0 {
-				rights(s, "", true)
+				permissions(s, "", true)
 			}
-			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets"})
+			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets"})
 			s.wait(gap)
 			if gap > 0 {
-				rights(s, "", true)
+				permissions(s, "", true)
 			}
 			s.wait(6 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": 0})
@@ -199,7 +199,7 @@ func TestVisible(t *testing.T) {
 	recovered := func(value float64) func(s *harness) {
 		return func(s *harness) {
 			blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)(s)
-			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets"})
+			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets"})
 			s.request(replica, "watch", secrets, nil)
 			s.wait(10 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": value})
@@ -215,7 +215,7 @@ func TestVisible(t *testing.T) {
 		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
 		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
 		"answered": {options: hooked, because: "it is not blind", happens: func(s *harness) {
-			s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets", Begin: true})
 			s.request(replica, "watch", secrets, nil)
 			s.wait(10 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
@@ -241,12 +241,12 @@ func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 	}
 	const named = "deployments.apps (no answer): changes are found late"
 	runLaw(t, "visible", map[string]lawCase{
-		"shown":                   {because: "both name it", happens: blind("watch-refused", "deployments", "deployments.apps", 0, named)},
-		"another one is 0":        {want: "visible/metric", because: "the gauge of the workloads is missing", happens: blind("watch-refused", "deployments", "secrets", 0, named)},
-		"it is 1":                 {want: "visible/metric", because: "it does not work", happens: blind("watch-refused", "deployments", "deployments.apps", 1, named)},
-		"another one is named":    {want: "visible/event", because: "the right is not there", happens: blind("rights", "deployments", "deployments.apps", 0, "secrets: changes are found late")},
-		"another kind":            {because: "they are watched", happens: blind("watch-refused", "statefulsets", "secrets", 1, "")},
-		"rights to configuration": {because: "a fault without a scope takes these only", happens: blind("rights", "", "secrets", 1, "")},
+		"shown":                        {because: "both name it", happens: blind("watch-refused", "deployments", "deployments.apps", 0, named)},
+		"another one is 0":             {want: "visible/metric", because: "the gauge of the workloads is missing", happens: blind("watch-refused", "deployments", "secrets", 0, named)},
+		"it is 1":                      {want: "visible/metric", because: "it does not work", happens: blind("watch-refused", "deployments", "deployments.apps", 1, named)},
+		"another one is named":         {want: "visible/event", because: "the permission is not there", happens: blind("permissions", "deployments", "deployments.apps", 0, "secrets: changes are found late")},
+		"another kind":                 {because: "they are watched", happens: blind("watch-refused", "statefulsets", "secrets", 1, "")},
+		"permissions on configuration": {because: "a fault without a scope takes these only", happens: blind("permissions", "", "secrets", 1, "")},
 	})
 }
 
@@ -268,14 +268,14 @@ func TestBlindnessOfWhatSomeInstallationsWatchIsVisible(t *testing.T) {
 	namespaces, resources := world.Key{Resource: world.Namespaces}, world.Key{Resource: world.Filters}
 	const ofResources = "filters.proxy.example.com"
 	runLaw(t, "visible", map[string]lawCase{
-		"namespaces shown":               {because: "both name them", happens: blindTo(namespaces, "rights", "namespaces", "namespaces", 0, "namespaces (refused)")},
+		"namespaces shown":               {because: "both name them", happens: blindTo(namespaces, "permissions", "namespaces", "namespaces", 0, "namespaces (refused)")},
 		"namespaces not shown":           {want: "visible/metric", because: "labels decide about scope", happens: blindTo(namespaces, "watch-refused", "namespaces", "namespaces", 1, "namespaces (refused)")},
 		"namespaces not named":           {want: "visible/event", because: "labels decide about scope", happens: blindTo(namespaces, "watch-refused", "namespaces", "namespaces", 0, "secrets in namespace shop (refused)")},
 		"custom resources shown":         {because: "both name them", happens: blindTo(resources, "watch-refused", "filters", ofResources, 0, ofResources+" (refused)")},
-		"custom resources not shown":     {want: "visible/metric", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", "deployments.apps", 0, ofResources+" (refused)")},
-		"custom resources not named":     {want: "visible/event", because: "workloads depend on them", happens: blindTo(resources, "rights", "filters", ofResources, 0, "secrets (refused)")},
-		"all of the configuration":       {want: "visible/metric", because: "a fault without a scope takes the rights on custom resources, too", happens: blindTo(resources, "rights", "", ofResources, 1, ofResources)},
-		"all of the configuration, else": {because: "it is about configuration only", happens: blindTo(namespaces, "rights", "", "namespaces", 1, "")},
+		"custom resources not shown":     {want: "visible/metric", because: "workloads depend on them", happens: blindTo(resources, "permissions", "filters", "deployments.apps", 0, ofResources+" (refused)")},
+		"custom resources not named":     {want: "visible/event", because: "workloads depend on them", happens: blindTo(resources, "permissions", "filters", ofResources, 0, "secrets (refused)")},
+		"all of the configuration":       {want: "visible/metric", because: "a fault without a scope takes the permissions on custom resources, too", happens: blindTo(resources, "permissions", "", ofResources, 1, ofResources)},
+		"all of the configuration, else": {because: "it is about configuration only", happens: blindTo(namespaces, "permissions", "", "namespaces", 1, "")},
 	})
 }
 
@@ -286,16 +286,16 @@ func TestBlindnessOfTheDigestKeyIsVisible(t *testing.T) {
 	without := Options{Hidden: Hidden{Kinds: []string{"secrets"}}}
 	const key = "secrets/pod-reloader-digest-key"
 	listed := func(s *harness) {
-		s.oracle.Fault(Fault{At: s.now, Kind: "rights", Scope: "secrets", Begin: true})
+		s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets", Begin: true})
 		s.oracle.Request(s.call(replica, "list", own, nil))
 		s.wait(6 * time.Minute)
 		s.scrapeWatch(replica, key, 1)
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"shown":              {options: without, because: "both name it", happens: blindTo(own, "rights", "secrets", key, 0, key+" in namespace pod-reloader (refused)")},
-		"not shown":          {options: without, want: "visible/metric", because: "keys are not seen", happens: blindTo(own, "rights", "secrets", key, 1, key+" (refused)")},
+		"shown":              {options: without, because: "both name it", happens: blindTo(own, "permissions", "secrets", key, 0, key+" in namespace pod-reloader (refused)")},
+		"not shown":          {options: without, want: "visible/metric", because: "keys are not seen", happens: blindTo(own, "permissions", "secrets", key, 1, key+" (refused)")},
 		"not named":          {options: without, want: "visible/event", because: "keys are not seen", happens: blindTo(own, "watch-refused", "secrets", key, 0, "configmaps (refused)")},
-		"one of the watches": {want: "visible/metric", because: "other Secrets are watched, too", happens: blindTo(own, "rights", "secrets", key, 0, "secrets (refused)")},
+		"one of the watches": {want: "visible/metric", because: "other Secrets are watched, too", happens: blindTo(own, "permissions", "secrets", key, 0, "secrets (refused)")},
 		"manifests of Jobs":  {options: without, because: "they are not watched", happens: listed},
 	})
 }

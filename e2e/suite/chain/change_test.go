@@ -56,7 +56,7 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 }
 
 // What the user of the command may not read says nothing of what the installation reads.
-func TestWhyWithoutRightsOnTheResources(t *testing.T) {
+func TestWhyWithoutPermissionsOnTheResources(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
 	require.NoError(t, shared.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
@@ -79,7 +79,7 @@ subjects:
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"it is unknown whether a reload is due", "it needs a right that you do not have"} {
+		for _, want := range []string{"it is unknown whether a reload is due", "it needs a permission that you do not have"} {
 			if !strings.Contains(why, want) {
 				return fmt.Errorf("%q is missing:\n%s", want, why)
 			}

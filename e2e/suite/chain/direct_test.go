@@ -14,7 +14,7 @@ import (
 // Without a webhook, the loop writes the pod template itself. What counts of a graph, and what holds it, is the same.
 func directModeFollowsTheGraph(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
+	require.NoError(t, cp.Apply(t.Context(), definitions(), permissions))
 	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
 	})

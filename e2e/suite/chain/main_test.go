@@ -46,7 +46,7 @@ const (
 	gateways = "gateway.networking.k8s.io"
 )
 
-// furnish installs the custom resources, the rights to them, and the configuration.
+// furnish installs the custom resources, the permissions on them, and the configuration.
 func furnish(ctx context.Context, cp *controlplane.ControlPlane) error {
 	text, err := settings()
 	if err != nil {
@@ -55,7 +55,7 @@ func furnish(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err := certmanager.Define(ctx, cp); err != nil {
 		return err
 	}
-	return cp.Apply(ctx, definitions(), rights, text)
+	return cp.Apply(ctx, definitions(), permissions, text)
 }
 
 // resources are the custom resources of the tests, by kind.
@@ -93,7 +93,7 @@ func definition(kind string) string {
 	return resource.Definition()
 }
 
-const rights = `
+const permissions = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: pod-reloader-referents}

@@ -51,7 +51,7 @@ func TestOutages(t *testing.T) {
 		{"HandedOverInTheMiddleOfAChange", handedOverInTheMiddleOfAChange},
 		{"HandedOverDuringAHold", handedOverDuringAHold},
 		{"LeaderKilledInTheMiddleOfAChange", leaderKilledInTheMiddleOfAChange},
-		{"RightsWithdrawnAndGivenBack", rightsWithdrawnAndGivenBack},
+		{"RightsWithdrawnAndGivenBack", permissionsWithdrawnAndGivenBack},
 		{"VersionNoLongerServed", versionNoLongerServed},
 		{"StoredInAnotherVersion", storedInAnotherVersion},
 		{"ConversionWebhookDown", conversionWebhookDown},
@@ -170,7 +170,7 @@ func leaderKilledInTheMiddleOfAChange(o *outage) {
 	o.AwaitEvent(o.web, "Reloaded", theParts+"root modified")
 }
 
-func rightsWithdrawnAndGivenBack(o *outage) {
+func permissionsWithdrawnAndGivenBack(o *outage) {
 	o.Helper()
 	o.make("Gadget", "gadget", `{secretName: tls}`)
 	other := o.tracks("other", "gadgets.chain.example.com/gadget")
@@ -182,7 +182,7 @@ func rightsWithdrawnAndGivenBack(o *outage) {
 		Verbs: []string{"get", "list", "watch", "patch"},
 	}
 	require.NoError(o, o.Update(o.Context(), role))
-	o.awaitNoRight("gadgets")
+	o.awaitNoPermission("gadgets")
 	o.proxy.Break() // a watch that is open stays so until then
 	o.edit("Gadget", "gadget", `{"size":2}`)
 	o.AwaitEvent(other, "ReferentHeld", "gadgets.chain.example.com/gadget: forbidden")
@@ -199,11 +199,11 @@ func rightsWithdrawnAndGivenBack(o *outage) {
 	o.rolls(other, "it works again")
 }
 
-// awaitNoRight waits until the API server knows that the program may not list a resource.
-func (o *outage) awaitNoRight(resource string) {
+// awaitNoPermission waits until the API server knows that the program may not list a resource.
+func (o *outage) awaitNoPermission(resource string) {
 	o.Helper()
 	id := o.in.Identity()
-	o.Await("the right to list "+resource+" to be gone", func() error {
+	o.Await("the permission to list "+resource+" to be gone", func() error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: id.User, Groups: id.Groups,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: example, Resource: resource},

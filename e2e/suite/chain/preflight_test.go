@@ -18,15 +18,15 @@ import (
 
 // lacking is the name of the missing rule and its remedy, as the log, the Event and the sub-command check have it.
 var lacking = []string{
-	"rights on custom resources are missing: list, watch on kafkaservices.kroxylicious.io; ",
+	"permissions on custom resources are missing: list, watch on kafkaservices.kroxylicious.io; ",
 	"pod-reloader roles --config configmap:pod-reloader/settings",
 }
 
 // One configured resource may be read, but neither listed nor watched. What is missing is named with its remedy, and what needs
-// the resource is held until the rights are given.
-func missingRightsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.ControlPlane) {
+// the resource is held until the permissions are given.
+func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
+	require.NoError(t, cp.Apply(t.Context(), definitions(), permissions))
 	role := &rbacv1.ClusterRole{}
 	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
 	withoutServices(role)
@@ -64,11 +64,11 @@ func missingRightsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.Contr
 	f.Settled()
 	f.changes("it is held", 0, held)
 
-	require.NoError(t, cp.Apply(t.Context(), rights))
-	f.AwaitEvent(own, "RightsGranted", "all rights on custom resources are granted")
+	require.NoError(t, cp.Apply(t.Context(), permissions))
+	f.AwaitEvent(own, "RightsGranted", "all permissions on custom resources are granted")
 	output, err := f.check()
 	require.NoError(t, err)
-	assert.Contains(t, output, "all rights on 6 custom resources are granted")
+	assert.Contains(t, output, "all permissions on 6 custom resources are granted")
 	f.AwaitAdopted(held, theProxy)
 	f.Settled()
 	f.changes("it was never started with another state that is known", 0, held)
@@ -77,7 +77,7 @@ func missingRightsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.Contr
 	f.AwaitEvent(held, "Reloaded", theProxy+" modified (secret/tls)")
 }
 
-// withoutServices takes the rights to list and watch KafkaServices from a role that has all rights on the group.
+// withoutServices takes the permissions to list and watch KafkaServices from a role that has all permissions on the group.
 func withoutServices(role *rbacv1.ClusterRole) {
 	role.Rules[0].Resources = []string{
 		"kafkaproxies", "virtualkafkaclusters", "kafkaprotocolfilters", "kafkaproxyingresses", "schemaregistryclients",
@@ -87,7 +87,7 @@ func withoutServices(role *rbacv1.ClusterRole) {
 	})
 }
 
-// check asks for the rights of the installation.
+// check asks for the permissions of the installation.
 func (f *found) check() (string, error) {
 	f.Helper()
 	return f.in.Check(f.Context(), location, "-n", f.Namespace, "--service-account=pod-reloader/pod-reloader")

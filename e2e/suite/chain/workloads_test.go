@@ -29,7 +29,7 @@ const (
 func TestOtherInstallations(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
-		{Name: "MissingRightsAreNamedUntilTheyAreGiven", Run: missingRightsAreNamedUntilTheyAreGiven}, // and stay given
+		{Name: "MissingPermissionsAreNamedUntilTheyAreGiven", Run: missingPermissionsAreNamedUntilTheyAreGiven}, // and stay given
 		{Name: "WorkloadsAreFoundByOwnerAndByLabel", Run: workloadsAreFoundByOwnerAndByLabel},
 		{Name: "DirectModeFollowsTheGraph", Run: directModeFollowsTheGraph},
 	})
@@ -91,7 +91,7 @@ type found struct {
 // ownInstallation is one whose configuration a test can change.
 func ownInstallation(t *testing.T, cp *controlplane.ControlPlane) *installation.Installation {
 	t.Helper()
-	require.NoError(t, cp.Apply(t.Context(), definitions(), rights))
+	require.NoError(t, cp.Apply(t.Context(), definitions(), permissions))
 	in := installation.NewInTurn(t, cp, installation.Options{
 		KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String(), location},
 	})

@@ -32,7 +32,7 @@ func TestReadinessReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	cp := shared.ControlPlane()
 	outsider := filepath.Join(t.TempDir(), "outsider")
-	require.NoError(t, cp.WriteKubeconfig(outsider, controlplane.Identity{User: "without-rights"}))
+	require.NoError(t, cp.WriteKubeconfig(outsider, controlplane.Identity{User: "without-permissions"}))
 	insider := filepath.Join(t.TempDir(), "insider")
 	require.NoError(t, cp.WriteKubeconfig(insider, shared.Identity()))
 

@@ -161,11 +161,11 @@ func (r *fleetFixture) undisturbed() {
 		assert.Equal(r, r.pids[replica.Name()], replica.PID(), "%s was not restarted", replica.Name())
 	}
 	for _, request := range r.denied() {
-		assert.Fail(r, "a right is missing", "%s in %q was denied: %s", request.What(), request.Namespace, request.Message)
+		assert.Fail(r, "a permission is missing", "%s in %q was denied: %s", request.What(), request.Namespace, request.Message)
 	}
 }
 
-// denied are the requests of the installation that its rights were not enough for, so far.
+// denied are the requests of the installation that its permissions were not enough for, so far.
 func (r *fleetFixture) denied() controlplane.Requests {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fixture.Patience)

@@ -29,9 +29,9 @@ func documented(t *testing.T, name string) string {
 	return text
 }
 
-// A tenant's installation starts without the right to its configuration: this is reported, and does no harm. With the
-// documented rights, it follows the configuration, reports it and is denied nothing more.
-func TestRightsOfATenant(t *testing.T) {
+// A tenant's installation starts without the permission on its configuration: this is reported, and does no harm. With the
+// documented permissions, it follows the configuration, reports it and is denied nothing more.
+func TestPermissionsOfATenant(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Podless())
 	in := installation.New(t, cp, installation.Options{
@@ -48,12 +48,12 @@ func TestRightsOfATenant(t *testing.T) {
 	r := &fleetFixture{Fixture: s, pids: map[string]int{}}
 	for _, replica := range in.Replicas() {
 		r.pids[replica.Name()] = replica.PID()
-		s.Await(replica.Name()+" to report the missing right", func() error {
+		s.Await(replica.Name()+" to report the missing permission", func() error {
 			return r.logged(replica, "ConfigurationUnreadable", "cannot be read, grant get, list and watch of it")
 		})
 	}
 
-	require.NoError(t, cp.Apply(t.Context(), documented(t, "mine/configuration-rights.yaml")))
+	require.NoError(t, cp.Apply(t.Context(), documented(t, "mine/configuration-permissions.yaml")))
 	about := observe.Workload{Kind: "ConfigMap", Namespace: "pod-reloader", Name: "pod-reloader"}
 	s.AwaitEvent(about, "ConfigurationUnreadable", "there is no ConfigMap pod-reloader/pod-reloader")
 	before := r.denied()
@@ -64,7 +64,7 @@ func TestRightsOfATenant(t *testing.T) {
 	require.NoError(t, err)
 	s.Settled()
 	s.RequireChanges(w, 1, "one change was one restart")
-	require.Len(t, r.denied(), len(before), "the documented rights are enough")
+	require.Len(t, r.denied(), len(before), "the documented permissions are enough")
 }
 
 func TestNewLeaderReportsTheInvalidConfiguration(t *testing.T) {

@@ -37,15 +37,15 @@ func TestStrategies(t *testing.T) {
 	})
 }
 
-// TestLosses takes rights, then the certificate, the webhook, and then the API server, away from one installation.
+// TestLosses takes permissions, then the certificate, the webhook, and then the API server, away from one installation.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, controlplane.Podless()), installation.Options{
 		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
 	})
-	if t.Run("RightToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
-		t.Run("Right", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&
-		t.Run("RightsToWatch", func(t *testing.T) { rightsToWatchAreWithdrawn(t, in) }) {
+	if t.Run("PermissionToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
+		t.Run("Permission", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&
+		t.Run("RightsToWatch", func(t *testing.T) { permissionsToWatchAreWithdrawn(t, in) }) {
 		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
 		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
 		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })
@@ -85,7 +85,7 @@ func TestWithoutWebhook(t *testing.T) {
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
-		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no right anywhere else: what follows is given some
+		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no permission anywhere else: what follows is given some
 		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
 		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
 		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},

@@ -19,9 +19,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// The rights to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
-// acted on, if late, and other configuration as ever. When the rights are back, so is everything else.
-func rightsToWatchAreWithdrawn(t *testing.T, in *installation.Installation) {
+// The permissions to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
+// acted on, if late, and other configuration as ever. When the permissions are back, so is everything else.
+func permissionsToWatchAreWithdrawn(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})

@@ -16,7 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// While the webhook is called and cannot stamp, since a right is missing, `check` says so: the network and the certificate are in order.
+// While the webhook is called and cannot stamp, since a permission is missing, `check` says so: the network and the certificate are in order.
 func checkNamesWhyTheWebhookDoesNotStamp(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	s := fixture.New(t, in)
@@ -34,19 +34,19 @@ func checkNamesWhyTheWebhookDoesNotStamp(t *testing.T, in *installation.Installa
 		}
 	}
 	require.NoError(t, s.Update(s.Context(), role))
-	// The next tests of the package need the right, whatever this one finds.
+	// The next tests of the package need the permission, whatever this one finds.
 	defer func() {
 		require.NoError(t, s.Client.Get(s.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
 		role.Rules = rules
 		require.NoError(t, s.Update(s.Context(), role))
-		s.Await("the right to be back", check)
+		s.Await("the permission to be back", check)
 	}()
 	var failed error
-	s.Await("the right to be gone", func() error {
+	s.Await("the permission to be gone", func() error {
 		if failed = check(); failed != nil && strings.Contains(failed.Error(), "forbidden") {
 			return nil
 		}
-		return fmt.Errorf("check does not name the missing right: %w", cmp.Or(failed, assert.AnError))
+		return fmt.Errorf("check does not name the missing permission: %w", cmp.Or(failed, assert.AnError))
 	})
 	const reason = "pod-reloader did not update the config-hash: "
 	require.ErrorContains(t, failed, "the API server calls the webhook, but it did not stamp the Deployment: "+reason)

@@ -66,7 +66,7 @@ func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 
 	s.AwaitEvent(cron, "Reloaded", "next scheduled run", "configmap/app-1 deleted")
 	for _, event := range s.Events(cron) {
-		assert.NotEqual(t, "RunForbidden", event.Reason, "the right is there, and the installation refuses runs")
+		assert.NotEqual(t, "RunForbidden", event.Reason, "the permission is there, and the installation refuses runs")
 	}
 	all := &batchv1.JobList{}
 	require.NoError(t, s.List(s.Context(), all, client.InNamespace(s.Namespace)))

@@ -1,3 +1,3 @@
 // Package edge holds end-to-end tests of what is unusual and must work all the same: large, odd and wrong input, other
-// writers, limited scopes and rights, and outages. They run on a real control plane with the program as shipped.
+// writers, limited scopes and permissions, and outages. They run on a real control plane with the program as shipped.
 package edge

@@ -55,7 +55,7 @@ func guarded(t testing.TB, in *installation.Installation) *fixture.Fixture {
 	return s
 }
 
-// everyFeature uses the rights of the components, and all else that a reload may write on a workload.
+// everyFeature uses the permissions of the components, and all else that a reload may write on a workload.
 func everyFeature(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	callersAreRefused(t, s)
@@ -262,7 +262,7 @@ func typesAreChecked(s *fixture.Fixture) {
 	assert.Empty(s, policy.Status.TypeChecking.ExpressionWarnings)
 }
 
-// guardRefuses tries, with the account and every right to workloads, what pod-reloader never does. The same writes by an
+// guardRefuses tries, with the account and every permission on workloads, what pod-reloader never does. The same writes by an
 // administrator are valid.
 func guardRefuses(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
@@ -281,7 +281,7 @@ subjects:
 - {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
 `))
 	as := impersonated(t, s.Installation)
-	s.Await("the rights to be in effect", func() error {
+	s.Await("the permissions to be in effect", func() error {
 		err := as.Create(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "x"}}, client.DryRunAll)
 		if apierrors.IsForbidden(err) {
 			return err

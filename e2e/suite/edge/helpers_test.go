@@ -79,7 +79,7 @@ func unmanaged(s *fixture.Fixture, of observe.Workload, why string) {
 	}
 }
 
-// stage is a fixture on the shared installation, whose rights must have been enough up to its end.
+// stage is a fixture on the shared installation, whose permissions must have been enough up to its end.
 func stage(t *testing.T) *fixture.Fixture {
 	t.Helper()
 	t.Cleanup(func() { nothingDenied(t, shared) })
@@ -97,7 +97,7 @@ func nothingDenied(t testing.TB, in *installation.Installation) {
 		if strings.Contains(r.Message, "because it is being terminated") {
 			continue // a namespace that is deleted takes no new Events
 		}
-		assert.Fail(t, "a right is missing in manifests/", "%s in %q was denied: %s", r.What(), r.Namespace, r.Message)
+		assert.Fail(t, "a permission is missing in manifests/", "%s in %q was denied: %s", r.What(), r.Namespace, r.Message)
 	}
 }
 

@@ -21,7 +21,7 @@ func scopeOfReloadersFlags(t *testing.T, cp *controlplane.ControlPlane) {
 	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
 	in := installed(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true,
-		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the right to read namespaces, the other the webhook
+		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the permission to read namespaces, the other the webhook
 		Args: []string{
 			"--namespaces-to-ignore=" + ignored, `--namespace-selector="pod-reloader:enabled"`,
 			"--ignored-workload-types=jobs,cronjobs", "--is-Argo-Rollouts=true", "--enable-ha=true", "--log-level", "debug",
@@ -53,7 +53,7 @@ func scopeOfReloadersFlags(t *testing.T, cp *controlplane.ControlPlane) {
 	assert.Empty(t, requests.By(in.Identity().User).In(ignored), "nothing is read there")
 	assert.Empty(t, requests.By(in.Identity().User).Where(func(r controlplane.Request) bool {
 		return r.Resource == "jobs" || r.Resource == "cronjobs"
-	}), "what is ignored needs no rights")
+	}), "what is ignored needs no permissions")
 	reloadsAll(inside)
 }
 

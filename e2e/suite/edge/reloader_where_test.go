@@ -38,7 +38,7 @@ func bareProgramWhereReloaderLooks(t *testing.T, cp *controlplane.ControlPlane) 
 	t.Run("one strategy after the other", w.strategies)
 	t.Run("classes", w.classes)
 	t.Run("profiles", w.profiles)
-	t.Run("rights", w.rights)
+	t.Run("permissions", w.permissions)
 }
 
 // where starts one program after the other on a control plane.

@@ -15,7 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// An installation for one namespace, with no right anywhere else.
+// An installation for one namespace, with no permission anywhere else.
 func scopeOfNamespaces(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	in := installed(t, cp, installation.Options{
@@ -140,7 +140,7 @@ func explained(inside, outside *fixture.Fixture, reason, flag string) {
 	output, err = in.WhyAs(inside.Context(), in.Identity(), "deployment/web", "-n", inside.Namespace, flag)
 	require.NoError(inside, err)
 	assert.Contains(inside, output, "nothing is due (the pods have the current configuration)")
-	assert.NotContains(inside, output, "Problem:", "the installation's rights are enough")
+	assert.NotContains(inside, output, "Problem:", "the installation's permissions are enough")
 }
 
 // image releases a new image of each workload.

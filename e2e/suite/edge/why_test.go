@@ -12,7 +12,7 @@ import (
 )
 
 // A user who may read the workload and hardly anything else gets as much as that allows, and what is missing.
-func TestWhyWithFewRights(t *testing.T) {
+func TestWhyWithFewPermissions(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -34,7 +34,7 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}
 `, "NAMESPACE", s.Namespace)))
 	var output string
-	s.Await("the reader's rights", func() (err error) {
+	s.Await("the reader's permissions", func() (err error) {
 		output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/web", "-n", s.Namespace,
 			"--namespace-selector=pod-reloader=enabled")
 		return err
@@ -46,7 +46,7 @@ subjects:
 			problems = append(problems, problem)
 		}
 	}
-	require.Len(t, problems, 4, "one line for each right that is missing: %s", output)
+	require.Len(t, problems, 4, "one line for each permission that is missing: %s", output)
 	assert.Contains(t, problems[0], "the digest key cannot be read")
 	assert.Contains(t, problems[1], "cannot check --namespace-selector")
 	assert.Contains(t, problems[2], "cannot show failed attempts, since the Events cannot be listed")

@@ -15,7 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// configMapsOnly takes the rights to Secrets away, as the component without-secrets does, and finds that they are not needed.
+// configMapsOnly takes the permissions on Secrets away, as the component without-secrets does, and finds that they are not needed.
 func configMapsOnly(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	in := s.Installation
@@ -35,7 +35,7 @@ func configMapsOnly(t *testing.T, s *fixture.Fixture) {
 	as := impersonated(t, in)
 	s.Secret("left", fixture.Data{"key": "1"})
 	s.ConfigMap("only", fixture.Data{"key": "1"})
-	s.Await("the right to be gone", func() error {
+	s.Await("the permission to be gone", func() error {
 		err := as.Get(s.Context(), types.NamespacedName{Namespace: s.Namespace, Name: "left"}, &corev1.Secret{})
 		if apierrors.IsForbidden(err) {
 			return nil
@@ -60,7 +60,7 @@ func configMapsOnly(t *testing.T, s *fixture.Fixture) {
 	why, err := in.WhyAs(t.Context(), in.Identity(), "deployment/auto", "-n", s.Namespace, "--secrets=false")
 	require.NoError(t, err)
 	assert.Contains(t, why, "configmap/only")
-	assert.NotContains(t, why, "Problem: ", "it needs no right to Secrets either")
+	assert.NotContains(t, why, "Problem: ", "it needs no permission on Secrets either")
 	nothingDenied(t, in)
-	everyRightIsUsed(t, in, objects)
+	everyPermissionIsUsed(t, in, objects)
 }

@@ -42,7 +42,7 @@ type valueFile struct {
 	namespace string
 	// direct says that there is no webhook, and nothing for helm test to check.
 	direct bool
-	// without says that `helm test` has nothing to run: the chart creates no rights.
+	// without says that `helm test` has nothing to run: the chart creates no permissions.
 	without bool
 	// prepare makes what the values take as given, and returns further arguments of Helm.
 	prepare func(*testing.T, *world) []string
@@ -137,7 +137,7 @@ func newChartWorld(t *testing.T) *world {
 	return w
 }
 
-// giveCertificateAndAccount makes a certificate, and an account with the rights of the documentation.
+// giveCertificateAndAccount makes a certificate, and an account with the permissions of the documentation.
 func giveCertificateAndAccount(t *testing.T, w *world) []string {
 	t.Helper()
 	made, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Hour, CALifetime: 2 * time.Hour}.
@@ -149,13 +149,13 @@ func giveCertificateAndAccount(t *testing.T, w *world) []string {
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	require.NoError(t, os.WriteFile(ca, made.Data["ca.crt"], 0o600))
 	w.kubectl(t, "create", "serviceaccount", "ours", "-n", ours.Namespace)
-	rights := w.helm(t, "template", "pod-reloader", w.chart(), "--set", "serviceAccount.create=false,serviceAccount.name=ours",
+	permissions := w.helm(t, "template", "pod-reloader", w.chart(), "--set", "serviceAccount.create=false,serviceAccount.name=ours",
 		"--set", "webhook.certificates.mode=given,webhook.annotations.from=elsewhere",
 		"--validate", "--show-only", "templates/role.yaml", "--show-only", "templates/clusterrole.yaml")
-	_, err = w.KubectlInput(patiently(t), rights, "apply", "-f", "-")
+	_, err = w.KubectlInput(patiently(t), permissions, "apply", "-f", "-")
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_, err := w.KubectlInput(context.WithoutCancel(t.Context()), rights, "delete", "-f", "-")
+		_, err := w.KubectlInput(context.WithoutCancel(t.Context()), permissions, "delete", "-f", "-")
 		assert.NoError(t, err)
 	})
 	// The nodes that KWOK plays have no addresses, so that pods on their network are no endpoints of the Service.

@@ -306,9 +306,9 @@ func TestDeletedJobSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// Without the rights, a Job whose configuration changed gets an Event, and nothing else. No other test runs while they are taken
+// Without the permissions, a Job whose configuration changed gets an Event, and nothing else. No other test runs while they are taken
 // away.
-func TestJobWithoutTheRights(t *testing.T) {
+func TestJobWithoutThePermissions(t *testing.T) {
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w, uid := started(s, "import", automatic(), nil)
@@ -319,7 +319,7 @@ func TestJobWithoutTheRights(t *testing.T) {
 	grant := func(rules []rbacv1.PolicyRule, want bool) {
 		role.Rules = rules
 		require.NoError(t, s.Update(s.Patiently(), role))
-		s.Await("the API server to know the rights", func() error {
+		s.Await("the API server to know the permissions", func() error {
 			identity := shared.Identity()
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: identity.User, Groups: identity.Groups,
@@ -336,7 +336,7 @@ func TestJobWithoutTheRights(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		role.Rules = granted
-		assert.NoError(t, s.Update(context.WithoutCancel(t.Context()), role), "the tests that follow need the rights")
+		assert.NoError(t, s.Update(context.WithoutCancel(t.Context()), role), "the tests that follow need the permissions")
 	})
 	grant(slices.DeleteFunc(slices.Clone(granted), func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.Resources, "jobs") && slices.Contains(rule.Verbs, "patch")

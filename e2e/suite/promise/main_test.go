@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestP1P4P5P7Settings(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
-		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: directModeInOneNamespaceRestartsOnce}, // with no right anywhere else
+		{Name: "P1DirectModeInOneNamespaceRestartsOnce", Run: directModeInOneNamespaceRestartsOnce}, // with no permission anywhere else
 		{Name: "P4RefractoryPeriodBoundsHowOftenAWorkloadRestarts", Run: refractoryPeriodBoundsHowOftenAWorkloadRestarts},
 		{Name: "P5OnlyAWrongProofIsRejected", Run: onlyAWrongProofIsRejected},
 		{Name: "P7DigestsDependOnTheKeyAndTheNamespace", Run: digestsDependOnTheKeyAndTheNamespace},

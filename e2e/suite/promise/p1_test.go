@@ -92,7 +92,7 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 	})
 }
 
-// Without the webhook, and without any right outside one namespace.
+// Without the webhook, and without any permission outside one namespace.
 func directModeInOneNamespaceRestartsOnce(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	in := installation.NewInTurn(t, cp, installation.Options{

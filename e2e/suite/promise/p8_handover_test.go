@@ -23,7 +23,7 @@ import (
 )
 
 // A leader that ends between stamps and their Events, by SIGKILL and by SIGTERM: its successor writes those that are
-// missing, and none a second time. The right to create Events is away while the leader reloads, so that none is written.
+// missing, and none a second time. The permission to create Events is away while the leader reloads, so that none is written.
 func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.New(t, controlplane.Podless())
@@ -90,7 +90,7 @@ func countedReloads(s *fixture.Fixture) (int, error) {
 	return int(metrics.Sum("pod_reloader_namespace_reloads_total", "namespace", s.Namespace)), err
 }
 
-// withdrawEvents takes the installation's right to create Events away, waits until it is gone, and returns what gives it
+// withdrawEvents takes the installation's permission to create Events away, waits until it is gone, and returns what gives it
 // back.
 func withdrawEvents(s *fixture.Fixture) (giveBack func()) {
 	s.Helper()
@@ -110,7 +110,7 @@ func withdrawEvents(s *fixture.Fixture) (giveBack func()) {
 	as, err := client.New(config, client.Options{})
 	require.NoError(s, err)
 	set("list")
-	s.Await("the right to create Events to be gone", func() error {
+	s.Await("the permission to create Events to be gone", func() error {
 		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "probe"}}
 		if err := as.Create(s.Context(), event, client.DryRunAll); !apierrors.IsForbidden(err) {
 			return errors.New("it is still there")

@@ -198,7 +198,7 @@ func TestChartLeavesTheUserToOpenShift(t *testing.T) {
 	}
 }
 
-// The pod of `helm test` runs the check where the webhook is called, with the right to do so, and is not selected as a replica.
+// The pod of `helm test` runs the check where the webhook is called, with the permission to do so, and is not selected as a replica.
 func TestChartTestsTheWebhook(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")

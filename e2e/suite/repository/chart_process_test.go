@@ -58,17 +58,17 @@ func TestChartRefusesSettingsOfTheProcess(t *testing.T) {
 			want:   "env has POD_NAMESPACE, which the chart sets: leave it out",
 		},
 		"VariableOfTheNamespace": {
-			reason: "the webhook and the rights would be for all namespaces",
+			reason: "the webhook and the permissions would be for all namespaces",
 			values: []string{"env[0].name=KUBERNETES_NAMESPACE", "env[0].value=a"},
 			want:   "env has KUBERNETES_NAMESPACE; set the value namespaces, which other objects of the chart follow as well",
 		},
 		"VariableOfReloadersDeployment": {
-			reason: "DeploymentConfigs would be handled without rights and without a rule of the webhook",
+			reason: "DeploymentConfigs would be handled without permissions and without a rule of the webhook",
 			values: []string{"env[0].name=RELOADER_DEPLOYMENT_NAME", "env[0].value=a"},
 			want:   "env has RELOADER_DEPLOYMENT_NAME; set the value reloader.isOpenshift, which other objects of the chart follow as well",
 		},
 		"FlagAgainstAValue": {
-			reason: "the rights would be granted, and no CronJob would be run",
+			reason: "the permissions would be granted, and no CronJob would be run",
 			values: []string{"reloader.runCronJobs=true", "args={--run-cronjobs=false}"},
 			want:   "args has --run-cronjobs; set the value reloader.runCronJobs",
 		},
@@ -91,7 +91,7 @@ func TestChartTakesGracePeriodsThatFit(t *testing.T) {
 	}
 }
 
-// Without the rights, the flag avoids an Event for each CronJob that cannot be run.
+// Without the permissions, the flag avoids an Event for each CronJob that cannot be run.
 func TestChartTakesTheFlagThatRunsNoCronJobs(t *testing.T) {
 	t.Parallel()
 	rendered := template(t, tool(t, "helm", "helm"), "args={--run-cronjobs=false}")

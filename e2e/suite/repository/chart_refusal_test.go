@@ -53,12 +53,12 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "reloader.enableCSIIntegration needs reloader.enabled=true",
 		},
 		"RunCronJobsWithoutReloader": {
-			reason: "only annotations of Reloader ask for it: it would grant rights that nothing uses",
+			reason: "only annotations of Reloader ask for it: it would grant permissions that nothing uses",
 			values: []string{"reloader.runCronJobs=true", "reloader.enabled=false"},
 			want:   "reloader.runCronJobs needs reloader.enabled=true",
 		},
 		"RecreateJobsWithoutReloader": {
-			reason: "only annotations of Reloader ask for it: it would grant rights that nothing uses",
+			reason: "only annotations of Reloader ask for it: it would grant permissions that nothing uses",
 			values: []string{"reloader.recreateJobs=true", "reloader.enabled=false"},
 			want:   "reloader.recreateJobs needs reloader.enabled=true",
 		},
@@ -87,13 +87,13 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"webhook.failurePolicy=Fail", `podAnnotations.example\.com/auto=a`, `reloader.annotations.auto-annotation=example.com/auto`},
 			want:   "webhook.failurePolicy=Fail with the annotation example.com/auto in podAnnotations: while no replica answers",
 		},
-		"FlagThatNeedsRights": {
+		"FlagThatNeedsPermissions": {
 			reason: "its watches would be refused",
 			values: []string{"args={--enable-csi-integration}"},
 			want:   "args has --enable-csi-integration; set the value reloader.enableCSIIntegration",
 		},
 		"FlagOfCronJobs": {
-			reason: "the rights would be missing, or be those of reloader.recreateJobs alone",
+			reason: "the permissions would be missing, or be those of reloader.recreateJobs alone",
 			values: []string{"args={--run-cronjobs}"},
 			want:   "args has --run-cronjobs; set the value reloader.runCronJobs",
 		},
@@ -128,7 +128,7 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "webhook.port, metrics.port and health.port must be different, and are 8080, 8080 and 8081",
 		},
 		"AccountWithoutName": {
-			reason: "the pods would run as default, which has no rights",
+			reason: "the pods would run as default, which has no permissions",
 			values: []string{"serviceAccount.create=false"},
 			want:   "name an existing account in serviceAccount.name",
 		},
@@ -183,12 +183,12 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "webhook.certificates.mode is self-managed: set mode=given",
 		},
 		"CertificateModeAsAFlag": {
-			reason: "volumes and rights follow the value",
+			reason: "volumes and permissions follow the value",
 			values: []string{"args={--certificate-mode=files}"},
 			want:   "args has --certificate-mode; set the value webhook.certificates.mode",
 		},
 		"TenantWithoutNamespaces": {
-			reason: "there would be no right to any workload",
+			reason: "there would be no permission on any workload",
 			values: []string{"rbac.scope=namespaces", "webhook.enabled=false"},
 			want:   "rbac.scope=namespaces needs namespaces, those to handle: to handle that of the release, set namespaces={pod-reloader}",
 		},
@@ -237,7 +237,7 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			want:   "no replica could ever be replaced: set one of them to 1",
 		},
 		"KindWithoutVersion": {
-			reason: "rights need the group, rules both",
+			reason: "permissions need the group, rules both",
 			values: []string{"workloadKinds[0].apiVersion=a.io", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t", "workloadKinds[0].resource=as"},
 			want:   `workloadKinds[0].apiVersion is "a.io"; write group/version`,
 		},
@@ -274,7 +274,7 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 		"WithoutElection": {
 			reason: "two replicas would run the loop",
 			values: []string{"args={--leader-elect=false}"},
-			want:   "args has --leader-elect, which the chart sets as the rights need it: leave it out",
+			want:   "args has --leader-elect, which the chart sets as the permissions need it: leave it out",
 		},
 		"FlagOfTheDigestKey": {
 			reason: "the Role names the Secret",

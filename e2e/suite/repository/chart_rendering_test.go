@@ -19,7 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// The right to create Secrets is granted only where pod-reloader creates one: the digest key, its certificates, or the manifest of a Job.
+// The permission to create Secrets is granted only where pod-reloader creates one: the digest key, its certificates, or the manifest of a Job.
 func TestChartGrantsToCreateSecretsWhereOneIsCreated(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
@@ -78,7 +78,7 @@ objectSelector:
 		"objectSelector:map[matchExpressions:[map[key:tier operator:NotIn values:[db cache]]]]")
 }
 
-// A kind in the values is in the configuration, in the rights and in the webhook's rules.
+// A kind in the values is in the configuration, in the permissions and in the webhook's rules.
 func TestChartTakesFurtherKinds(t *testing.T) {
 	t.Parallel()
 	rendered := template(t, tool(t, "helm", "helm"), "namespaces={my-app}",
@@ -99,7 +99,7 @@ func TestChartTakesFurtherKinds(t *testing.T) {
 		"map[apiGroups:[argoproj.io] apiVersions:[v1alpha1] operations:[CREATE UPDATE] resources:[rollouts] scope:Namespaced]")
 }
 
-// Other kinds and namespaces: flags, rights and the webhook agree.
+// Other kinds and namespaces: flags, permissions and the webhook agree.
 func TestChartFollowsWhatIsIgnored(t *testing.T) {
 	t.Parallel()
 	rendered := template(t, tool(t, "helm", "helm"), "reloader.ignoreJobs=true", "reloader.ignoreCronJobs=true",
@@ -117,7 +117,7 @@ func TestChartFollowsWhatIsIgnored(t *testing.T) {
 	assert.NotContains(t, fmt.Sprint(rendered["ClusterRole /pod-reloader"]), "jobs]")
 }
 
-// A certificate of the user is mounted, its CA is in the webhook configuration, and no right to certificates is granted.
+// A certificate of the user is mounted, its CA is in the webhook configuration, and no permission on certificates is granted.
 func TestChartTakesAGivenCertificate(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
@@ -190,7 +190,7 @@ func TestChartGrantsReferentsOfTheClusterByAClusterRole(t *testing.T) {
 	assert.NotContains(t, rendered, role)
 }
 
-// Events about an object without namespace are in the namespace default, where an installation for other namespaces has no right.
+// Events about an object without namespace are in the namespace default, where an installation for other namespaces has no permission.
 func TestChartGrantsEventsAboutReferentsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
@@ -205,7 +205,7 @@ func TestChartGrantsEventsAboutReferentsOfTheCluster(t *testing.T) {
 		"one of the list":      {"namespaces={my-app,default}", inCluster, published},
 		"nothing is published": {"namespaces={my-app}", inCluster},
 		"in namespaces":        {"namespaces={my-app}", published},
-		"no rights":            {"namespaces={my-app}", inCluster, published, "rbac.create=false"},
+		"no permissions":       {"namespaces={my-app}", inCluster, published, "rbac.create=false"},
 	} {
 		assert.NotContains(t, template(t, helm, append(referent, values...)...), role, name)
 	}
@@ -233,7 +233,7 @@ func TestChartExcludesItselfFromReloads(t *testing.T) {
 	}
 }
 
-// Where the program follows no Jobs, it has no right to them, and none to list the Secrets of its namespace, which would show it
+// Where the program follows no Jobs, it has no permission on them, and none to list the Secrets of its namespace, which would show it
 // manifests of Jobs.
 func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			want:   "at '/webhook/failurePolicy': value must be one of 'Ignore', 'Fail'",
 		},
 		"KindWithoutResource": {
-			reason: "rights and rules need the plural, which cannot be derived from the kind",
+			reason: "permissions and rules need the plural, which cannot be derived from the kind",
 			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].template=spec.t"},
 			want:   "at '/workloadKinds/0': missing property 'resource'",
 		},
@@ -86,7 +86,7 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			want:   "at '/webhook/certificates/mode': value must be one of",
 		},
 		"UnknownScope": {
-			reason: "rights would be wider than intended",
+			reason: "permissions would be wider than intended",
 			values: []string{"rbac.scope=namespace"},
 			want:   "at '/rbac/scope': value must be one of 'cluster', 'namespaces'",
 		},
@@ -146,7 +146,7 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			want:   "at '/networkPolicy/egress/0': additional properties 'too' not allowed",
 		},
 		"MisspeltSecurityContext": {
-			reason: "the container would have more rights than intended, and Helm only warns",
+			reason: "the container would have more permissions than intended, and Helm only warns",
 			values: []string{"securityContext.runAsNonroot=true"},
 			want:   "at '/securityContext': additional properties 'runAsNonroot' not allowed",
 		},

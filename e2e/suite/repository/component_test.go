@@ -40,7 +40,7 @@ func TestComponentsChangeTheRoleOfOneNamespaceInAnyOrder(t *testing.T) {
 	}
 }
 
-// The rights to create Jobs again include those to run CronJobs, which is refused unless it is asked for.
+// The permissions to create Jobs again include those to run CronJobs, which is refused unless it is asked for.
 func TestCronJobsRunOnlyWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	kubectl, helm := tool(t, kubernetesTool(), "kubectl"), tool(t, "helm", "helm")
@@ -55,9 +55,9 @@ func TestCronJobsRunOnlyWhereThatIsAskedFor(t *testing.T) {
 		return last
 	}
 	const runs, recreates = "reloader.runCronJobs=true", "reloader.recreateJobs=true"
-	assert.Nil(t, argument(template(t, helm)), "the missing right is reported")
+	assert.Nil(t, argument(template(t, helm)), "the missing permission is reported")
 	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, recreates)))
-	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, "args={--run-cronjobs=false}")), "the missing right is not reported")
+	assert.Equal(t, "--run-cronjobs=false", argument(template(t, helm, "args={--run-cronjobs=false}")), "the missing permission is not reported")
 	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs)))
 	assert.Equal(t, "--run-cronjobs", argument(template(t, helm, runs, recreates)))
 	assert.Nil(t, argument(kustomize(t, kubectl)))

@@ -71,7 +71,7 @@ func guarded(kind, namespace string) *unstructured.Unstructured {
 	return object
 }
 
-// guardRestrictsPublishing tries, with the account and every right to custom resources, what pod-reloader never does to those in
+// guardRestrictsPublishing tries, with the account and every permission on custom resources, what pod-reloader never does to those in
 // which it publishes checksums. The same writes by an administrator are valid.
 func guardRestrictsPublishing(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
@@ -80,7 +80,7 @@ func guardRestrictsPublishing(t *testing.T, cluster *controlplane.ControlPlane) 
 	config.Impersonate = rest.ImpersonationConfig{UserName: id.User, Groups: id.Groups}
 	as, err := client.New(config, client.Options{})
 	require.NoError(t, err)
-	// A right that is missing is an error 403 as well: the probe is allowed with the right, and refused by the guard.
+	// A permission that is missing is an error 403 as well: the probe is allowed with the permission, and refused by the guard.
 	require.Eventually(t, func() bool {
 		return as.Patch(t.Context(), guarded("Part", "default"), annotating(publishedSum), client.DryRunAll) == nil &&
 			apierrors.IsForbidden(as.Patch(t.Context(), guarded("Part", "default"), annotating("example.org/owner"), client.DryRunAll))
@@ -134,7 +134,7 @@ var nullSpecs = []any{
 	map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": nil}}}}},
 }
 
-// installPublishingGuard creates the kinds of publishingGuard with an object of each, the guard, and more rights than the chart grants.
+// installPublishingGuard creates the kinds of publishingGuard with an object of each, the guard, and more permissions than the chart grants.
 func installPublishingGuard(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	api := cluster.Client()

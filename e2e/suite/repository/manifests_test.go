@@ -38,7 +38,7 @@ var variants = map[string]struct {
 		reason: "the suites test this installation",
 	},
 	"Namespaced": {
-		reason:     "rights in one namespace only",
+		reason:     "permissions in one namespace only",
 		components: []string{"namespaced"},
 		values:     []string{"namespaces={my-app}"},
 	},
@@ -48,7 +48,7 @@ var variants = map[string]struct {
 		values:     []string{"webhook.certificates.mode=cert-manager"},
 	},
 	"CertManagerNamespaced": {
-		reason:     "rights to a webhook configuration are for self-managed certificates only",
+		reason:     "permissions on a webhook configuration are for self-managed certificates only",
 		components: []string{withCertManager, "namespaced"},
 		values:     []string{"webhook.certificates.mode=cert-manager", "namespaces={my-app}"},
 	},
@@ -83,27 +83,27 @@ var variants = map[string]struct {
 		values:     []string{"reloader.autoReloadAll=true", "webhook.enabled=false"},
 	},
 	"ArgoRollouts": {
-		reason:     "a flag, a rule and rights",
+		reason:     "a flag, a rule and permissions",
 		components: []string{"argo-rollouts"},
 		values:     []string{"reloader.isArgoRollouts=true"},
 	},
 	"DeploymentConfigs": {
-		reason:     "a flag, a rule and rights",
+		reason:     "a flag, a rule and permissions",
 		components: []string{"deployment-configs"},
 		values:     []string{"reloader.isOpenshift=true"},
 	},
 	"CSIIntegration": {
-		reason:     "a flag and rights",
+		reason:     "a flag and permissions",
 		components: []string{"csi-integration"},
 		values:     []string{"reloader.enableCSIIntegration=true"},
 	},
 	"RunCronJobs": {
-		reason:     "rights, and the flag",
+		reason:     "permissions, and the flag",
 		components: []string{"run-cronjobs"},
 		values:     []string{"reloader.runCronJobs=true"},
 	},
 	"RecreateJobs": {
-		reason:     "rights, in the namespace of the installation as well, and a flag that runs no CronJob",
+		reason:     "permissions, in the namespace of the installation as well, and a flag that runs no CronJob",
 		components: []string{"recreate-jobs"},
 		values:     []string{"reloader.recreateJobs=true"},
 	},
@@ -113,7 +113,7 @@ var variants = map[string]struct {
 		values:     []string{"reloader.enabled=false"},
 	},
 	"WithoutSecrets": {
-		reason:     "no right to the Secrets of workloads",
+		reason:     "no permission on the Secrets of workloads",
 		components: []string{"without-secrets"},
 		values:     []string{"secrets.enabled=false"},
 	},
@@ -143,12 +143,12 @@ var variants = map[string]struct {
 		values:     []string{"openshift=enabled"},
 	},
 	"SecureMetrics": {
-		reason:     "/metrics requires the right to get it",
+		reason:     "/metrics requires the permission to get it",
 		components: []string{"secure-metrics"},
 		values:     []string{"metrics.secure=true"},
 	},
 	"NamespacedSecureMetrics": {
-		reason:     "the right to review tokens remains when the cluster-wide rights are removed",
+		reason:     "the permission to review tokens remains when the cluster-wide permissions are removed",
 		components: []string{"namespaced", "secure-metrics"},
 		values:     []string{"namespaces={my-app}", "metrics.secure=true"},
 	},
@@ -240,7 +240,7 @@ func TestManifestsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// A comment explains each right to those who install pod-reloader.
+// A comment explains each permission on those who install pod-reloader.
 func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 	t.Parallel()
 	files := []string{

@@ -39,7 +39,7 @@ var modes = []struct {
 	{name: "cert-manager", values: []string{"webhook.certificates.mode=cert-manager"}, bundle: "own"},
 	{name: "given", values: []string{"webhook.certificates.mode=given", "webhook.certificates.caBundle=" + givenCA}, bundle: givenCA},
 	{name: "self-managed again", bundle: ""},
-	{name: "without rights of its own", values: []string{"rbac.create=false", "serviceAccount.create=false", "serviceAccount.name=default"}, bundle: "own"},
+	{name: "without permissions of its own", values: []string{"rbac.create=false", "serviceAccount.create=false", "serviceAccount.name=default"}, bundle: "own"},
 }
 
 // givenCA only has to be PEM: no call is made.

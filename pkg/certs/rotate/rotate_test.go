@@ -107,7 +107,7 @@ func TestNotReadyUntilTrusted(t *testing.T) {
 	assert.Greater(t, got["pod_reloader_certificate_authority_expiry_timestamp_seconds"], float64(time.Now().Unix()))
 }
 
-func TestNotReadyWithoutRights(t *testing.T) {
+func TestNotReadyWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]string{
 		http.MethodGet:  "no certificate is loaded yet: waiting for the Secret pod-reloader/pod-reloader-certificates: read the webhook configuration",

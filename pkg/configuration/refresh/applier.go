@@ -25,7 +25,7 @@ import (
 type Content struct {
 	// Text is the configuration.
 	Text []byte
-	// Missing says why there is nothing to read: no object, no file, no right to it.
+	// Missing says why there is nothing to read: no object, no file, no permission on it.
 	Missing error
 	// Faulty says what is wrong with the object that has the text.
 	Faulty error

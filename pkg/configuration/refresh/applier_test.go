@@ -150,7 +150,7 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 // What may not be read may be valid.
 func TestApplierSaysWhatIsRejected(t *testing.T) {
 	t.Parallel()
-	forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "config", errors.New("no right"))
+	forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "config", errors.New("no permission"))
 	for name, tc := range map[string]struct {
 		content  refresh.Content
 		rejected bool

@@ -80,7 +80,7 @@ func (c *configMap) changed(_ context.Context, object *unstructured.Unstructured
 }
 
 // explain makes up for a watch that fails or hangs at its beginning. It reads the ConfigMap, which may be permitted where list and
-// watch are not. Where that is denied as well, it offers that a right is missing: the start does not wait for the configuration then.
+// watch are not. Where that is denied as well, it offers that a permission is missing: the start does not wait for the configuration then.
 // An API server that is down is waited for, and the watcher reports it.
 func (c *configMap) explain(ctx context.Context) {
 	ticker := time.NewTicker(failurePoll)

@@ -156,7 +156,7 @@ func TestConfigMap(t *testing.T) {
 	})
 }
 
-// Without the right to watch the configuration, the start does not wait for it; it is applied once the right is given.
+// Without the permission to watch the configuration, the start does not wait for it; it is applied once the permission is given.
 func TestConfigMapThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 				return true, nil, errors.New("connection refused")
 			}
 			if !allowed.Load() {
-				return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no right"))
+				return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no permission"))
 			}
 			return false, nil, nil
 		})
@@ -178,7 +178,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 		away.Store(false)
 		denied := <-offered
 		require.ErrorContains(t, denied.Missing, "the ConfigMap ops/config cannot be read, grant get, list and watch of it")
-		require.ErrorContains(t, denied.Missing, "no right")
+		require.ErrorContains(t, denied.Missing, "no permission")
 		allowed.Store(true)
 		var last refresh.Content
 		for last.Text == nil {
@@ -192,7 +192,7 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 	t.Parallel()
 	forbidden := func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no right"))
+		return true, nil, apierrors.NewForbidden(gvr.GroupResource(), "", errors.New("no permission"))
 	}
 	fails := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("given up") }
 	refusals := map[string]int{"list refused": 1, "list fails": 0}
@@ -218,7 +218,7 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
 				synctest.Wait()
 				for range refusals[name] {
-					require.ErrorContains(t, (<-offered).Missing, "no right")
+					require.ErrorContains(t, (<-offered).Missing, "no permission")
 				}
 				require.Empty(t, offered, "one refusal is said once")
 

@@ -72,7 +72,7 @@ func adopted(s gather.Subject, outdated bool) Outcome {
 	return InOrder{s}
 }
 
-// keepRecord keeps the Record of a Job in memory where the right to write it is missing, which is that to create Jobs again: nothing is
+// keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing is
 // due, and a change is found all the same. It reports false where the failure is another one.
 func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
 	if !s.Object.Kind.CreateOnly || !unauthorized(err) || apierrors.IsUnauthorized(err) {

@@ -25,7 +25,7 @@ type failure struct {
 	err    error
 	// soon means that it may pass by itself.
 	soon bool
-	// refused means that a right is missing, or the credentials are not accepted.
+	// refused means that a permission is missing, or the credentials are not accepted.
 	refused bool
 	// quiet means that the user can do nothing about it: no Event, unless it persists.
 	quiet bool

@@ -40,7 +40,7 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"a webhook with Fail does not answer": {status(http.StatusInternalServerError), true, false},
 		"another writer was faster":           {apierrors.NewConflict(resource, "web", cause), true, true},
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},
-		"no right to write":                   {apierrors.NewForbidden(resource, "web", cause), false, false},
+		"no permission to write":              {apierrors.NewForbidden(resource, "web", cause), false, false},
 		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},
 		"wrapped":                             {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
 	}
@@ -89,7 +89,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 		"a test of the patch failed": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false), true},
 		"the object is invalid":      {apierrors.NewInvalid(kind, "web", nil), false},
 		"a kind is named":            {apierrors.NewInvalid(kind, "", nil), false},
-		"no right to write":          {apierrors.NewForbidden(resource, "web", errors.New("cause")), false},
+		"no permission to write":     {apierrors.NewForbidden(resource, "web", errors.New("cause")), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestConflictEventKeepsItsText(t *testing.T) {
 	assert.Equal(t, "denied", failure{err: errors.New("denied")}.text())
 }
 
-func TestMissingRightsAreRetriedSooner(t *testing.T) {
+func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	t.Parallel()
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -121,11 +121,11 @@ func TestMissingRightsAreRetriedSooner(t *testing.T) {
 		failure failure
 		want    bool
 	}{
-		"a write without a right":      {failedWrite("ReloadFailed", rbac), true},
+		"a write without a permission": {failedWrite("ReloadFailed", rbac), true},
 		"a write without credentials":  {failedWrite("ReloadFailed", expired), true},
 		"a webhook of others":          {failedWrite("ReloadFailed", denied), false},
 		"a policy":                     {failedWrite("ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
-		"a read without a right":       {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
+		"a read without a permission":  {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
 		"a read without credentials":   {unreadable(expired), true},
 		"a read that the server fails": {unreadable(errors.New("away")), false},
 	} {

@@ -17,7 +17,7 @@ import (
 )
 
 // rootCAName is the ConfigMap that Kubernetes creates in each namespace. It distinguishes a namespace from a later one of the same name,
-// without the right to read namespaces.
+// without the permission to read namespaces.
 const rootCAName = "kube-root-ca.crt"
 
 // rootCA returns the UID of the ConfigMap kube-root-ca.crt of a namespace.
@@ -30,7 +30,7 @@ func (c recreations) rootCA(ctx context.Context, namespace string) (string, erro
 	return string(found.GetUID()), nil
 }
 
-// rootCAToStore is rootCA for a manifest; empty if there is none, or the right to read it is missing. The Job is then created in a later
+// rootCAToStore is rootCA for a manifest; empty if there is none, or the permission to read it is missing. The Job is then created in a later
 // namespace of the same name, too. The Job is deleted by its UID after this read: so this is the namespace of the Job.
 func (c recreations) rootCAToStore(ctx context.Context, namespace string) (string, error) {
 	uid, err := c.rootCA(ctx, namespace)

@@ -66,7 +66,7 @@ func TestJobIsCreatedAgainOnceItsNamespaceIsKnown(t *testing.T) {
 	}{
 		"the namespace is the same": {},
 		"no answer":                 {read: errors.New("the connection is lost")},
-		"no right to read":          {read: forbiddenRead},
+		"no permission to read":     {read: forbiddenRead},
 		"not there yet":             {deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,9 +127,9 @@ func TestJobIsCreatedAgainWhereItsNamespaceCannotBeDistinguished(t *testing.T) {
 		read error
 		want int
 	}{
-		"no right to read": {forbidden("ConfigMap"), 2},
-		"none is there":    {nil, 2},
-		"no answer":        {errors.New("the connection is lost"), 1},
+		"no permission to read": {forbidden("ConfigMap"), 2},
+		"none is there":         {nil, 2},
+		"no answer":             {errors.New("the connection is lost"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

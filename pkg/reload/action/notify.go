@@ -53,7 +53,7 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 	return InOrder{s}
 }
 
-// failedNotice is failedWrite for the Record of a Change that is reported. The right to patch Jobs is not granted by default.
+// failedNotice is failedWrite for the Record of a Change that is reported. The permission to patch Jobs is not granted by default.
 func failedNotice(s gather.Subject, err error) failure {
 	f := failedWrite(reasonReloadFailed, err)
 	if f.refused && !apierrors.IsUnauthorized(err) && s.Object.Kind.CreateOnly {

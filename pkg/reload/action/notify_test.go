@@ -210,8 +210,8 @@ func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
 	}
 }
 
-// The right to patch Jobs is one that the user has not granted; credentials that have expired are no missing right.
-func TestMissingRightToPatchJobsIsExplained(t *testing.T) {
+// The permission to patch Jobs is one that the user has not granted; credentials that have expired are no missing permission.
+func TestMissingPermissionToPatchJobsIsExplained(t *testing.T) {
 	t.Parallel()
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "web", errors.New("no"))
 	refused.ErrStatus.Message = `jobs.batch "web" is forbidden: User "x" cannot patch resource "jobs"`
@@ -220,11 +220,11 @@ func TestMissingRightToPatchJobsIsExplained(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a Job without the right":     {jobKind(), refused, true},
-		"another kind":                {workload.Builtin()[1], refused, false},
-		"a Job, without credentials":  {jobKind(), apierrors.NewUnauthorized("expired"), false},
-		"a Job, the server is away":   {jobKind(), errors.New("away"), false},
-		"a Job that a policy refuses": {jobKind(), freeze(), false},
+		"a Job without the permission": {jobKind(), refused, true},
+		"another kind":                 {workload.Builtin()[1], refused, false},
+		"a Job, without credentials":   {jobKind(), apierrors.NewUnauthorized("expired"), false},
+		"a Job, the server is away":    {jobKind(), errors.New("away"), false},
+		"a Job that a policy refuses":  {jobKind(), freeze(), false},
 	} {
 		f := failedNotice(gather.Subject{Object: workload.Summary{Kind: tc.kind}}, tc.err)
 		require.ErrorIs(t, f.err, tc.err, name)

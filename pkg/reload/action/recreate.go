@@ -244,7 +244,7 @@ func failedRecreation(err error) failure {
 	return f
 }
 
-// grantRecreation is how a user gives the rights.
+// grantRecreation is how a user gives the permissions.
 const grantRecreation = "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart"
 
 func refusedRecreation(f failure) failure {

@@ -121,12 +121,12 @@ func TestRefusalDeletesNothing(t *testing.T) {
 		text   string
 	}{
 		"quota": {reloadtest.RecreationSteps[0], quota, "RecreationFailed", `dry run of the new job: jobs.batch "import" is forbidden: exceeded quota`},
-		"no right to create Jobs": {
+		"no permission to create Jobs": {
 			reloadtest.RecreationSteps[0], forbidden("Job"), "RecreationForbidden", "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: dry run",
 		},
-		"no right to create Secrets": {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
-		"no right to delete Jobs":    {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
-		"the deletion is denied":     {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
+		"no permission to create Secrets": {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
+		"no permission to delete Jobs":    {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
+		"the deletion is denied":          {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,7 @@ func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
 }
 
 // No Job is created again until the manifests are listed.
-func TestManifestsAreListedWithinAHalfMinuteAfterTheRightIsBack(t *testing.T) {
+func TestManifestsAreListedWithinAHalfMinuteAfterThePermissionIsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const withdrawn = 9 * time.Minute
@@ -99,16 +99,16 @@ func TestManifestsAreListedWithinAHalfMinuteAfterTheRightIsBack(t *testing.T) {
 	})
 }
 
-// Where Jobs are not followed, the right to list the manifests may be left out.
+// Where Jobs are not followed, the permission to list the manifests may be left out.
 func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err   error
 		lists int
 	}{
-		"no right":  {forbidden("Secret"), 1},
-		"no answer": {errors.New("the connection is lost"), 2},
-		"listed":    {nil, 1},
+		"no permission": {forbidden("Secret"), 1},
+		"no answer":     {errors.New("the connection is lost"), 2},
+		"listed":        {nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,8 +160,8 @@ func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
 func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for name, failed := range map[string]map[string]error{
-		"no answer":                       {"patch Job": errors.New("the connection is lost")},
-		"no right to write or delete yet": {"patch Job": forbidden("Job"), "delete Secret": forbidden("Secret")},
+		"no answer":                            {"patch Job": errors.New("the connection is lost")},
+		"no permission to write or delete yet": {"patch Job": forbidden("Job"), "delete Secret": forbidden("Secret")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ func (c recreations) resume(ctx context.Context) {
 			c.queue.Add(queue.Workload, keys...)
 			return
 		}
-		if !c.jobs.Follow && apierrors.IsForbidden(err) { // the right may be left out then, and mostly no Job is to be created again
+		if !c.jobs.Follow && apierrors.IsForbidden(err) { // the permission may be left out then, and mostly no Job is to be created again
 			c.log.Info("cannot list the Jobs that are to be created again", "namespace", c.jobs.Store.Namespace, "error", err.Error(),
 				"remedy", "create each Job from job.json of its Secret, and delete the Secret: kubectl get secrets --namespace "+
 					c.jobs.Store.Namespace+" --selector "+c.jobs.Store.Selector())

@@ -187,7 +187,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
 	case unauthorized(err) && !apierrors.IsUnauthorized(err):
-		// The next run has the new configuration; a reload that waited for a right would delay that, too.
+		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):

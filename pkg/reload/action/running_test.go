@@ -79,7 +79,7 @@ func TestRunIsNotMade(t *testing.T) {
 			batch:   batch{uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, unlisted: errors.New("away")},
 			stopped: true,
 		},
-		"the right is missing": {
+		"the permission is missing": {
 			batch: batch{uid: "u1", refused: forbidden},
 			note:  `the CronJob is not run at once, only its next run gets the new configuration: create job backup-a5c3d1394d: jobs.batch is forbidden: User "x" cannot create resource "jobs"`,
 		},

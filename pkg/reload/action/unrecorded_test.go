@@ -16,14 +16,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// A right that is missing for the Record of a suspended Job is no refused re-creation. Credentials that are not accepted pass by themselves.
+// A permission that is missing for the Record of a suspended Job is no refused re-creation. Credentials that are not accepted pass by themselves.
 func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
 		note string
 	}{
-		"no right":                       {err: forbidden("Job")},
+		"no permission":                  {err: forbidden("Job")},
 		"credentials are not accepted":   {apierrors.NewUnauthorized("expired"), "AdoptionFailed: "},
 		"refused by an admission policy": {apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "AdoptionFailed: "},
 	} {
@@ -59,7 +59,7 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 		"the configuration is recorded": {client: &accepting{}},
 		"the webhook drops the Record":  {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record"},
 		"there is no answer":            {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer"},
-		"the right is missing":          {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
+		"the permission is missing":     {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

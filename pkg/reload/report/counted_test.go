@@ -14,7 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 )
 
-// eventsForbidden is the answer where the right to create Events is missing.
+// eventsForbidden is the answer where the permission to create Events is missing.
 func eventsForbidden() error {
 	return apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
 }
@@ -23,7 +23,7 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
 	const soon, late = 10 * time.Second, countedAfter + time.Second
 	tests := map[string]struct {
-		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt. The right is missing,
+		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt. The permission is missing,
 		// or there is no answer.
 		taken    time.Duration
 		failed   []time.Duration
@@ -90,7 +90,7 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 	}
 }
 
-// The right to create Events is missing while a leader ends: the next one creates the Event, and is the only one to count.
+// The permission to create Events is missing while a leader ends: the next one creates the Event, and is the only one to count.
 func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 	t.Parallel()
 	var counts int

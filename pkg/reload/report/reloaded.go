@@ -143,8 +143,8 @@ func (r *Reporter) ageOf(reload record.LastReload, fresh bool) func() time.Durat
 	return func() time.Duration { return min(r.with.Now().Sub(reload.Time), before+time.Since(taken)) }
 }
 
-// countedAfter is how long after a reload it is counted although its Event could not be created: the right to do so may be missing
-// for good. A leader that comes later does not count it, and one that comes earlier only where the right is missing: otherwise its
+// countedAfter is how long after a reload it is counted although its Event could not be created: the permission to do so may be missing
+// for good. A leader that comes later does not count it, and one that comes earlier only where the permission is missing: otherwise its
 // predecessor may have created the Event, and counted.
 const countedAfter = 5 * time.Minute
 

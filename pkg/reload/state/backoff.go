@@ -15,7 +15,7 @@ type Pace int
 const (
 	// NeedsUser is for what a user must mend first.
 	NeedsUser Pace = iota
-	// Refused is for missing rights, which are granted for all workloads at once.
+	// Refused is for missing permissions, which are granted for all workloads at once.
 	Refused
 	// Soon is for what may pass by itself.
 	Soon
@@ -25,7 +25,7 @@ const (
 )
 
 // Backoff is when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
-// tried again within seconds; what a user must mend first, ever more rarely, but missing rights every half minute: they are
+// tried again within seconds; what a user must mend first, ever more rarely, but missing permissions every half minute: they are
 // granted for all workloads at once. Each workload has its own pace.
 type Backoff struct {
 	soon, refused, rarely, conflicts workqueue.TypedRateLimiter[workload.Key]

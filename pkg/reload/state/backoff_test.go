@@ -57,7 +57,7 @@ func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
 		persists, lingers int
 	}{
 		"what a user must mend":    {pace: NeedsUser},
-		"a missing right":          {pace: Refused},
+		"a missing permission":     {pace: Refused},
 		"what passes by itself":    {pace: Soon, persists: Persistent, lingers: Persistent + 1},
 		"a conflict with a change": {pace: Conflict, lingers: Persistent + 1},
 	} {

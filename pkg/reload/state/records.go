@@ -2,7 +2,7 @@ package state
 
 import "github.com/pod-reloader/pod-reloader/pkg/workload"
 
-// Records has the Records of Jobs that pod-reloader has no right to write. A process that does not know them any more takes what is there
+// Records has the Records of Jobs that pod-reloader has no permission to write. A process that does not know them any more takes what is there
 // by then as what the pods started with.
 type Records struct{ perWorkload[unwrittenRecord] }
 

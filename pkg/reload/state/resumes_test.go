@@ -33,7 +33,7 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 	for range 12 {
 		waits = append(waits, r.Refused(web, PauseEnd{pause.Clean, end.Since}, Refused, now))
 	}
-	assert.Equal(t, 30*time.Second, waits[len(waits)-1], "a right that is missing is granted for all workloads at once")
+	assert.Equal(t, 30*time.Second, waits[len(waits)-1], "a permission that is missing is granted for all workloads at once")
 	assert.True(t, r.Ended(web))
 	assert.False(t, r.Ended(web), "it is forgotten")
 	assert.Zero(t, r.Wait(web, end, now))

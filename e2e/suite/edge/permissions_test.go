@@ -27,9 +27,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// What the loop writes and which rights it uses, according to the audit log of an installation to which everything happens
-// that its rights are for.
-func TestWritesAndRightsOfAnInstallation(t *testing.T) {
+// What the loop writes and which permissions it uses, according to the audit log of an installation to which everything happens
+// that its permissions are for.
+func TestWritesAndPermissionsOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		components []string
@@ -40,7 +40,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 		last    func(*testing.T, *fixture.Fixture)
 	}{
 		"Default": {newFixture: anywhere, last: configMapsOnly},
-		"AllRightsGuarded": {
+		"AllPermissionsGuarded": {
 			components: []string{"run-cronjobs", "recreate-jobs", "argo-rollouts", "guard", "network-policy"}, newFixture: guarded,
 			prepare: defineOthers, further: everyFeature, last: guardRefuses,
 		},
@@ -61,7 +61,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 			options := controlplane.Podless()
 			user := controlplane.ServiceAccount("pod-reloader", "pod-reloader").User
 			options.Audit.Bodies = []string{user}
-			// Not every API server streams its lists; that is what the right to list is for.
+			// Not every API server streams its lists; that is what the permission to list is for.
 			options.Args = map[string][]string{controlplane.APIServer: {"--feature-gates=WatchList=false"}}
 			// The certificate is needed by all: a call of the API server that is refused leads to direct writes, which fail here.
 			options.WebhookClient = "kube-apiserver"
@@ -83,7 +83,7 @@ func TestWritesAndRightsOfAnInstallation(t *testing.T) {
 				test.further(t, s)
 			}
 			nothingDenied(t, in)
-			everyRightIsUsed(t, in, in.Objects())
+			everyPermissionIsUsed(t, in, in.Objects())
 			if test.last != nil {
 				test.last(t, s)
 			}
@@ -202,7 +202,7 @@ func hold(s *fixture.Fixture) {
 	})
 }
 
-// why runs the sub-command with the rights of the installation, as `kubectl exec` into its pod does.
+// why runs the sub-command with the permissions of the installation, as `kubectl exec` into its pod does.
 func why(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	in := s.Installation
@@ -213,7 +213,7 @@ func why(t *testing.T, s *fixture.Fixture) {
 		output, err := in.WhyAs(t.Context(), in.Identity(), of, "-n", s.Namespace)
 		require.NoError(t, err)
 		assert.Contains(t, output, want)
-		assert.NotContains(t, output, "Problem:", "the installation's rights are enough")
+		assert.NotContains(t, output, "Problem:", "the installation's permissions are enough")
 	}
 }
 
@@ -270,21 +270,21 @@ subjects:
 	}
 }
 
-// everyRightIsUsed asserts that each verb on each resource that the manifests grant was used.
-func everyRightIsUsed(t *testing.T, in *installation.Installation, objects []*unstructured.Unstructured) {
+// everyPermissionIsUsed asserts that each verb on each resource that the manifests grant was used.
+func everyPermissionIsUsed(t *testing.T, in *installation.Installation, objects []*unstructured.Unstructured) {
 	t.Helper()
 	requests, err := in.ControlPlane().Audit().All(t.Context())
 	require.NoError(t, err)
 	used := map[string]bool{}
 	for _, r := range requests.By(in.Identity().User) {
-		right := r.Verb + " " + r.Group + "/" + r.Resource
-		used[right] = true
-		used[right+" in "+r.Namespace] = true
+		permission := r.Verb + " " + r.Group + "/" + r.Resource
+		used[permission] = true
+		used[permission+" in "+r.Namespace] = true
 	}
 	unused := map[string]string{
-		"get /namespaces": "only while a watch fails: rightsToWatchAreWithdrawn",
-		"create events.k8s.io/events in pod-reloader": "only while a watch fails: rightsToWatchAreWithdrawn",
-		"patch events.k8s.io/events in pod-reloader":  "only while a watch fails: rightsToWatchAreWithdrawn",
+		"get /namespaces": "only while a watch fails: permissionsToWatchAreWithdrawn",
+		"create events.k8s.io/events in pod-reloader": "only while a watch fails: permissionsToWatchAreWithdrawn",
+		"patch events.k8s.io/events in pod-reloader":  "only while a watch fails: permissionsToWatchAreWithdrawn",
 	}
 	granted := 0
 	for _, object := range objects {
@@ -298,16 +298,16 @@ func everyRightIsUsed(t *testing.T, in *installation.Installation, objects []*un
 		}
 		role := &rbacv1.ClusterRole{}
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
-		for _, right := range rights(role) {
+		for _, permission := range permissions(role) {
 			granted++
-			assert.True(t, used[right+where] || unused[right+where] != "", "%s %s grants %q, which is never used: take it away", object.GetKind(), object.GetName(), right+where)
+			assert.True(t, used[permission+where] || unused[permission+where] != "", "%s %s grants %q, which is never used: take it away", object.GetKind(), object.GetName(), permission+where)
 		}
 	}
-	assert.Greater(t, granted, 20, "the manifests' rights were looked at")
+	assert.Greater(t, granted, 20, "the manifests' permissions were looked at")
 }
 
-// rights lists what a role grants.
-func rights(role *rbacv1.ClusterRole) []string {
+// permissions lists what a role grants.
+func permissions(role *rbacv1.ClusterRole) []string {
 	var all []string
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
@@ -354,12 +354,12 @@ func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
 
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	require.NoError(t, s.Update(t.Context(), role))
-	s.Await("the right to be back", func() error { return allowed("forbidden") })
+	s.Await("the permission to be back", func() error { return allowed("forbidden") })
 	s.SetSecret("allowed", "key", "3")
-	s.AwaitChanges(poor, releases+1, "the right is back, and what was due is done")
+	s.AwaitChanges(poor, releases+1, "the permission is back, and what was due is done")
 }
 
-// restrict takes the right to get Secrets away, but for those named here; list and watch stay. It returns the role, and who
+// restrict takes the permission to get Secrets away, but for those named here; list and watch stay. It returns the role, and who
 // asks the API server whether a Secret may be read.
 func restrict(s *fixture.Fixture, in *installation.Installation) (role *rbacv1.ClusterRole, allowed func(secret string) error) {
 	s.Helper()
@@ -381,7 +381,7 @@ func restrict(s *fixture.Fixture, in *installation.Installation) (role *rbacv1.C
 	allowed = func(secret string) error {
 		return as.Get(s.Context(), types.NamespacedName{Namespace: s.Namespace, Name: secret}, &corev1.Secret{})
 	}
-	s.Await("the right to be taken away", func() error {
+	s.Await("the permission to be taken away", func() error {
 		if allowed("forbidden") == nil {
 			return errors.New("it is still there")
 		}

@@ -1,4 +1,4 @@
-package rights_test
+package permissions_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/typed/authorization/v1/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
+	"github.com/pod-reloader/pod-reloader/pkg/chain/permissions"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -28,22 +28,22 @@ func definition(resource string, publish bool) referent.Definition {
 func TestMissingNamesTheVerbs(t *testing.T) {
 	t.Parallel()
 	granted := map[string]bool{"get as": true, "list as": true, "watch as": true, "get bs": true}
-	ask := func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
-		assert.Equal(t, "a.io", right.Group)
-		assert.Equal(t, "x", right.Namespace)
-		return granted[right.Verb+" "+right.Resource], nil
+	ask := func(_ context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
+		assert.Equal(t, "a.io", permission.Group)
+		assert.Equal(t, "x", permission.Namespace)
+		return granted[permission.Verb+" "+permission.Resource], nil
 	}
-	needed := referent.Rights([]referent.Definition{definition("as", true), definition("bs", false)}, []string{"x"})
-	missing, err := rights.Missing(t.Context(), ask, needed)
+	needed := referent.Permissions([]referent.Definition{definition("as", true), definition("bs", false)}, []string{"x"})
+	missing, err := permissions.Missing(t.Context(), ask, needed)
 	require.NoError(t, err)
-	assert.Equal(t, "rights on custom resources are missing: patch on as.a.io in namespace x; list, watch on bs.a.io in namespace x; "+
-		"print them with pod-reloader roles --config c.yaml, and bind them to the ServiceAccount of the installation", rights.Describe(missing, "c.yaml"))
+	assert.Equal(t, "permissions on custom resources are missing: patch on as.a.io in namespace x; list, watch on bs.a.io in namespace x; "+
+		"print them with pod-reloader roles --config c.yaml, and bind them to the ServiceAccount of the installation", permissions.Describe(missing, "c.yaml"))
 
-	_, err = rights.Missing(t.Context(), func(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
+	_, err = permissions.Missing(t.Context(), func(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, errors.New("no answer")
 	}, needed)
 	require.Error(t, err)
-	assert.Regexp(t, "^ask for the right to (get|list|watch|patch) [ab]s.a.io: no answer$", err.Error())
+	assert.Regexp(t, "^ask for the permission to (get|list|watch|patch) [ab]s.a.io: no answer$", err.Error())
 }
 
 func TestQuestionWithoutAnswerIsGivenUp(t *testing.T) {
@@ -55,11 +55,11 @@ func TestQuestionWithoutAnswerIsGivenUp(t *testing.T) {
 		for i := range 50 {
 			definitions = append(definitions, definition(fmt.Sprint("r", i), true))
 		}
-		_, err := rights.Missing(t.Context(), func(ctx context.Context, _ authorizationv1.ResourceAttributes) (bool, error) {
+		_, err := permissions.Missing(t.Context(), func(ctx context.Context, _ authorizationv1.ResourceAttributes) (bool, error) {
 			questions.Add(1)
 			<-ctx.Done()
 			return false, ctx.Err()
-		}, referent.Rights(definitions, nil))
+		}, referent.Permissions(definitions, nil))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 5*time.Second, time.Since(began), "the others are not waited for")
 		assert.LessOrEqual(t, questions.Load(), int32(8), "nor asked")
@@ -72,25 +72,25 @@ func TestDescribeIsBounded(t *testing.T) {
 	for i := range referent.MaxResources {
 		definitions = append(definitions, definition(fmt.Sprintf("r%d", i), false))
 	}
-	text := rights.Describe(referent.Rights(definitions, nil), "c.yaml")
+	text := permissions.Describe(referent.Permissions(definitions, nil), "c.yaml")
 	assert.Contains(t, text, "on r5.a.io; and 58 more; print them")
 	assert.NotContains(t, text, "r6.")
 }
 
-func TestQuestionsNameTheRightAndTheAccount(t *testing.T) {
+func TestQuestionsNameThePermissionAndTheAccount(t *testing.T) {
 	t.Parallel()
-	right := authorizationv1.ResourceAttributes{Verb: "list", Group: "a.io", Resource: "as", Namespace: "x"}
+	permission := authorizationv1.ResourceAttributes{Verb: "list", Group: "a.io", Resource: "as", Namespace: "x"}
 	for name, c := range map[string]struct {
-		ask  func(*fake.FakeAuthorizationV1) rights.Ask
+		ask  func(*fake.FakeAuthorizationV1) permissions.Ask
 		want *authorizationv1.SubjectAccessReviewSpec // nil for the account itself
 	}{
-		"own": {ask: func(client *fake.FakeAuthorizationV1) rights.Ask { return rights.Own(client) }},
+		"own": {ask: func(client *fake.FakeAuthorizationV1) permissions.Ask { return permissions.Own(client) }},
 		"of a ServiceAccount": {
-			func(client *fake.FakeAuthorizationV1) rights.Ask {
-				return rights.OfServiceAccount(client, "system", "reloader")
+			func(client *fake.FakeAuthorizationV1) permissions.Ask {
+				return permissions.OfServiceAccount(client, "system", "reloader")
 			},
 			&authorizationv1.SubjectAccessReviewSpec{
-				ResourceAttributes: &right, User: "system:serviceaccount:system:reloader",
+				ResourceAttributes: &permission, User: "system:serviceaccount:system:reloader",
 				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:system", "system:authenticated"},
 			},
 		},
@@ -107,21 +107,21 @@ func TestQuestionsNameTheRightAndTheAccount(t *testing.T) {
 					return true, &authorizationv1.SubjectAccessReview{Status: status}, failure
 				case *authorizationv1.SelfSubjectAccessReview:
 					assert.Nil(t, c.want)
-					assert.Equal(t, &right, review.Spec.ResourceAttributes)
+					assert.Equal(t, &permission, review.Spec.ResourceAttributes)
 					return true, &authorizationv1.SelfSubjectAccessReview{Status: status}, failure
 				}
 				return false, nil, nil
 			})
 			ask := c.ask(client)
 			for _, allowed = range []bool{true, false} {
-				got, err := ask(t.Context(), right)
+				got, err := ask(t.Context(), permission)
 				require.NoError(t, err)
 				assert.Equal(t, allowed, got)
 			}
 			allowed, failure = true, errors.New("no answer")
-			got, err := ask(t.Context(), right)
+			got, err := ask(t.Context(), permission)
 			require.ErrorIs(t, err, failure)
-			assert.False(t, got, "an error says nothing about the right")
+			assert.False(t, got, "an error says nothing about the permission")
 		})
 	}
 }

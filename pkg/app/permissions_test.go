@@ -44,18 +44,18 @@ type asker struct {
 func newAsker() *asker {
 	a := &asker{now: time.Now(), events: events.NewFakeRecorder(10)}
 	a.permissionCheck = &permissionCheck{
-		ask: func(_ context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+		ask: func(_ context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
 			a.mu.Lock()
 			a.questions++
 			a.mu.Unlock()
 			if a.failing {
 				return false, errors.New("no answer")
 			}
-			return !a.denied[right.Verb], nil
+			return !a.denied[permission.Verb], nil
 		},
 		location: "configmap:a/b",
 		installationReport: installationReport{
-			failing: watchhealth.EventRightsMissing, ended: watchhealth.EventRightsGranted, interval: rightsLook,
+			failing: watchhealth.EventPermissionsMissing, ended: watchhealth.EventPermissionsGranted, interval: permissionsLook,
 			leads: func() bool { return a.leads }, recorder: a.events, log: logr.Discard(),
 			regarding: func(context.Context) *corev1.ObjectReference {
 				return &corev1.ObjectReference{Kind: "Deployment", Name: "d"}
@@ -88,12 +88,12 @@ func (a *asker) pass(t *testing.T, after time.Duration) []string {
 }
 
 const (
-	rightsMissing = "Warning RightsMissing rights on custom resources are missing: list, patch on as.a.io; print them with " +
+	permissionsMissing = "Warning RightsMissing permissions on custom resources are missing: list, patch on as.a.io; print them with " +
 		"pod-reloader roles --config configmap:a/b, and bind them to the ServiceAccount of the installation"
-	rightsGranted = "Normal RightsGranted all rights on custom resources are granted"
+	permissionsGranted = "Normal RightsGranted all permissions on custom resources are granted"
 )
 
-func TestPreflightReportsMissingRightsOnce(t *testing.T) {
+func TestPreflightReportsMissingPermissionsOnce(t *testing.T) {
 	t.Parallel()
 	a := newAsker()
 	a.denied = map[string]bool{"list": true, "patch": true}
@@ -104,26 +104,26 @@ func TestPreflightReportsMissingRightsOnce(t *testing.T) {
 	a.failing = true
 	assert.Empty(t, a.pass(t, 0), "no answer says nothing")
 	a.failing = false
-	assert.Empty(t, a.pass(t, rightsLook), "it does not lead")
+	assert.Empty(t, a.pass(t, permissionsLook), "it does not lead")
 	a.leads = true
-	assert.Equal(t, []string{rightsMissing}, a.pass(t, rightsLook))
+	assert.Equal(t, []string{permissionsMissing}, a.pass(t, permissionsLook))
 	before := a.questions
-	assert.Empty(t, a.pass(t, rightsLook))
+	assert.Empty(t, a.pass(t, permissionsLook))
 	assert.Equal(t, before, a.questions, "it is asked again after a minute")
-	assert.Empty(t, a.pass(t, rightsAgain), "it is still the same")
+	assert.Empty(t, a.pass(t, permissionsAgain), "it is still the same")
 	assert.Greater(t, a.questions, before)
-	assert.Equal(t, []string{rightsMissing}, a.pass(t, reportAgain), "the API server forgets Events")
+	assert.Equal(t, []string{permissionsMissing}, a.pass(t, reportAgain), "the API server forgets Events")
 
 	a.denied = nil
-	assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsAgain))
+	assert.Equal(t, []string{permissionsGranted}, a.pass(t, permissionsAgain))
 	before = a.questions
 	assert.Empty(t, a.pass(t, time.Hour))
 	assert.Equal(t, before, a.questions, "nothing is missing, and nothing is asked")
 	assert.Zero(t, a.asked, "its own Events are newer than those of an earlier leader")
 }
 
-// A leader has reported that rights are missing, and was stopped before they were granted, or before it noticed.
-func TestNewLeaderReportsThatRightsAreGrantedAfterItsPredecessor(t *testing.T) {
+// A leader has reported that permissions are missing, and was stopped before they were granted, or before it noticed.
+func TestNewLeaderReportsThatPermissionsAreGrantedAfterItsPredecessor(t *testing.T) {
 	t.Parallel()
 	a := newAsker()
 	a.inherited, a.denied = true, map[string]bool{"list": true, "patch": true}
@@ -131,15 +131,15 @@ func TestNewLeaderReportsThatRightsAreGrantedAfterItsPredecessor(t *testing.T) {
 	assert.Empty(t, a.pass(t, 0), "it does not lead")
 	a.denied, a.failing, a.leads = nil, true, true
 	a.configure()
-	assert.Empty(t, a.pass(t, rightsLook), "it does not know yet")
+	assert.Empty(t, a.pass(t, permissionsLook), "it does not know yet")
 	assert.Zero(t, a.asked)
 	a.failing = false
-	assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsLook))
+	assert.Equal(t, []string{permissionsGranted}, a.pass(t, permissionsLook))
 	assert.Empty(t, a.pass(t, time.Hour))
 	assert.Equal(t, 1, a.asked)
 }
 
-func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
+func TestNewLeaderAsksOnceWhichPermissionsItsPredecessorMissed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err          error
@@ -147,7 +147,7 @@ func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
 		want         int
 	}{
 		"nothing was reported":           {want: 1},
-		"no right to list Events":        {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
+		"no permission to list Events":   {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
 		"no answer":                      {err: errors.New("timeout"), want: inheritTries},
 		"the configuration was not read": {unconfigured: true},
 	} {
@@ -159,7 +159,7 @@ func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
 				a.configure()
 			}
 			for range 2 * inheritTries {
-				assert.Empty(t, a.pass(t, rightsLook))
+				assert.Empty(t, a.pass(t, permissionsLook))
 			}
 			assert.Equal(t, tc.want, a.asked)
 		})
@@ -169,17 +169,17 @@ func TestNewLeaderAsksOnceWhichRightsItsPredecessorMissed(t *testing.T) {
 // slow has each question take some time, or until it is given up.
 func (a *asker) slow(answer time.Duration) {
 	at := a.ask
-	a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	a.ask = func(ctx context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-time.After(answer):
-			return at(ctx, right)
+			return at(ctx, permission)
 		}
 	}
 }
 
-// configureMany takes a configuration that needs 3,600 rights.
+// configureMany takes a configuration that needs 3,600 permissions.
 func (a *asker) configureMany() {
 	for i := range 60 {
 		a.namespaces = append(a.namespaces, fmt.Sprint("n", i))
@@ -192,7 +192,7 @@ func (a *asker) configureMany() {
 	a.Configure(definitions)
 }
 
-func TestManyRightsAreAskedForInOneLook(t *testing.T) {
+func TestManyPermissionsAreAskedForInOneLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker()
@@ -201,29 +201,29 @@ func TestManyRightsAreAskedForInOneLook(t *testing.T) {
 		a.configureMany()
 		sent := a.pass(t, 0)
 		require.Len(t, sent, 1)
-		assert.Contains(t, sent[0], "RightsMissing rights on custom resources are missing: patch on r0.a.io in namespace n0; ")
+		assert.Contains(t, sent[0], "RightsMissing permissions on custom resources are missing: patch on r0.a.io in namespace n0; ")
 		assert.Equal(t, 3600, a.questions)
-		assert.Less(t, time.Since(a.now), rightsLook, "some are asked at a time")
+		assert.Less(t, time.Since(a.now), permissionsLook, "some are asked at a time")
 
-		a.pass(t, rightsAgain)
-		assert.Equal(t, 3600+900, a.questions, "only missing rights are asked for again")
+		a.pass(t, permissionsAgain)
+		assert.Equal(t, 3600+900, a.questions, "only missing permissions are asked for again")
 		a.denied = nil
-		assert.Equal(t, []string{rightsGranted}, a.pass(t, rightsAgain))
+		assert.Equal(t, []string{permissionsGranted}, a.pass(t, permissionsAgain))
 	})
 }
 
-func TestUnansweredQuestionsForRightsAreRepeatedWithGrowingPauses(t *testing.T) {
+func TestUnansweredQuestionsForPermissionsAreRepeatedWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, tries, lines := newAsker(), 0, 0
 		a.slow(time.Hour)
 		a.log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
 		at := a.ask
-		a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+		a.ask = func(ctx context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
 			a.mu.Lock()
 			tries++
 			a.mu.Unlock()
-			return at(ctx, right)
+			return at(ctx, permission)
 		}
 		a.configureMany()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -235,19 +235,19 @@ func TestUnansweredQuestionsForRightsAreRepeatedWithGrowingPauses(t *testing.T) 
 	})
 }
 
-func TestRightsOfANewConfigurationAreAskedForThoughTheLastIsBeingAsked(t *testing.T) {
+func TestPermissionsOfANewConfigurationAreAskedForThoughTheLastIsBeingAsked(t *testing.T) {
 	t.Parallel()
 	a := newAsker()
 	at, once := a.ask, sync.Once{}
-	a.ask = func(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	a.ask = func(ctx context.Context, permission authorizationv1.ResourceAttributes) (bool, error) {
 		once.Do(a.configureMany)
-		return at(ctx, right)
+		return at(ctx, permission)
 	}
 	a.configure()
 	a.pass(t, 0)
 	assert.Equal(t, 4, a.questions)
-	a.pass(t, rightsLook)
+	a.pass(t, permissionsLook)
 	assert.Equal(t, 4+3600, a.questions)
-	a.pass(t, rightsLook)
+	a.pass(t, permissionsLook)
 	assert.Equal(t, 4+3600, a.questions)
 }

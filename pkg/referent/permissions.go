@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Right is what is needed on a resource in a namespace, or in all of them.
-type Right struct {
+// Permission is what is needed on a resource in a namespace, or in all of them.
+type Permission struct {
 	Verbs    []string
 	Resource schema.GroupResource
 	// Namespace is empty for all namespaces, and for a resource that has none.
@@ -17,7 +17,7 @@ type Right struct {
 }
 
 // String is for a message: get, list, watch on kafkaproxies.kroxylicious.io in namespace proxies.
-func (r Right) String() string {
+func (r Permission) String() string {
 	text := fmt.Sprintf("%s on %s", strings.Join(r.Verbs, ", "), r.Resource)
 	if r.Namespace != "" {
 		text += " in namespace " + r.Namespace
@@ -34,16 +34,16 @@ func (d Definition) Verbs() []string {
 	return verbs
 }
 
-// Rights are those that some resources need in some namespaces, in the order of both; no namespace is all of them.
-func Rights(definitions []Definition, namespaces []string) []Right {
-	var all []Right
+// Permissions are those that some resources need in some namespaces, in the order of both; no namespace is all of them.
+func Permissions(definitions []Definition, namespaces []string) []Permission {
+	var all []Permission
 	for _, d := range definitions {
 		in := slices.Clone(namespaces)
 		if len(in) == 0 || d.ClusterScoped {
 			in = []string{""}
 		}
 		for _, namespace := range in {
-			all = append(all, Right{Verbs: d.Verbs(), Resource: d.GVR.GroupResource(), Namespace: namespace})
+			all = append(all, Permission{Verbs: d.Verbs(), Resource: d.GVR.GroupResource(), Namespace: namespace})
 		}
 	}
 	return all

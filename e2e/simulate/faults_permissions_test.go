@@ -10,7 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-func TestAccessReviewsAgreeWithWithdrawnRights(t *testing.T) {
+func TestAccessReviewsAgreeWithWithdrawnPermissions(t *testing.T) {
 	t.Parallel()
 	s := &simulation{}
 	review := func(client, verb string, resource world.Resource) *world.Call {
@@ -28,7 +28,7 @@ func TestAccessReviewsAgreeWithWithdrawnRights(t *testing.T) {
 	assert.Nil(t, s.faults.withdrawn(review("replica-0.1", "patch", world.Deployments)), "it is given back")
 }
 
-// While a right to write is missing, what is due is reported; when it is given back, all is made up for.
+// While a permission to write is missing, what is due is reported; when it is given back, all is made up for.
 func TestDeniedWritesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -9,19 +9,19 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/pod-reloader/pod-reloader/pkg/chain/rights"
+	"github.com/pod-reloader/pod-reloader/pkg/chain/permissions"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
-	// rightsAgain is when missing rights are asked for again, rightsLook how often anything else is looked at: a new leader
+	// permissionsAgain is when missing permissions are asked for again, permissionsLook how often anything else is looked at: a new leader
 	// reports what it knows.
-	rightsAgain, rightsLook = time.Minute, 5 * time.Second
-	// rightsLimit bounds the questions of one check: there may be thousands.
-	rightsLimit = 2 * time.Minute
-	// rightsSkipped is how many looks at most pass without a question after one that had no answer.
-	rightsSkipped = int(5*time.Minute/rightsLook) - 1
+	permissionsAgain, permissionsLook = time.Minute, 5 * time.Second
+	// permissionsLimit bounds the questions of one check: there may be thousands.
+	permissionsLimit = 2 * time.Minute
+	// permissionsSkipped is how many looks at most pass without a question after one that had no answer.
+	permissionsSkipped = int(5*time.Minute/permissionsLook) - 1
 )
 
 // permissionCheck asks for the permissions on the custom resources of each configuration, and again while any is missing. A permission that
@@ -29,17 +29,17 @@ const (
 type permissionCheck struct {
 	installationReport
 
-	ask        rights.Ask
+	ask        permissions.Ask
 	namespaces []string
 	location   string
 
 	mu     sync.Mutex
-	needed []referent.Right
+	needed []referent.Permission
 	fresh  bool // needed has not been asked for
 
 	// The goroutine of Start alone uses the others. lacking are the permissions that were missing when they were last asked for, missing
 	// describes them.
-	lacking []referent.Right
+	lacking []referent.Permission
 	missing string
 	asked   time.Time
 	// skip is how many looks are still to pass without a question, skips how many after the next failure.
@@ -50,7 +50,7 @@ type permissionCheck struct {
 func (p *permissionCheck) Configure(definitions []referent.Definition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.needed, p.fresh = referent.Rights(definitions, p.namespaces), true
+	p.needed, p.fresh = referent.Permissions(definitions, p.namespaces), true
 }
 
 // current asks if that is due.
@@ -58,7 +58,7 @@ func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, 
 	p.mu.Lock()
 	fresh := p.fresh
 	p.mu.Unlock()
-	if fresh || p.missing != "" && now.Sub(p.asked) >= rightsAgain {
+	if fresh || p.missing != "" && now.Sub(p.asked) >= permissionsAgain {
 		if !p.askPermissions(ctx, now) {
 			return finding{}, false
 		}
@@ -66,10 +66,10 @@ func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, 
 	if p.missing != "" {
 		return finding{what: p.missing, note: p.missing, write: p.write}, true
 	}
-	return finding{note: "all rights on custom resources are granted", well: !p.asked.IsZero(), write: p.write}, true
+	return finding{note: "all permissions on custom resources are granted", well: !p.asked.IsZero(), write: p.write}, true
 }
 
-// askPermissions asks for the rights of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
+// askPermissions asks for the permissions of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
 // again at a later check, with growing pauses.
 func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) bool {
 	if p.skip > 0 {
@@ -82,16 +82,16 @@ func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) boo
 		needed, p.fresh = p.needed, false
 	}
 	p.mu.Unlock()
-	asking, cancel := context.WithTimeout(ctx, rightsLimit)
+	asking, cancel := context.WithTimeout(ctx, permissionsLimit)
 	defer cancel()
-	missing, err := rights.Missing(asking, p.ask, needed)
+	missing, err := permissions.Missing(asking, p.ask, needed)
 	if err != nil {
 		p.unanswered(ctx, fresh, err)
 		return false
 	}
 	p.asked, p.lacking, p.missing, p.skips = now, missing, "", 0
 	if len(missing) > 0 {
-		p.missing = rights.Describe(missing, p.location)
+		p.missing = permissions.Describe(missing, p.location)
 	}
 	return true
 }
@@ -108,29 +108,29 @@ func (p *permissionCheck) unanswered(ctx context.Context, fresh bool, err error)
 		log = log.V(1)
 	}
 	if ctx.Err() == nil {
-		log.Info("cannot ask for the rights on custom resources; retrying", "error", err.Error())
+		log.Info("cannot ask for the permissions on custom resources; retrying", "error", err.Error())
 	}
-	p.skip, p.skips = p.skips, min(2*p.skips+1, rightsSkipped)
+	p.skip, p.skips = p.skips, min(2*p.skips+1, permissionsSkipped)
 }
 
 func (p *permissionCheck) write() {
 	if p.missing == "" {
-		p.log.Info("all rights on custom resources are granted")
+		p.log.Info("all permissions on custom resources are granted")
 		return
 	}
-	p.log.Info("rights on custom resources are missing; custom resources that need them are held", "missing", p.missing)
+	p.log.Info("permissions on custom resources are missing; custom resources that need them are held", "missing", p.missing)
 }
 
-// buildPermissionCheck builds the check of the rights on custom resources.
+// buildPermissionCheck builds the check of the permissions on custom resources.
 func (b *builder) buildPermissionCheck(mgr manager.Manager) (*permissionCheck, error) {
 	client, err := authorizationclient.NewForConfig(b.config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for access reviews: %w", err)
 	}
 	p := &permissionCheck{
-		installationReport: b.newReport(mgr, "rights", watchhealth.EventRightsMissing, watchhealth.EventRightsGranted),
-		ask:                rights.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
+		installationReport: b.newReport(mgr, "permissions", watchhealth.EventPermissionsMissing, watchhealth.EventPermissionsGranted),
+		ask:                permissions.Own(client), namespaces: b.options.Selection.Scope.Namespaces, location: b.options.Selection.Configuration.String(),
 	}
-	p.look, p.interval = p.current, rightsLook
+	p.look, p.interval = p.current, permissionsLook
 	return p, mgr.Add(p)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// reloadersRights are those that Reloader's chart grants in the cluster.
-func reloadersRights() []rbacv1.PolicyRule {
+// reloadersPermissions are those that Reloader's chart grants in the cluster.
+func reloadersPermissions() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"list", "get", "watch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "daemonsets", "statefulsets"}, Verbs: []string{"list", "get", "update", "patch"}},
@@ -33,9 +33,9 @@ func reloadersRights() []rbacv1.PolicyRule {
 	}
 }
 
-// rights runs the program in the place of Reloader's image, with the account that Reloader's chart makes. It restarts nothing, says what is
+// permissions runs the program in the place of Reloader's image, with the account that Reloader's chart makes. It restarts nothing, says what is
 // missing, and works as soon as that is granted.
-func (w *where) rights(t *testing.T) {
+func (w *where) permissions(t *testing.T) {
 	home := w.home(t)
 	id := controlplane.ServiceAccount(home.namespace, "reloader-reloader")
 	grant := func(name string, rules ...rbacv1.PolicyRule) {
@@ -52,7 +52,7 @@ func (w *where) rights(t *testing.T) {
 			t.Cleanup(func() { assert.NoError(t, home.Delete(context.WithoutCancel(t.Context()), object)) })
 		}
 	}
-	grant("reloader", reloadersRights()...)
+	grant("reloader", reloadersPermissions()...)
 	deployment := meeting{kind: "Deployment", on: anyChange}
 	home.createObjects("web", deployment)
 	require.NoError(t, home.Create(t.Context(), deployment.manifest(home.namespace, "web")))
@@ -112,7 +112,7 @@ func containsEach(text string, parts []string) bool {
 	return true
 }
 
-// runAs runs the program everywhere, with the rights of an account, and with the variables that Reloader's chart sets.
+// runAs runs the program everywhere, with the permissions of an account, and with the variables that Reloader's chart sets.
 func (w *where) runAs(home *bare, id controlplane.Identity, args ...string) *controlplane.Process {
 	home.Helper()
 	t := home.TB.(*testing.T)

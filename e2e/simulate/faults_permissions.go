@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// withdrawRights is the fault that takes rights to read a resource away.
-	withdrawRights = "withdraw-rights"
-	// withdrawWrites is the fault that takes a right to write away.
-	withdrawWrites = "withdraw-write-rights"
-	// writesDenied is the oracle's word for rights to write that are withdrawn.
+	// withdrawPermissions is the fault that takes permissions to read a resource away.
+	withdrawPermissions = "withdraw-permissions"
+	// withdrawWrites is the fault that takes a permission to write away.
+	withdrawWrites = "withdraw-write-permissions"
+	// writesDenied is the oracle's word for permissions to write that are withdrawn.
 	writesDenied = "writes-denied"
 	// longBlind is longer than the program may take to report that it cannot watch something, or write.
 	longBlind = "8m"
 )
 
-// writeRights are the rights to write that the program needs: each is withdrawn alone.
-func writeRights() []struct{ resource, verb string } {
+// writePermissions are the permissions to write that the program needs: each is withdrawn alone.
+func writePermissions() []struct{ resource, verb string } {
 	return []struct{ resource, verb string }{
 		{world.Deployments.Plural, "patch"},
 		{world.Deployments.Plural, "patch"},
@@ -39,14 +39,14 @@ func writeRights() []struct{ resource, verb string } {
 	}
 }
 
-// deniesWrites reports whether a fault takes rights to write away, and none to read.
+// deniesWrites reports whether a fault takes permissions to write away, and none to read.
 func deniesWrites(step history.Step) bool {
 	verbs := step.With["verbs"]
 	return verbs != "" && !slices.ContainsFunc(splitVerbs(verbs), func(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) })
 }
 
-// writesWithoutRight is a change while the right to patch the workload is withdrawn: for so long that it must be reported, or given back when the next attempt may be far.
-func writesWithoutRight(r *rand.Rand) situation {
+// writesWithoutPermission is a change while the permission to patch the workload is withdrawn: for so long that it must be reported, or given back when the next attempt may be far.
+func writesWithoutPermission(r *rand.Rand) situation {
 	p := anyTracked(r)
 	denied := history.Step{
 		Do: withdrawWrites, On: p.resource(), Wait: history.Duration(betweenSituations),
@@ -55,11 +55,11 @@ func writesWithoutRight(r *rand.Rand) situation {
 	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("denied-1", 10*time.Second)}}
 }
 
-// rightsFaults are about rights that are withdrawn and given back.
-func rightsFaults() []faultKind {
+// permissionsFaults are about permissions that are withdrawn and given back.
+func permissionsFaults() []faultKind {
 	return []faultKind{
 		{
-			name: withdrawRights, kind: "rights", weight: 3, words: "the rights to read %[1]s are withdrawn for %[2]s",
+			name: withdrawPermissions, kind: "permissions", weight: 3, words: "the permissions to read %[1]s are withdrawn for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return history.Step{On: pick(r, "configmaps", "secrets", "deployments"), With: map[string]string{
 					"for": pick(r, "10s", "1m", "8m"), "verbs": pick(r, "list,watch", "get,list,watch", "get"),
@@ -68,16 +68,16 @@ func rightsFaults() []faultKind {
 			scoped: true, begin: withdraw,
 		},
 		{
-			name: withdrawWrites, kind: writesDenied, weight: 4, scoped: true, words: "the right to %[3]s %[1]s is withdrawn for %[2]s",
+			name: withdrawWrites, kind: writesDenied, weight: 4, scoped: true, words: "the permission to %[3]s %[1]s is withdrawn for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
-				right := writeRights()[r.IntN(len(writeRights()))]
-				return history.Step{On: right.resource, With: map[string]string{"for": pick(r, "10s", "1m", "5m", longBlind), "verbs": right.verb}}
+				permission := writePermissions()[r.IntN(len(writePermissions()))]
+				return history.Step{On: permission.resource, With: map[string]string{"for": pick(r, "10s", "1m", "5m", longBlind), "verbs": permission.verb}}
 			},
 			begin: withdraw,
 		},
 		{
-			name: "withdraw-graph-rights", kind: "rights", weightGraph: 4,
-			words: "the rights to read ConfigMaps, Secrets and custom resources are withdrawn for %[2]s",
+			name: "withdraw-graph-permissions", kind: "permissions", weightGraph: 4,
+			words: "the permissions to read ConfigMaps, Secrets and custom resources are withdrawn for %[2]s",
 			draw: func(r *rand.Rand) history.Step {
 				return history.Step{With: map[string]string{"for": pick(r, "10s", "1m", "1m", "8m")}}
 			},
@@ -86,17 +86,17 @@ func rightsFaults() []faultKind {
 	}
 }
 
-// withdrawn returns the answer to a request for which the right is withdrawn; nil if it is not.
+// withdrawn returns the answer to a request for which the permission is withdrawn; nil if it is not.
 func (f *faults) withdrawn(call *world.Call) *metav1.Status {
 	for _, r := range f.rules {
-		if r.right && r.matches(call) {
+		if r.permission && r.matches(call) {
 			return forbidden(call)
 		}
 	}
 	return nil
 }
 
-// forbidden is what the authorizer of the API server answers to a request without the right.
+// forbidden is what the authorizer of the API server answers to a request without the permission.
 func forbidden(call *world.Call) *metav1.Status {
 	resource, where := call.Key.Resource, "at the cluster scope"
 	if call.Key.Namespace != "" {
@@ -108,10 +108,10 @@ func forbidden(call *world.Call) *metav1.Status {
 	return &status
 }
 
-// withdraw takes rights away; the API server ends the watches that it does not allow any more.
+// withdraw takes permissions away; the API server ends the watches that it does not allow any more.
 func withdraw(s *simulation, step history.Step) func() {
 	r := &rule{
-		percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]), right: true,
+		percent: 100, resource: step.On, verbs: splitVerbs(step.With["verbs"]), permission: true,
 		fate: func(_ *simulation, call *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: forbidden(call)} },
 	}
 	s.faults.rules = append(s.faults.rules, r)
@@ -121,7 +121,7 @@ func withdraw(s *simulation, step history.Step) func() {
 	return func() { s.faults.remove(r) }
 }
 
-// withdrawAll takes the rights away to all that the configuration of a workload can be. They come back in one moment.
+// withdrawAll takes the permissions away to all that the configuration of a workload can be. They come back in one moment.
 func withdrawAll(s *simulation, _ history.Step) func() {
 	var ends []func()
 	for _, resource := range []world.Resource{world.ConfigMaps, world.Secrets, world.Filters, world.Proxies} {

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-func TestRights(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	t.Parallel()
 	definitions := []referent.Definition{
 		{ID: "a", GVR: gvr("as"), Publish: true},
@@ -25,10 +25,10 @@ func TestRights(t *testing.T) {
 		}},
 	} {
 		var texts []string
-		for _, right := range referent.Rights(definitions, c.namespaces) {
-			texts = append(texts, right.String())
+		for _, permission := range referent.Permissions(definitions, c.namespaces) {
+			texts = append(texts, permission.String())
 		}
 		assert.Equal(t, c.want, texts, name)
 	}
-	assert.Empty(t, referent.Rights(nil, []string{"x"}))
+	assert.Empty(t, referent.Permissions(nil, []string{"x"}))
 }
