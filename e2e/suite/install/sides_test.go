@@ -52,15 +52,21 @@ func except(side string) []string {
 }
 
 // awaitReports waits until an Event reports a reload of a workload, and returns all that do.
-func (u *user) awaitReports(of observe.Workload) (found []eventsv1.Event) {
+func (u *user) awaitReports(of observe.Workload) []eventsv1.Event {
 	u.Helper()
-	require.NoError(u, await(patiently(u.T), "an Event about "+of.String(), func(ctx context.Context) error {
+	return u.awaitEvents(of, "Reloaded")
+}
+
+// awaitEvents waits until a workload has an Event with a reason, and returns all that it has.
+func (u *user) awaitEvents(of observe.Workload, reason string) (found []eventsv1.Event) {
+	u.Helper()
+	require.NoError(u, await(patiently(u.T), "an Event "+reason+" about "+of.String(), func(ctx context.Context) error {
 		all := &eventsv1.EventList{}
 		if err := u.world.Client().List(ctx, all, client.InNamespace(of.Namespace)); err != nil {
 			return err
 		}
 		found = slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
-			return e.Reason != "Reloaded" || e.Regarding.Kind != of.Kind || e.Regarding.Name != of.Name
+			return e.Reason != reason || e.Regarding.Kind != of.Kind || e.Regarding.Name != of.Name
 		})
 		if len(found) == 0 {
 			return errors.New("there is none")
@@ -112,6 +118,18 @@ func workloadChangesSides(t *testing.T, w *world) {
 		a.settled()
 		b.reloadedOnce(web, 2+n)
 	}
+	releasesWithOwnKeysReportTheWorkload(t, w, both, web)
+}
+
+// releasesWithOwnKeysReportTheWorkload has both releases, each with a digest key of its own, handle the same workload: an Event asks for one key,
+// or one release.
+func releasesWithOwnKeysReportTheWorkload(t *testing.T, w *world, both *user, web observe.Workload) {
+	t.Helper()
+	before := len(both.watcher.Changes(web))
+	w.installRelease(t, "b", "objectSelector.matchLabels.side=a", "digestKey.existingSecret=key-of-b")
+	event := both.awaitEvents(web, "ForeignDigestKey")[0]
+	assert.Contains(t, event.Note, "Let one installation handle the workload, or give both the same digest key Secret")
+	both.requireChanges(web, before, "nothing has changed")
 }
 
 // on is the user whose workloads have the label side.

@@ -52,9 +52,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
-		f := transientFailure(reasonAdoptionFailed, notAccepted)
-		f.soon = !a.backoff.HasFailedRepeatedly(s.Key) // it may see another state for a moment, but not for long
-		return failed{s, f}
+		return failed{s, a.explainNoAdoption(s, found.Verdict.Foreign)}
 	}
 	a.wroteRecord(s)
 	a.state.Takeovers.Record(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
@@ -62,6 +60,20 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	a.reportReplaced(s, found)
 	log.FromContext(ctx).V(1).Info("recorded the current configuration without a reload", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
+}
+
+// explainNoAdoption explains why the Record that was stored is not the one that was written. A webhook may see another state for a moment, but not
+// for long; that of an installation with another key restores what was written under its own.
+func (a *Actions) explainNoAdoption(s gather.Subject, foreign digest.KeyID) failure {
+	f := transientFailure(reasonAdoptionFailed, notAccepted)
+	if !a.backoff.HasFailedRepeatedly(s.Key) {
+		return f
+	}
+	if foreign != "" {
+		return foreignKey(foreign)
+	}
+	f.soon, f.quiet = false, false
+	return f
 }
 
 // adopted is the outcome of an adoption. outdated means that the configuration has changed since the pods started.
