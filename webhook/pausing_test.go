@@ -67,15 +67,15 @@ func TestPauseKeepsItsBegin(t *testing.T) {
 		"dropped, and excluded": {
 			old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators, excluded), patch: []map[string]any{add}, rule: "excluded",
 		},
-		"kept":                  {old: pausedVersion(t, true, since), current: pausedVersion(t, true, since)},
-		"the pause is ended":    {old: pausedVersion(t, true, since), current: pausedVersion(t, false, operators)},
-		"a user's pause":        {old: pausedVersion(t, true, operators), current: pausedVersion(t, true, nil)},
-		"an earlier pause":      {old: pausedVersion(t, false, since), current: pausedVersion(t, true, operators)},
-		"another kind":          {old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators), kind: true},
-		"a creation":            {old: "null", current: pausedVersion(t, true, operators), create: true},
-		"Reloader's are not on": {old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators), options: func(*webhook.Options) {}},
-		"it has another name":   {old: pausedVersion(t, true, since), current: pausedVersion(t, true, nil), options: func(o *webhook.Options) { o.PausedAt = "example.org/since" }},
-		"it is out of the scope": {
+		"kept":                            {old: pausedVersion(t, true, since), current: pausedVersion(t, true, since)},
+		"the pause is ended":              {old: pausedVersion(t, true, since), current: pausedVersion(t, false, operators)},
+		"a user's pause":                  {old: pausedVersion(t, true, operators), current: pausedVersion(t, true, nil)},
+		"an earlier pause":                {old: pausedVersion(t, false, since), current: pausedVersion(t, true, operators)},
+		"another kind":                    {old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators), kind: true},
+		"a creation":                      {old: "null", current: pausedVersion(t, true, operators), create: true},
+		"Reloader's are not on":           {old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators), options: func(*webhook.Options) {}},
+		"the annotation has another name": {old: pausedVersion(t, true, since), current: pausedVersion(t, true, nil), options: func(o *webhook.Options) { o.PausedAt = "example.org/since" }},
+		"the workload is out of the scope": {
 			old: pausedVersion(t, true, since), current: pausedVersion(t, true, operators), options: func(o *webhook.Options) {
 				o.PausedAt, o.Scope = pausedAt, scope.Scope{ObjectSelector: labels.Set{"app": "other"}.AsSelector()}
 			},

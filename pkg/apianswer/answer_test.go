@@ -64,11 +64,11 @@ func TestNamespaceGone(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"it is being deleted":     {terminating, true},
-		"it is deleted":           {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), true},
-		"a permission is missing": {apierrors.NewForbidden(events, "a", io.EOF), false},
-		"of a proxy":              {apierrors.NewGenericServerResponse(http.StatusNotFound, "post", events, "a", "no route", 0, true), false},
-		"created":                 {nil, false},
+		"the namespace is being deleted": {terminating, true},
+		"the namespace is deleted":       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), true},
+		"a permission is missing":        {apierrors.NewForbidden(events, "a", io.EOF), false},
+		"of a proxy":                     {apierrors.NewGenericServerResponse(http.StatusNotFound, "post", events, "a", "no route", 0, true), false},
+		"created":                        {nil, false},
 	} {
 		assert.Equal(t, tc.want, apianswer.NamespaceGone(tc.err), name)
 	}

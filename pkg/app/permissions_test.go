@@ -88,9 +88,9 @@ func (a *asker) pass(t *testing.T, after time.Duration) []string {
 }
 
 const (
-	permissionsMissing = "Warning RightsMissing permissions on custom resources are missing: list, patch on as.a.io; print them with " +
+	permissionsMissing = "Warning PermissionsMissing permissions on custom resources are missing: list, patch on as.a.io; print them with " +
 		"pod-reloader roles --config configmap:a/b, and bind them to the ServiceAccount of the installation"
-	permissionsGranted = "Normal RightsGranted all permissions on custom resources are granted"
+	permissionsGranted = "Normal PermissionsGranted all permissions on custom resources are granted"
 )
 
 func TestPreflightReportsMissingPermissionsOnce(t *testing.T) {
@@ -201,7 +201,7 @@ func TestManyPermissionsAreAskedForInOneLook(t *testing.T) {
 		a.configureMany()
 		sent := a.pass(t, 0)
 		require.Len(t, sent, 1)
-		assert.Contains(t, sent[0], "RightsMissing permissions on custom resources are missing: patch on r0.a.io in namespace n0; ")
+		assert.Contains(t, sent[0], "PermissionsMissing permissions on custom resources are missing: patch on r0.a.io in namespace n0; ")
 		assert.Equal(t, 3600, a.questions)
 		assert.Less(t, time.Since(a.now), permissionsLook, "some are asked at a time")
 

@@ -41,12 +41,12 @@ func TestLastReportOfAnEarlierLeaderCounts(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"none":            {},
-		"others":          {events: []eventsv1.Event{said("RightsMissing", 3)}},
-		"they fail":       {events: []eventsv1.Event{said(failure, 2), said("RightsGranted", 3)}, want: true},
-		"they work":       {events: []eventsv1.Event{said(end, 2), said(failure, 1)}},
-		"they fail again": {events: []eventsv1.Event{said(failure, 1, 3), said(end, 2)}, want: true},
-		"no answer":       {err: errors.New("timeout")},
+		"none":                   {},
+		"others":                 {events: []eventsv1.Event{said("PermissionsMissing", 3)}},
+		"the watches fail":       {events: []eventsv1.Event{said(failure, 2), said("PermissionsGranted", 3)}, want: true},
+		"the watches work":       {events: []eventsv1.Event{said(end, 2), said(failure, 1)}},
+		"the watches fail again": {events: []eventsv1.Event{said(failure, 1, 3), said(end, 2)}, want: true},
+		"no answer":              {err: errors.New("timeout")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -183,10 +183,10 @@ func TestNewLeaderAsksOnceForTheReportOfItsPredecessor(t *testing.T) {
 		fails bool
 		want  int
 	}{
-		"nothing was reported": {want: 1},
-		"no permission":        {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
-		"no answer":            {err: errors.New("timeout"), want: inheritTries},
-		"its own watches fail": {fails: true},
+		"nothing was reported":             {want: 1},
+		"no permission":                    {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
+		"no answer":                        {err: errors.New("timeout"), want: inheritTries},
+		"the watches of this replica fail": {fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,14 +48,14 @@ func TestLastReportOfTheWatchesCounts(t *testing.T) {
 		events []eventsv1.Event
 		want   string // empty: the watches work
 	}{
-		"nothing was said":    {nil, ""},
-		"other Events":        {[]eventsv1.Event{said("a", "ScalingReplicaSet", 1)}, ""},
-		"they fail":           {[]eventsv1.Event{said("a", "WatchFailing", 1)}, "WatchFailing 1"},
-		"others fail since":   {[]eventsv1.Event{said("a", "WatchFailing", 2), said("a", "WatchFailing", 1)}, "WatchFailing 2"},
-		"they work again":     {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 1)}, ""},
-		"they fail again":     {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 3)}, "WatchFailing 3"},
-		"of one installation": {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchRecovered", 2)}, "WatchFailing 1"},
-		"of two":              {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchFailing", 2)}, "WatchFailing 2"},
+		"nothing was said":       {nil, ""},
+		"other Events":           {[]eventsv1.Event{said("a", "ScalingReplicaSet", 1)}, ""},
+		"the watches fail":       {[]eventsv1.Event{said("a", "WatchFailing", 1)}, "WatchFailing 1"},
+		"others fail since":      {[]eventsv1.Event{said("a", "WatchFailing", 2), said("a", "WatchFailing", 1)}, "WatchFailing 2"},
+		"the watches work again": {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 1)}, ""},
+		"the watches fail again": {[]eventsv1.Event{said("a", "WatchRecovered", 2), said("a", "WatchFailing", 3)}, "WatchFailing 3"},
+		"of one installation":    {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchRecovered", 2)}, "WatchFailing 1"},
+		"of two":                 {[]eventsv1.Event{said("a", "WatchFailing", 1), said("b", "WatchFailing", 2)}, "WatchFailing 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

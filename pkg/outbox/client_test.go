@@ -22,7 +22,7 @@ import (
 // Who has created an Event is read with the permission to list.
 func TestReporter(t *testing.T) {
 	t.Parallel()
-	for name, stored := range map[string][]eventsv1.Event{"it exists": {{ReportingInstance: "other"}}, "it has gone": {}} {
+	for name, stored := range map[string][]eventsv1.Event{"the Event exists": {{ReportingInstance: "other"}}, "the Event has gone": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,9 +53,9 @@ func TestCount(t *testing.T) {
 		want   string
 		done   bool
 	}{
-		"the second":  {stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
-		"the fifth":   {stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4}}}, want: `{"series":{"count":5,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
-		"it has gone": {},
+		"the second":         {stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
+		"the fifth":          {stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4}}}, want: `{"series":{"count":5,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
+		"the Event has gone": {},
 		"an attempt without an answer has created it": {stored: []eventsv1.Event{{EventTime: metav1.NewMicroTime(at)}}, done: true},
 		"an attempt without an answer has counted it": {
 			stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4, LastObservedTime: metav1.NewMicroTime(at)}}}, done: true,

@@ -241,7 +241,7 @@ func TestAnswersThatEndTheAttempts(t *testing.T) {
 		want    Outcome
 		waiting int
 	}{
-		"it exists":                   {apierrors.NewAlreadyExists(resource, "a"), Exists, 0},
+		"the Event exists":            {apierrors.NewAlreadyExists(resource, "a"), Exists, 0},
 		"the namespace is gone":       {apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"), Dropped, 0},
 		"the namespace is going":      {terminating, Dropped, 0},
 		"a proxy does not know a way": {proxied, "", 1},
@@ -282,7 +282,7 @@ func TestEventOfALostAnswer(t *testing.T) {
 		},
 		"who has created it is read again": {first: reset, reporters: []string{"", "me"}, want: Created, asked: 2, why: "the read failed"},
 		"every attempt was refused":        {first: refused, want: Exists, why: "it can only be that of another process"},
-		"it is repeated":                   {first: reset, repeat: true, want: Exists, counted: 1, why: "who counts it knows whether it is this one"},
+		"the message is repeated":          {first: reset, repeat: true, want: Exists, counted: 1, why: "who counts it knows whether it is this one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

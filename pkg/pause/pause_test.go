@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		"a user has paused it":            {state: pause.State{Period: time.Minute, Paused: true}, action: pause.None},
 		"the period has begun":            {state: pause.State{Period: time.Minute, Paused: true, Since: at(-10 * time.Second), Ours: true}, action: pause.None, wait: 50 * time.Second},
 		"the period has ended":            {state: pause.State{Period: time.Minute, Paused: true, Since: at(-time.Minute), Ours: true}, action: pause.Resume},
-		"it ended long ago":               {state: pause.State{Period: time.Minute, Paused: true, Since: at(-24 * time.Hour), Ours: true}, action: pause.Resume},
+		"the period ended long ago":       {state: pause.State{Period: time.Minute, Paused: true, Since: at(-24 * time.Hour), Ours: true}, action: pause.Resume},
 		"a user has resumed it":           {state: pause.State{Period: time.Minute, Since: at(-time.Second), Ours: true}, action: pause.Clean, begins: true},
 		"a user has removed the period":   {state: pause.State{Paused: true, Since: at(-time.Second), Ours: true}, action: pause.Resume},
 		"the begin is no time":            {state: pause.State{Period: time.Minute, Paused: true, Since: "yesterday", Ours: true}, action: pause.Resume},

@@ -34,8 +34,8 @@ func TestMayReload(t *testing.T) {
 			in.Known = known(newest(t), items{b: item(t, b, "B", "1")})
 			in.Current[b] = state(t, b, "", "1")
 		}},
-		"it may have been created, nothing is known of it": {known: "-", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }, want: true},
-		"first seen, nothing is known of it":               {known: "", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }},
+		"the object may have been created, and nothing is known of it": {known: "-", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }, want: true},
+		"first seen, nothing is known of it":                           {known: "", now: "A", change: func(_ *testing.T, in *Input) { unobserved(in) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -83,7 +83,7 @@ func TestChangesSettleAnewAfterAStamp(t *testing.T) {
 		stamped bool
 		want    time.Duration
 	}{
-		"it was stamped":                     {true, 500 * time.Millisecond},
+		"the workload was stamped":           {true, 500 * time.Millisecond},
 		"changes go on for the longest time": {false, 25 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

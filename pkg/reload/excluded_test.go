@@ -21,9 +21,9 @@ func TestReloadBeforeTheExclusionIsReported(t *testing.T) {
 		Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
 	}
 	for name, exclude := range map[string]func(*gather.Subject){
-		"a label ignores it":         func(s *gather.Subject) { s.View.Ignored, s.View.Excluded = true, true },
-		"it has no template":         func(s *gather.Subject) { s.View.Excluded = true },
-		"no annotation asks for one": func(s *gather.Subject) { s.View.Intent.Asked = false },
+		"a label ignores it":           func(s *gather.Subject) { s.View.Ignored, s.View.Excluded = true, true },
+		"the workload has no template": func(s *gather.Subject) { s.View.Excluded = true },
+		"no annotation asks for one":   func(s *gather.Subject) { s.View.Intent.Asked = false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

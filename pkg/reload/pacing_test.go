@@ -40,10 +40,10 @@ func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 		refractory, last time.Duration
 		want             time.Duration
 	}{
-		"change within it":       {30 * time.Minute, 20 * time.Minute, -10 * time.Minute},
-		"it has ended meanwhile": {30 * time.Minute, 31 * time.Minute, time.Minute},
-		"change after it":        {30 * time.Minute, 40 * time.Minute, 5 * time.Minute},
-		"no refractory time":     {0, time.Minute, 5 * time.Minute},
+		"change within it":                        {30 * time.Minute, 20 * time.Minute, -10 * time.Minute},
+		"the refractory time has ended meanwhile": {30 * time.Minute, 31 * time.Minute, time.Minute},
+		"change after it":                         {30 * time.Minute, 40 * time.Minute, 5 * time.Minute},
+		"no refractory time":                      {0, time.Minute, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,9 +41,9 @@ func TestMissingObjectIsReportedOnlyIfTheAPIServerHasNone(t *testing.T) {
 		count int
 		why   string
 	}{
-		"it exists":         {&reloadtest.Store{States: map[reference.Ref]digest.State{app: {UID: "u"}}}, 0, "its event brings the workload back"},
-		"it is absent":      {&reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, 2, "that it is missing, and what follows"},
-		"it cannot be read": {&reloadtest.Store{Err: errors.New("away")}, 2, "what the watch says is the best there is"},
+		"the object exists":         {&reloadtest.Store{States: map[reference.Ref]digest.State{app: {UID: "u"}}}, 0, "its event brings the workload back"},
+		"the object is absent":      {&reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, 2, "that it is missing, and what follows"},
+		"the object cannot be read": {&reloadtest.Store{Err: errors.New("away")}, 2, "what the watch says is the best there is"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

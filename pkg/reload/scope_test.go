@@ -43,7 +43,7 @@ func TestWorkloadThatHasLeftTheScopeIsLeftAlone(t *testing.T) {
 // Its controller starts no pods any more: a reload would report a restart that does not happen.
 func TestWorkloadThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	for name, deleting := range map[string]bool{"it stays": false, "it waits for a finalizer": true} {
+	for name, deleting := range map[string]bool{"the workload stays": false, "the workload waits for a finalizer": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &refusing{}

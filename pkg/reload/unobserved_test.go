@@ -47,9 +47,9 @@ func TestUnwatchedObjectIsReadBeforeDecision(t *testing.T) {
 		writes int
 		again  bool
 	}{
-		"it is still absent":  {store: reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}},
-		"it has been created": {store: reloadtest.Store{States: map[reference.Ref]digest.State{app: there}}, writes: 1, again: true},
-		"it cannot be read":   {store: reloadtest.Store{Err: errors.New("forbidden")}, again: true},
+		"the object is still absent":  {store: reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}},
+		"the object has been created": {store: reloadtest.Store{States: map[reference.Ref]digest.State{app: there}}, writes: 1, again: true},
+		"the object cannot be read":   {store: reloadtest.Store{Err: errors.New("forbidden")}, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -233,8 +233,8 @@ func TestWaitEndsInTimeAlthoughEventsWait(t *testing.T) {
 		"the workload is edited": {refractory: time.Minute, then: func(s *served) {
 			s.queue.Add(queue.Workload, s.key)
 		}, looked: 2500 * time.Millisecond},
-		"it has got a slot": {begin: occupied, then: func(s *served) { s.actions.ReleaseSlot(other) }, looked: 2500 * time.Millisecond, writes: 1},
-		"it has no slot":    {begin: occupied, then: func(*served) {}, looked: 7 * time.Second},
+		"the workload has got a slot": {begin: occupied, then: func(s *served) { s.actions.ReleaseSlot(other) }, looked: 2500 * time.Millisecond, writes: 1},
+		"the workload has no slot":    {begin: occupied, then: func(*served) {}, looked: 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

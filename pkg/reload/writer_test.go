@@ -109,8 +109,8 @@ func TestRequestUnderConstantChangeAsksForTheLiveState(t *testing.T) {
 		last time.Duration
 		live bool
 	}{
-		"it has settled":     {last: time.Second},
-		"settle-max ran out": {live: true},
+		"the configuration has settled": {last: time.Second},
+		"settle-max ran out":            {live: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -118,7 +118,7 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 	t.Parallel()
 	restartAt := func(raw map[string]any) map[string]any { return raw["spec"].(map[string]any) }
 	for name, spoil := range map[string]func(w *world, raw map[string]any){
-		"it restarts nothing": func(_ *world, raw map[string]any) { delete(restartAt(raw), "restartAt") },
+		"the write restarts nothing": func(_ *world, raw map[string]any) { delete(restartAt(raw), "restartAt") },
 		"the time is that of before": func(w *world, raw map[string]any) {
 			restartAt(raw)["restartAt"] = w.stored["spec"].(map[string]any)["restartAt"]
 		},
@@ -130,8 +130,8 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 			last.Generation--
 			w.setManaged(raw, LastReload, last.String())
 		},
-		"it has no explanation": func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
-		"it explains another template": func(w *world, raw map[string]any) {
+		"the write has no explanation": func(w *world, raw map[string]any) { w.setManaged(raw, LastReload, w.managed()[LastReload]) },
+		"the write explains another template": func(w *world, raw map[string]any) {
 			w.setManaged(raw, LastReload, record.LastReload{Time: w.inputs(nil).Now, Hash: "other", Cause: record.CauseConfigChange}.String())
 		},
 	} {

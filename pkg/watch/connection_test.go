@@ -185,8 +185,8 @@ func TestStreamedListThatEndsEarlyIsListed(t *testing.T) {
 		fault faults
 		want  string
 	}{
-		"it ends":   {faults{endStreamedList: true}, "the stream ended within the initial list"},
-		"it breaks": {faults{breakStreamedList: true}, "the stream ended within the initial list: unexpected EOF"},
+		"the stream ends":   {faults{endStreamedList: true}, "the stream ended within the initial list"},
+		"the stream breaks": {faults{breakStreamedList: true}, "the stream ended within the initial list: unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,9 +111,9 @@ func TestRestoredServerIsListedAgain(t *testing.T) {
 		away faults
 		last string
 	}{
-		"it refuses connections":                    {faults{refuse: true}, "an older state than was watched"},
-		"it is silent":                              {faults{mute: true}, "sent nothing of the initial list"},
-		"it is silent, and the transport ends that": {faults{mute: true, muteFor: 2 * time.Minute}, "within the initial list"},
+		"the server refuses connections":                    {faults{refuse: true}, "an older state than was watched"},
+		"the server is silent":                              {faults{mute: true}, "sent nothing of the initial list"},
+		"the server is silent, and the transport ends that": {faults{mute: true, muteFor: 2 * time.Minute}, "within the initial list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,6 @@ const (
 	EventFailing   = "WatchFailing"
 	EventRecovered = "WatchRecovered"
 
-	EventPermissionsMissing = "RightsMissing"
-	EventPermissionsGranted = "RightsGranted"
+	EventPermissionsMissing = "PermissionsMissing"
+	EventPermissionsGranted = "PermissionsGranted"
 )

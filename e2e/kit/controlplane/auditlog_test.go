@@ -46,8 +46,8 @@ func TestSinceWaitsForTheOutcome(t *testing.T) {
 		how  func(*auditFile, *AuditLog)
 		code int
 	}{
-		"it comes late":                    {func(f *auditFile, _ *AuditLog) { f.answered("slow") }, 200},
-		"it never comes: the server ended": {func(_ *auditFile, l *AuditLog) { l.abandon() }, 0},
+		"the answer comes late":                    {func(f *auditFile, _ *AuditLog) { f.answered("slow") }, 200},
+		"the answer never comes: the server ended": {func(_ *auditFile, l *AuditLog) { l.abandon() }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

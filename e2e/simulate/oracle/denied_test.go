@@ -102,12 +102,12 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 	}
 	minute := func(s *harness) { s.wait(time.Minute) }
 	runLaw(t, "prompt", map[string]lawCase{
-		"its own kind":   {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
-		"another kind":   {options: hooked, want: "prompt/modified", because: "the permission to write this one is there", happens: late("statefulsets", minute)},
-		"Events":         {options: hooked, want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
-		"the lease":      {options: hooked, because: "nothing leads", happens: late("leases", minute)},
-		"given back":     {options: hooked, because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},
-		"given back ago": {options: hooked, want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
+		"the workload's own kind": {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
+		"another kind":            {options: hooked, want: "prompt/modified", because: "the permission to write this one is there", happens: late("statefulsets", minute)},
+		"Events":                  {options: hooked, want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
+		"the lease":               {options: hooked, because: "nothing leads", happens: late("leases", minute)},
+		"given back":              {options: hooked, because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},
+		"given back ago":          {options: hooked, want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
 	})
 	runLaw(t, "explained", map[string]lawCase{
 		"Events denied": {options: hooked, because: "they cannot be written", happens: func(s *harness) {

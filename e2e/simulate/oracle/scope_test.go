@@ -243,7 +243,7 @@ func TestBlindnessOfWorkloadsIsVisible(t *testing.T) {
 	runLaw(t, "visible", map[string]lawCase{
 		"shown":                        {because: "both name it", happens: blind("watch-refused", "deployments", "deployments.apps", 0, named)},
 		"another one is 0":             {want: "visible/metric", because: "the gauge of the workloads is missing", happens: blind("watch-refused", "deployments", "secrets", 0, named)},
-		"it is 1":                      {want: "visible/metric", because: "it does not work", happens: blind("watch-refused", "deployments", "deployments.apps", 1, named)},
+		"the metric is 1":              {want: "visible/metric", because: "it does not work", happens: blind("watch-refused", "deployments", "deployments.apps", 1, named)},
 		"another one is named":         {want: "visible/event", because: "the permission is not there", happens: blind("permissions", "deployments", "deployments.apps", 0, "secrets: changes are found late")},
 		"another kind":                 {because: "they are watched", happens: blind("watch-refused", "statefulsets", "secrets", 1, "")},
 		"permissions on configuration": {because: "a fault without a scope takes these only", happens: blind("permissions", "", "secrets", 1, "")},

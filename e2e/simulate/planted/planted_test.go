@@ -33,7 +33,7 @@ func TestHuntReturnsTheFirstFinding(t *testing.T) {
 	}{
 		"nothing is found": {script: "exit 0"},
 		"a law is broken":  {script: "echo 'kept/undo by seed 12: deployments/shop/cart: it lost its pods'; exit 1", want: finding{"kept/undo", 12}},
-		"it fails by itself": {
+		"the search fails by itself": {
 			script: "echo 'no such file' >&2; exit 1", err: "without a finding",
 		},
 		"the seed is the one asked for": {script: `echo "current by seed $3: a: b"; exit 1`, want: finding{"current", 7}},

@@ -51,7 +51,7 @@ func TestOutages(t *testing.T) {
 		{"HandedOverInTheMiddleOfAChange", handedOverInTheMiddleOfAChange},
 		{"HandedOverDuringAHold", handedOverDuringAHold},
 		{"LeaderKilledInTheMiddleOfAChange", leaderKilledInTheMiddleOfAChange},
-		{"RightsWithdrawnAndGivenBack", permissionsWithdrawnAndGivenBack},
+		{"PermissionsWithdrawnAndGivenBack", permissionsWithdrawnAndGivenBack},
 		{"VersionNoLongerServed", versionNoLongerServed},
 		{"StoredInAnotherVersion", storedInAnotherVersion},
 		{"ConversionWebhookDown", conversionWebhookDown},

@@ -41,7 +41,7 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	own := observe.Deployment(in.Namespace(), "pod-reloader")
 	held := f.Deployment("held", fixture.Uses{Annotations: map[string]string{referents: theProxy}})
 	f.AwaitEvent(held, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is forbidden")
-	f.AwaitEvent(own, "RightsMissing", lacking...)
+	f.AwaitEvent(own, "PermissionsMissing", lacking...)
 	for _, replica := range in.Replicas() {
 		f.Await(replica.Name()+" to report it, as each replica does", func() error {
 			log, err := replica.Log()
@@ -65,7 +65,7 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	f.changes("it is held", 0, held)
 
 	require.NoError(t, cp.Apply(t.Context(), permissions))
-	f.AwaitEvent(own, "RightsGranted", "all permissions on custom resources are granted")
+	f.AwaitEvent(own, "PermissionsGranted", "all permissions on custom resources are granted")
 	output, err := f.check()
 	require.NoError(t, err)
 	assert.Contains(t, output, "all permissions on 6 custom resources are granted")

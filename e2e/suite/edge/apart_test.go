@@ -45,7 +45,7 @@ func TestLosses(t *testing.T) {
 	})
 	if t.Run("PermissionToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
 		t.Run("Permission", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&
-		t.Run("RightsToWatch", func(t *testing.T) { permissionsToWatchAreWithdrawn(t, in) }) {
+		t.Run("PermissionsToWatch", func(t *testing.T) { permissionsToWatchAreWithdrawn(t, in) }) {
 		t.Run("Certificate", func(t *testing.T) { certificateForAnotherName(t, in) })
 		t.Run("WebhookWithFail", func(t *testing.T) { webhookThatFailsWrites(t, in) })
 		t.Run("APIServer", func(t *testing.T) { changesDuringRestartsOfTheAPIServer(t, in) })

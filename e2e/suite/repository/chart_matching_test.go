@@ -80,7 +80,7 @@ func TestChartDoesNotSendItsOwnDeploymentForALabel(t *testing.T) {
 		change func(o *unstructured.Unstructured)
 		sent   bool
 	}{
-		"its own":           {func(*unstructured.Unstructured) {}, false},
+		"as rendered":       {func(*unstructured.Unstructured) {}, false},
 		"another owner":     {func(o *unstructured.Unstructured) { own(o, "b.io/v1") }, false},
 		"owner":             {func(o *unstructured.Unstructured) { own(o, "a.io/v1") }, false},
 		"annotation":        {func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{ours: "a"}) }, true},

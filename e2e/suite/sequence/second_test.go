@@ -20,10 +20,10 @@ import (
 func TestSecondWebhookDoesNotUndoAReload(t *testing.T) {
 	t.Parallel()
 	for name, patch := range map[string]func(*admissionv1.AdmissionRequest) string{
-		"it touches the metadata": func(request *admissionv1.AdmissionRequest) string {
+		"the webhook touches the metadata": func(request *admissionv1.AdmissionRequest) string {
 			return `[{"op":"add","path":"/metadata/labels","value":{"touched":"` + string(request.UID)[:8] + `"}}]`
 		},
-		"it removes all annotations of pods": func(*admissionv1.AdmissionRequest) string {
+		"the webhook removes all annotations of pods": func(*admissionv1.AdmissionRequest) string {
 			return `[{"op":"add","path":"/spec/template/metadata/annotations","value":{}}]`
 		},
 	} {

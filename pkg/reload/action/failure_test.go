@@ -66,7 +66,7 @@ func TestWriteOfAKindThatIsNotServedIsRepeatedRarely(t *testing.T) {
 		soon  bool
 	}{
 		"a custom kind":              {"example.com", path, false},
-		"its resource is not found":  {"example.com", fmt.Errorf("patch: %w", &meta.NoKindMatchError{}), false},
+		"the resource is not found":  {"example.com", fmt.Errorf("patch: %w", &meta.NoKindMatchError{}), false},
 		"a built-in kind":            {"apps", path, true},
 		"an object of a custom one":  {"example.com", apierrors.NewNotFound(resource, "web"), true},
 		"an API server that is away": {"example.com", errors.New("away"), true},

@@ -189,8 +189,8 @@ func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
 func TestManifestOfAnotherLeaderIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"it is gone":  apierrors.NewNotFound(reloadtest.Resource("Secret"), "manifest"),
-		"another one": apierrors.NewConflict(reloadtest.Resource("Secret"), "manifest", errors.New("the UID differs")),
+		"the manifest is gone": apierrors.NewNotFound(reloadtest.Resource("Secret"), "manifest"),
+		"another one":          apierrors.NewConflict(reloadtest.Resource("Secret"), "manifest", errors.New("the UID differs")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

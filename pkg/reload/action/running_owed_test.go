@@ -44,8 +44,8 @@ func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
 		"the webhook names not all that both see":   {seen: modified(other, other), stamped: modified(other), more: 1},
 		"the hash alone was known to the webhook":   {seen: modified(other), stamped: modified(policy.Any), want: true},
 		"both see what runs it, which must not":     {seen: modified(atOnce), stamped: modified(atOnce)},
-		"its Job was made for an older content":     {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
-		"its Job was made for what is stamped":      {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
+		"the Job was made for an older content":     {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
+		"the Job was made for what is stamped":      {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -74,9 +74,9 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 		notifyOnly bool
 		jobs       int
 	}{
-		"its change runs it":                        {jobs: 1},
+		"the change runs the CronJob":               {jobs: 1},
 		"one of its changes, which are not named":   {change: func(r *released) { r.last = r.last.Shortest() }, jobs: 1},
-		"its change stamps only":                    {change: func(r *released) { r.last.Changes[0].Ref = "secret/listed" }},
+		"the change stamps only":                    {change: func(r *released) { r.last.Changes[0].Ref = "secret/listed" }},
 		"the release has brought no change":         {change: func(r *released) { r.last.Changes = nil }},
 		"the loop has made the reload":              {change: func(r *released) { r.last.Cause = record.CauseConfigChange }},
 		"the release edits the lists as well":       {change: func(r *released) { r.last.Cause = record.CauseListEdit }, jobs: 1},
@@ -110,7 +110,7 @@ func TestShortenedLastReloadIsNoOtherReload(t *testing.T) {
 	assert.Zero(t, r.look(t, true))
 	r.last = r.last.Shortest()
 	assert.Zero(t, r.look(t, true))
-	assert.Empty(t, r.jobs, "its change stamps only")
+	assert.Empty(t, r.jobs, "the change stamps only")
 	r.now = r.now.Add(time.Second)
 	r.release(time.Second, "2")
 	assert.Zero(t, r.look(t, true))

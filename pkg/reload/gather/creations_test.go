@@ -100,7 +100,7 @@ func TestBeforeAppearance(t *testing.T) {
 		"created later":                   {created: "8", since: "7", trigger: appears, want: absent},
 		"created before":                  {created: "6", since: "7", trigger: appears, want: present},
 		"more digits are later":           {created: "10", since: "9", trigger: appears, want: absent},
-		"its creation was not seen":       {since: "7", trigger: appears, want: present},
+		"the creation was not seen":       {since: "7", trigger: appears, want: present},
 		"the workload was not seen":       {created: "8", trigger: appears, want: present},
 		"the object is named":             {created: "8", since: "7", trigger: annotation.Trigger{OnCreate: true}, want: present},
 		"the object is recorded":          {created: "8", since: "7", trigger: appears, known: recorded, want: present},

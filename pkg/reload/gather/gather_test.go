@@ -91,7 +91,7 @@ func TestAsCreated(t *testing.T) {
 			outdated: true, reads: 1,
 		},
 		"the state cannot be read":  {born: "5", err: errors.New("away"), reads: 1},
-		"its creation was not seen": {live: map[reference.Ref]digest.State{app: changed}},
+		"the creation was not seen": {live: map[reference.Ref]digest.State{app: changed}},
 		"there is a Record":         {born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed}},
 		"the hash is known":         {born: "5", known: policy.Known{Hash: "x"}, live: map[reference.Ref]digest.State{app: changed}},
 	} {

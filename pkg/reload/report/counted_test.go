@@ -110,9 +110,9 @@ func TestReloadIsCountedOnceWhereEventsAreRefusedAcrossLeaders(t *testing.T) {
 func TestReloadIsNotCountedEarlyWhereTheClockIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ ahead, stamped, then, waits time.Duration }{
-		"it is set forward":                         {then: 2 * countedAfter, waits: time.Minute},
-		"it is ahead at the reload and set back":    {ahead: 2 * countedAfter, stamped: 2 * countedAfter, waits: countedAfter},
-		"it is ahead of the replica that stamps it": {ahead: 2 * countedAfter, then: 2 * countedAfter, waits: time.Minute},
+		"the clock is set forward":                              {then: 2 * countedAfter, waits: time.Minute},
+		"the clock is ahead at the reload and set back":         {ahead: 2 * countedAfter, stamped: 2 * countedAfter, waits: countedAfter},
+		"the clock is ahead of that of the replica that stamps": {ahead: 2 * countedAfter, then: 2 * countedAfter, waits: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

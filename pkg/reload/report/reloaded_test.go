@@ -222,9 +222,9 @@ func TestFirstStampIsReportedAtOnceWhereTheWatchShowsLess(t *testing.T) {
 		subject func(s *Subject)
 		note    string
 	}{
-		"a Job was run":     {func(s *Subject) { s.Ran = "nightly-1" }, "pod template updated, and the CronJob run at once as Job nightly-1"},
-		"it did not fit":    {func(s *Subject) { s.Unwritten = true }, "pod template updated"},
-		"all will be shown": {func(*Subject) {}, ""},
+		"a Job was run":           {func(s *Subject) { s.Ran = "nightly-1" }, "pod template updated, and the CronJob run at once as Job nightly-1"},
+		"last-reload did not fit": {func(s *Subject) { s.Unwritten = true }, "pod template updated"},
+		"all will be shown":       {func(*Subject) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

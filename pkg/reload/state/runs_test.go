@@ -53,10 +53,10 @@ func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 		last, due Run
 		want      bool
 	}{
-		"the reload follows the same one": {made, Run{After: "1", Follows: "1", Content: "other"}, true},
-		"it was made since":               {made, Run{After: "2", Follows: "2"}, false},
-		"it was owed to the last reload":  {Run{Job: "backup-1", After: "1", Follows: "0"}, Run{After: "1", Follows: "1"}, false},
-		"no Job was made":                 {Run{}, Run{}, false},
+		"the reload follows the same one":     {made, Run{After: "1", Follows: "1", Content: "other"}, true},
+		"the reload was made since":           {made, Run{After: "2", Follows: "2"}, false},
+		"the Job was owed to the last reload": {Run{Job: "backup-1", After: "1", Follows: "0"}, Run{After: "1", Follows: "1"}, false},
+		"no Job was made":                     {Run{}, Run{}, false},
 	} {
 		var r runs
 		r.RecordJob(key, tc.last, time.Time{})

@@ -77,7 +77,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes bool
 		want  string
-	}{"it has come": {true, "7"}, "it is gone": {}} {
+	}{"the workload has come": {true, "7"}, "the workload is gone": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := leading(t, Options{})

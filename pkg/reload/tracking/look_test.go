@@ -51,11 +51,11 @@ func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
 		unknown bool
 		queued  bool
 	}{
-		"the Job runs":            {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata})}, queued: true},
-		"the Job has finished":    {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata, "status": complete})}},
-		"the Job is gone":         {kind: jobs, queued: true},
-		"its kind is left":        {kind: jobs, unknown: true, queued: true},
-		"a kind without a finish": {kind: all[1], cached: []workload.Summary{summaryOf(all[1], map[string]any{"metadata": metadata, "status": complete})}, queued: true},
+		"the Job runs":                     {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata})}, queued: true},
+		"the Job has finished":             {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata, "status": complete})}},
+		"the Job is gone":                  {kind: jobs, queued: true},
+		"the kind is not watched any more": {kind: jobs, unknown: true, queued: true},
+		"a kind without a finish":          {kind: all[1], cached: []workload.Summary{summaryOf(all[1], map[string]any{"metadata": metadata, "status": complete})}, queued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

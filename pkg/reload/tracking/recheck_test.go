@@ -231,8 +231,8 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 		indexed []reference.Ref
 		gone    bool
 	}{
-		"its watch works":             {watches: failing{}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
-		"its watch fails":             {watches: failing{"fleets.example.com": true}, live: liveReader{lists: "fresh"}, tracks: fresh, indexed: []reference.Ref{fresh}},
+		"the watch works":             {watches: failing{}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
+		"the watch fails":             {watches: failing{"fleets.example.com": true}, live: liveReader{lists: "fresh"}, tracks: fresh, indexed: []reference.Ref{fresh}},
 		"the workload cannot be read": {watches: failing{"fleets.example.com": true}, live: liveReader{err: errors.New("away")}, tracks: old, indexed: []reference.Ref{old}},
 		"the workload was deleted":    {watches: failing{"fleets.example.com": true}, live: liveReader{err: gone}, gone: true},
 		"another watch than its":      {watches: failing{"deployments.apps": true}, live: liveReader{lists: "fresh"}, tracks: old, indexed: []reference.Ref{old}},
