@@ -6,8 +6,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// keptPause returns the begin of a pause of ours that a write drops while it leaves the Deployment paused, as an operator does whose PUT has
-// its own annotations only. It goes by the two versions alone, whatever the rule decides, and gives way where the budget is used up.
+// keptPause returns the begin of a pause of ours that a write drops while it leaves the Deployment paused, as an operator does whose PUT
+// has its own annotations only. It goes by the two versions alone, whatever the rule decides, and gives way where the budget is used up.
 func (h *Handler) keptPause(current stamp.View, wr write, managed stamp.Managed) []stamp.Annotation {
 	key := h.options.PausedAt
 	if key == "" || wr.old == nil || !wr.current.Kind.Pausable() {

@@ -45,7 +45,8 @@ func deniesWrites(step history.Step) bool {
 	return verbs != "" && !slices.ContainsFunc(splitVerbs(verbs), func(verb string) bool { return slices.Contains([]string{"get", "list", "watch"}, verb) })
 }
 
-// writesWithoutPermission is a change while the permission to patch the workload is withdrawn: for so long that it must be reported, or given back when the next attempt may be far.
+// writesWithoutPermission is a change while the permission to patch the workload is withdrawn: for so long that it must be reported, or
+// given back when the next attempt may be far.
 func writesWithoutPermission(r *rand.Rand) situation {
 	p := anyTracked(r)
 	denied := history.Step{

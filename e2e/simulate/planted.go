@@ -13,7 +13,7 @@ type Planted struct {
 	Name string `json:"name"`
 	// File is its path in the repository.
 	File string `json:"file"`
-	// Old is exactly once in the file; New takes its place.
+	// Old occurs exactly once in the file; New takes its place.
 	Old string `json:"old"`
 	New string `json:"new"`
 	// Law begins the signature of what must be found, in whole words, such as "jobs/run"; empty for any.
@@ -51,7 +51,7 @@ func (p Planted) Apply() (path string, content []byte, err error) {
 		return "", nil, fmt.Errorf("plant %s: %w", p.Name, err)
 	}
 	if n := bytes.Count(content, []byte(p.Old)); n != 1 || p.Old == p.New {
-		return "", nil, fmt.Errorf("plant %s: %q is %d times in %s, want once: adapt testdata/planted.yaml to the code", p.Name, p.Old, n, p.File)
+		return "", nil, fmt.Errorf("plant %s: %q occurs %d times in %s, want once: adapt testdata/planted.yaml to the code", p.Name, p.Old, n, p.File)
 	}
 	return path, bytes.Replace(content, []byte(p.Old), []byte(p.New), 1), nil
 }

@@ -169,7 +169,8 @@ func (s *simulation) violate(law, subject, text string) {
 	s.oracle.report(oracle.Violation{Law: law, Subject: subject, Text: text, Signature: law, At: time.Now()})
 }
 
-// logger is the log of a replica: the oracle reads it, and it is kept where a person wants to read it, as long as the replica is not killed.
+// logger is the log of a replica: the oracle reads it, and it is kept where a person wants to read it, as long as the replica is not
+// killed.
 func (s *simulation) logger(r *replica) logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		if r.online.Err() == nil {

@@ -162,7 +162,8 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
 }
 
-// reportNotHandled reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for a time.
+// reportNotHandled reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for
+// a time.
 func (r *stakaterReading) reportNotHandled(kind reference.Kind, key, value string) {
 	if longerThan(value, 0) {
 		r.intent.Asked = true

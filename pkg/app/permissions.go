@@ -69,8 +69,8 @@ func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, 
 	return finding{note: "all permissions on custom resources are granted", well: !p.asked.IsZero(), write: p.write}, true
 }
 
-// askPermissions asks for the permissions of a new configuration, else for those that were missing. It is false if there is no answer; then it asks
-// again at a later check, with growing pauses.
+// askPermissions asks for the permissions of a new configuration, else for those that were missing. It is false if there is no answer; then
+// it asks again at a later check, with growing pauses.
 func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) bool {
 	if p.skip > 0 {
 		p.skip--

@@ -30,7 +30,7 @@ type pending struct {
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
 	// published are namespaces whose writes have ended, written the writes of them, paced and unpublished those to be repeated. removed
-	// are objects that have come without the permission annotation some time ago.
+	// are objects that have come without the correct annotation some time ago.
 	published            []string
 	written              []written
 	paced                []referent.Key

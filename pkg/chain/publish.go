@@ -54,7 +54,7 @@ type publisher struct {
 	in map[string]*publications
 	// contested is how often the digest of an object was restored in a row.
 	contested map[referent.Key]int
-	// restoring are the objects that have come without the permission annotation, and when they are looked at once more.
+	// restoring are the objects that have come without the correct annotation, and when they are looked at once more.
 	restoring map[referent.Key]time.Time
 	// unpublished are the objects whose digest could not be written.
 	unpublished unpublished
@@ -138,7 +138,7 @@ func (u *publisher) repeat(p pending) {
 	}
 }
 
-// restore looks once more, after a while, at the objects that have come without the permission annotation: another writer may have
+// restore looks once more, after a while, at the objects that have come without the correct annotation: another writer may have
 // removed it. Where it does so again and again, each write waits twice as long as the one before: a writer that copies the annotation
 // follows each of them.
 func (u *publisher) restore(changes []change) {
@@ -168,7 +168,7 @@ func (u *publisher) restore(changes []change) {
 	}
 }
 
-// restored ends the wait of objects that have come without the permission annotation, and returns them.
+// restored ends the wait of objects that have come without the correct annotation, and returns them.
 func (u *publisher) restored(all []again) (keys []referent.Key) {
 	for _, removed := range all {
 		for _, key := range removed.keys {
@@ -182,7 +182,7 @@ func (u *publisher) restored(all []again) (keys []referent.Key) {
 	return keys
 }
 
-// contest marks the objects that are still without the permission annotation: another writer has removed it.
+// contest marks the objects that are still without the correct annotation: another writer has removed it.
 func (u *publisher) contest(removed []referent.Key) {
 	for _, key := range removed {
 		if _, due := u.graphState.graph.Publication(key); !due {
@@ -300,7 +300,7 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	resource, ok := u.graphState.schema.Resource(key.GroupResource())
 	stored := u.sources.stored(key)
 	if stored == nil || value != "" && !due {
-		u.unpublished.forget(key) // it is gone, or has the permission annotation
+		u.unpublished.forget(key) // it is gone, or has the correct annotation
 	}
 	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.mustWait(key) {
 		return publication{}, false

@@ -280,7 +280,7 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	}
 }
 
-// No permission is needed to objects that neither program looks at.
+// No permission is needed on objects that neither program looks at.
 func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

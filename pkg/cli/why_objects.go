@@ -13,7 +13,7 @@ import (
 )
 
 // listedObjects are the config objects of a namespace. Each kind is listed when a workload of the second dialect depends on it, so
-// that the explanation of others needs no permission to lists.
+// that the explanation of others needs no permission to list.
 type listedObjects struct {
 	list  func(reference.Kind) (annotation.Listed, error)
 	known map[reference.Kind]annotation.Listed

@@ -44,7 +44,7 @@ func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name
 	err := c.Get(ctx, name, u)
 	if apierrors.IsForbidden(err) {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersionKind)
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
 		case failed != nil: // the permission to get it is the smaller one
 		case len(list.Items) == 0:

@@ -77,7 +77,8 @@ func TestRecheckOfAWatchThatNeverWorked(t *testing.T) {
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Modified}, f.next(t))
 }
 
-// The listing after the permission has come back has the version that was read: there is no Event that would correct the annotations and labels.
+// The listing after the permission has come back has the version that was read: there is no Event that would correct the annotations and
+// labels.
 func TestRecheckReadsAnnotationsAndLabels(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

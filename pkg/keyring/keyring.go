@@ -169,13 +169,13 @@ var (
 	errOvertaken = errors.New("the Secret of the digest key was listed again or removed while it was read")
 )
 
-// logFailure logs once that there is no Secret, and what to do about it: without a key nothing is reloaded. While the keys of a Secret that was
-// deleted are in memory, a new key would be the wrong one: what is due by the old keys would be lost.
+// logFailure logs once that there is no Secret, and what to do about it: without a key nothing is reloaded. While the keys of a Secret that
+// was deleted are in memory, a new key would be the wrong one: what is due by the old keys would be lost.
 func (k *Keyring) logFailure(err error) {
 	switch {
 	case errors.Is(err, errCreate) && k.Ready():
 		k.logOnce(err, "cannot create the Secret of the digest key again; its keys stay in force until the last replica ends: "+
-			"grant create on Secrets in this namespace for a time, or restore it from a backup, and do not make a new key; retrying")
+			"correct what the error names, or restore the Secret from a backup, and do not make a new key; retrying")
 	case !apierrors.IsForbidden(err):
 		k.logOnce(err, "cannot read or create the Secret of the digest key; retrying")
 	case errors.Is(err, errCreate):

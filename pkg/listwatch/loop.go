@@ -256,8 +256,8 @@ func (l *Loop[Object]) report(err error) {
 	l.Log.Error(err, "cannot watch; retrying", "watch", l.What)
 }
 
-// Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each attempt
-// another time limit, and the port of our end of the connection.
+// Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each
+// attempt another time limit, and the port of our end of the connection.
 func Cause(err error) string {
 	if asked, ok := errors.AsType[*url.Error](err); ok {
 		err = asked.Err

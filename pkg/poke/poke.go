@@ -179,8 +179,8 @@ func (r Request) provenBy(last record.LastReload) bool {
 	return r.Digest == digest.AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
 }
 
-// reloadedBy reports whether a reload that the digest has proven is the answer to the request. Without a Generation an earlier one is, unless
-// another content was adopted since.
+// reloadedBy reports whether a reload that the digest has proven is the answer to the request. Without a Generation an earlier one is,
+// unless another content was adopted since.
 func (r Request) reloadedBy(last record.LastReload, rec record.Record, answered int64) bool {
 	if r.Generation == 0 {
 		return rec.Stamped() || !rec.BelongsTo(last.Hash)

@@ -152,8 +152,8 @@ func (l *loop) watch(c controller.TypedController[workload.Key]) error {
 func (l *loop) queueAgain(keys ...workload.Key) { l.queue.Add(queue.Workload, keys...) }
 
 // lead runs once this process is the leader: every workload is queued, and from then on all that happens. A standby queues
-// nothing, since nothing takes items out of its queue, however many workloads come and go. The manager begins this before the sources of the
-// controller have started, or after. A Job that is to be created again is in no index: it is queued here or not at all.
+// nothing, since nothing takes items out of its queue, however many workloads come and go. The manager begins this before the sources of
+// the controller have started, or after. A Job that is to be created again is in no index: it is queued here or not at all.
 func (l *loop) lead(ctx context.Context) error {
 	if l.queue.WaitUntilOpen(ctx) != nil {
 		return nil // the context has ended

@@ -52,8 +52,8 @@ func (s *served) looked() []time.Time {
 // app is what the workload of a served loop tracks.
 var app = reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 
-// serving returns a loop that leads. Its workload has annotations besides the one that tracks configmap/app. Where it has a Record, a reload
-// is due.
+// serving returns a loop that leads. Its workload has annotations besides the one that tracks configmap/app. Where it has a Record, a
+// reload is due.
 func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed) *served {
 	t.Helper()
 	ring := reloadtest.Ring(t, "a")

@@ -17,7 +17,8 @@ import (
 
 var errNoBookmarks = fmt.Errorf("the stream has sent nothing for %s, not even bookmarks", silence)
 
-// errShort is client-go's reading of such a stream, too: it lists again. It does so without a word where the stream has sent the initial list.
+// errShort is client-go's reading of such a stream, too: it lists again. It does so without a word where the stream has sent the initial
+// list.
 var errShort = errors.New("the server closed the watch at once, without an event")
 
 // observed is a stream whose objects are prepared and selected, whose errors

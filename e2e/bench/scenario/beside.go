@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // beside is pod-reloader beside a model.
@@ -45,6 +46,7 @@ func (w *world) startBeside(ctx context.Context, m *model.Model) (*beside, error
 		return nil, fmt.Errorf("create a log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
+	b.command.Env = toolchain.Inherited()
 	b.command.Stdout, b.command.Stderr = log, log
 	b.began = time.Now()
 	if err := b.command.Start(); err != nil {

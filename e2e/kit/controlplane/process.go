@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 const (
@@ -228,7 +230,7 @@ func (p *Process) launch() (*run, error) {
 	}
 	command := exec.Command(p.program.Path, p.program.Args...)
 	command.Args[0] = p.program.Name
-	command.Env = append(inherited(os.Environ()), p.program.Env...)
+	command.Env = append(toolchain.Inherited(), p.program.Env...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = childAttributes()
 

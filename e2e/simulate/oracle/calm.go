@@ -172,9 +172,8 @@ func (l *faultLog) timingOf(client string) timing {
 	return timing{l.options.Settle, l.options.SettleMax, l.options.Refractory}
 }
 
-// eventsAllowedSince returns since when the program has had the permission to create Events for so long that those that it could not create are
-// written, too.
-// It is not known while the permission is withdrawn.
+// eventsAllowedSince returns since when the program has had the permission to create Events for so long that those that it could not create
+// are written, too. It is not known while the permission is withdrawn.
 func (l *faultLog) eventsAllowedSince() (since time.Time, known bool) {
 	for _, s := range l.faults.spans {
 		if s.kind != writesDenied || s.scope != eventsResource {
@@ -188,8 +187,8 @@ func (l *faultLog) eventsAllowedSince() (since time.Time, known bool) {
 	return since, true
 }
 
-// deniedSince returns since when the permission to write a workload is withdrawn, in times without it that follow one another so soon that the
-// program need not have noticed the gap; false if it is not now.
+// deniedSince returns since when the permission to write a workload is withdrawn, in times without it that follow one another so soon that
+// the program need not have noticed the gap; false if it is not now.
 func (l *faultLog) deniedSince(w *workload) (since time.Time, denied bool) {
 	for _, s := range slices.Backward(l.faults.spans) {
 		switch {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// writesDenied is the kind of a fault that withdraws a permission to write: to patch workloads of a resource, to create Events, or to renew
-	// the lease.
+	// writesDenied is the kind of a fault that withdraws a permission to write: to patch workloads of a resource, to create Events, or to
+	// renew the lease.
 	writesDenied = "writes-denied"
 	// eventsResource is the resource of Events.
 	eventsResource = "events"

@@ -8,8 +8,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// Question is about a workload whose changes are found late, since a resource cannot be watched, or whose reload fails, since a permission is
-// missing.
+// Question is about a workload whose changes are found late, since a resource cannot be watched, or whose reload fails, since a permission
+// is missing.
 type Question struct {
 	// Workload is what `pod-reloader why` is asked about.
 	Workload world.Key

@@ -16,7 +16,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// While the webhook is called and cannot stamp, since a permission is missing, `check` says so: the network and the certificate are in order.
+// While the webhook is called and cannot stamp, since a permission is missing, `check` says so: the network and the certificate are in
+// order.
 func checkNamesWhyTheWebhookDoesNotStamp(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	s := fixture.New(t, in)

@@ -27,7 +27,7 @@ import (
 )
 
 // The mounted certificate is replaced by one for another name, which the API server does not accept: writes pass, the loop
-// stamps directly, and each replica says what is wrong. With the permission certificate all is as before.
+// stamps directly, and each replica says what is wrong. With the correct certificate all is as before.
 func certificateForAnotherName(t *testing.T, in *installation.Installation) {
 	t.Helper()
 	s := fixture.New(t, in)

@@ -33,8 +33,8 @@ func reloadersPermissions() []rbacv1.PolicyRule {
 	}
 }
 
-// permissions runs the program in the place of Reloader's image, with the account that Reloader's chart makes. It restarts nothing, says what is
-// missing, and works as soon as that is granted.
+// permissions runs the program in the place of Reloader's image, with the account that Reloader's chart makes. It restarts nothing, says
+// what is missing, and works as soon as that is granted.
 func (w *where) permissions(t *testing.T) {
 	home := w.home(t)
 	id := controlplane.ServiceAccount(home.namespace, "reloader-reloader")

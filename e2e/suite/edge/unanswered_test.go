@@ -49,8 +49,8 @@ func watchThatIsNeverAnswered(t *testing.T, cp *controlplane.ControlPlane) {
 }
 
 // A proxy ends lists early, as if that was all: what is missing from them is not deleted. It shows in the metrics, and other configuration
-// is acted on as ever. When lists are whole again, so is everything else. The Event, which `why` repeats, comes only after a watch has failed
-// for 90 s, for whatever reason: watchThatIsNeverAnswered waits for it.
+// is acted on as ever. When lists are whole again, so is everything else. The Event, which `why` repeats, comes only after a watch has
+// failed for 90 s, for whatever reason: watchThatIsNeverAnswered waits for it.
 func listsThatEndEarly(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	proxy, s, w := behindProxy(t, cp)

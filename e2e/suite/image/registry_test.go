@@ -76,7 +76,7 @@ func TestRegistryEndsWithItsProcess(t *testing.T) {
 	require.ErrorContains(t, err, "signal: killed")
 	_, address, found := strings.Cut(strings.TrimSpace(string(said)), "serving at ")
 	require.True(t, found, string(said))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, poll.Until(ctx, "the end of the registry", 20*time.Millisecond, func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)

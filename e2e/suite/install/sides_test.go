@@ -60,20 +60,22 @@ func (u *user) awaitReports(of observe.Workload) []eventsv1.Event {
 // awaitEvents waits until a workload has an Event with a reason, and returns all that it has.
 func (u *user) awaitEvents(of observe.Workload, reason string) (found []eventsv1.Event) {
 	u.Helper()
-	require.NoError(u, await(patiently(u.T), "an Event "+reason+" about "+of.String(), func(ctx context.Context) error {
-		all := &eventsv1.EventList{}
-		if err := u.world.Client().List(ctx, all, client.InNamespace(of.Namespace)); err != nil {
-			return err
+	require.NoError(u, await(patiently(u.T), "an Event "+reason+" about "+of.String(), func(ctx context.Context) (err error) {
+		if found, err = u.events(ctx, of, reason); err == nil && len(found) == 0 {
+			err = errors.New("there is none")
 		}
-		found = slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
-			return e.Reason != reason || e.Regarding.Kind != of.Kind || e.Regarding.Name != of.Name
-		})
-		if len(found) == 0 {
-			return errors.New("there is none")
-		}
-		return nil
+		return err
 	}))
 	return found
+}
+
+// events are those about a workload with a reason.
+func (u *user) events(ctx context.Context, of observe.Workload, reason string) ([]eventsv1.Event, error) {
+	all := &eventsv1.EventList{}
+	err := u.world.Client().List(ctx, all, client.InNamespace(of.Namespace))
+	return slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
+		return e.Reason != reason || e.Regarding.Kind != of.Kind || e.Regarding.Name != of.Name
+	}), err
 }
 
 // patchesSince are the patches of a Deployment since a mark, but for those of the user.
@@ -121,14 +123,18 @@ func workloadChangesSides(t *testing.T, w *world) {
 	releasesWithOwnKeysReportTheWorkload(t, w, both, web)
 }
 
-// releasesWithOwnKeysReportTheWorkload has both releases, each with a digest key of its own, handle the same workload: an Event asks for one key,
-// or one release.
+// releasesWithOwnKeysReportTheWorkload has both releases, each with a digest key of its own, handle the same workload: an Event asks for
+// one key, or one release.
 func releasesWithOwnKeysReportTheWorkload(t *testing.T, w *world, both *user, web observe.Workload) {
 	t.Helper()
 	before := len(both.watcher.Changes(web))
+	earlier, err := both.events(t.Context(), web, "ForeignDigestKey")
+	require.NoError(t, err)
+	require.Empty(t, earlier)
 	w.installRelease(t, "b", "objectSelector.matchLabels.side=a", "digestKey.existingSecret=key-of-b")
 	event := both.awaitEvents(web, "ForeignDigestKey")[0]
 	assert.Contains(t, event.Note, "Let one installation handle the workload, or give both the same digest key Secret")
+	both.seen()
 	both.requireChanges(web, before, "nothing has changed")
 }
 

@@ -19,7 +19,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// The permission to create Secrets is granted only where pod-reloader creates one: the digest key, its certificates, or the manifest of a Job.
+// The permission to create Secrets is granted only where pod-reloader creates one: the digest key, its certificates, or the manifest of a
+// Job.
 func TestChartGrantsToCreateSecretsWhereOneIsCreated(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")

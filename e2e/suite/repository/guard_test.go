@@ -134,7 +134,8 @@ var nullSpecs = []any{
 	map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": nil}}}}},
 }
 
-// installPublishingGuard creates the kinds of publishingGuard with an object of each, the guard, and more permissions than the chart grants.
+// installPublishingGuard creates the kinds of publishingGuard with an object of each, the guard, and more permissions than the chart
+// grants.
 func installPublishingGuard(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	api := cluster.Client()

@@ -240,7 +240,7 @@ func TestManifestsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// A comment explains each permission on those who install pod-reloader.
+// A comment explains each permission to those who install pod-reloader.
 func TestManifestsGiveAReasonForEachRule(t *testing.T) {
 	t.Parallel()
 	files := []string{

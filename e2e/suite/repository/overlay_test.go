@@ -150,7 +150,7 @@ func certificateOf(t *testing.T, rendered objects, secret any) map[string]any {
 	return nil
 }
 
-// assertSelfManaged checks that the permissions are to the webhook configuration and the Secret that the program takes by its
+// assertSelfManaged checks that the permissions are on the webhook configuration and the Secret that the program takes by its
 // installation's name, and that no other program is expected to make a certificate.
 func assertSelfManaged(t *testing.T, rendered objects, webhook map[string]any, name, namespace string) {
 	t.Helper()

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A contributor may have macOS, which no check compiles for. What files for Linux only declare, and other files use, is declared there, too.
+// A contributor may have macOS, which no check compiles for. What files for Linux only declare, and other files use, is declared there,
+// too.
 func TestPlatformsDeclareTheSame(t *testing.T) {
 	t.Parallel()
 	var dirs []string

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -17,6 +18,16 @@ func TestReuse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	t.Logf("%d files have a license and a copyright", len(files))
+}
+
+// Who looks for the license finds it at the root; REUSE wants it in LICENSES.
+func TestLicenseIsThatOfReuse(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile(filepath.Join(root(t), "LICENSES", "Apache-2.0.txt"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root(t), "LICENSE"))
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text))
 }
 
 // The check itself must notice what is wrong, or it is worth nothing.

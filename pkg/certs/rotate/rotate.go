@@ -255,7 +255,7 @@ func (r *Rotator) serve(s certs.Input, d certs.Decision) {
 }
 
 // write does what was decided, and reports whether that was anything. The two writes do not wait for each other: without the
-// permission on one, the other still helps.
+// permission for one, the other still helps.
 func (r *Rotator) write(
 	ctx context.Context, d certs.Decision, registration *admissionv1.MutatingWebhookConfiguration, secret *corev1.Secret,
 ) (bool, error) {

@@ -52,7 +52,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
 		s.Stored = true
-		return failed{s, a.explainNoAdoption(s, found.Verdict.Foreign)}
+		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, found.Verdict.Foreign)}
 	}
 	a.wroteRecord(s)
 	a.state.Takeovers.Record(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
@@ -62,17 +62,15 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	return adopted(s, outdated)
 }
 
-// explainNoAdoption explains why the Record that was stored is not the one that was written. A webhook may see another state for a moment, but not
-// for long; that of an installation with another key restores what was written under its own.
-func (a *Actions) explainNoAdoption(s gather.Subject, foreign digest.KeyID) failure {
-	f := transientFailure(reasonAdoptionFailed, notAccepted)
-	if !a.backoff.HasFailedRepeatedly(s.Key) {
-		return f
-	}
-	if foreign != "" {
+// explainNoRecord explains why the Record that is stored is not the one that was written. A webhook may see another state for a moment, but not
+// for long; that of an installation with another key restores what was written under its own, the foreign one.
+func (b *base) explainNoRecord(s gather.Subject, reason string, foreign digest.KeyID) failure {
+	repeated := b.backoff.HasFailedRepeatedly(s.Key)
+	if repeated && foreign != "" {
 		return foreignKey(foreign)
 	}
-	f.soon, f.quiet = false, false
+	f := transientFailure(reason, notAccepted)
+	f.soon, f.quiet = !repeated, !repeated
 	return f
 }
 
@@ -84,8 +82,8 @@ func adopted(s gather.Subject, outdated bool) Outcome {
 	return InOrder{s}
 }
 
-// keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing is
-// due, and a change is found all the same. It reports false where the failure is another one.
+// keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing
+// is due, and a change is found all the same. It reports false where the failure is another one.
 func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
 	if !s.Object.Kind.CreateOnly || !unauthorized(err) || apierrors.IsUnauthorized(err) {
 		return false

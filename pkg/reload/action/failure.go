@@ -93,8 +93,8 @@ func failedWrite(reason string, err error) failure {
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
 }
 
-// failedWriteOf is failedWrite for a workload of a kind. A path, or a resource, that is not found may stay so if the kind is a custom one: the
-// cluster does not serve that version any more, of which the watch shows no deletion.
+// failedWriteOf is failedWrite for a workload of a kind. A path, or a resource, that is not found may stay so if the kind is a custom one:
+// the cluster does not serve that version any more, of which the watch shows no deletion.
 func failedWriteOf(kind workload.Kind, reason string, err error) failure {
 	f := failedWrite(reason, err)
 	unserved := meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !apianswer.NotFound(err)

@@ -30,8 +30,8 @@ func (c recreations) rootCA(ctx context.Context, namespace string) (string, erro
 	return string(found.GetUID()), nil
 }
 
-// rootCAToStore is rootCA for a manifest; empty if there is none, or the permission to read it is missing. The Job is then created in a later
-// namespace of the same name, too. The Job is deleted by its UID after this read: so this is the namespace of the Job.
+// rootCAToStore is rootCA for a manifest; empty if there is none, or the permission to read it is missing. The Job is then created in a
+// later namespace of the same name, too. The Job is deleted by its UID after this read: so this is the namespace of the Job.
 func (c recreations) rootCAToStore(ctx context.Context, namespace string) (string, error) {
 	uid, err := c.rootCA(ctx, namespace)
 	if apianswer.NotFound(err) || apierrors.IsForbidden(err) {

@@ -227,9 +227,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
-		f := transientFailure(reasonRecreationFailed, notAccepted)
-		f.soon = !c.backoff.HasFailedRepeatedly(s.Key)
-		return failed{s, f}
+		return failed{s, c.explainNoRecord(s, reasonRecreationFailed, "")}
 	}
 	c.wroteRecord(s)
 	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write

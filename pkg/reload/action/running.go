@@ -216,9 +216,10 @@ func needsRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) 
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
-// RequireRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has brought
-// it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs nothing,
-// since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened since.
+// RequireRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
+// brought it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs
+// nothing, since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened
+// since.
 func (a *Actions) RequireRun(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
 		return
@@ -232,8 +233,8 @@ func (a *Actions) RequireRun(s gather.Subject) {
 	}
 }
 
-// changesOfWrite returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to the
-// lists, or taken from them, has not changed.
+// changesOfWrite returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to
+// the lists, or taken from them, has not changed.
 func changesOfWrite(last record.LastReload) policy.Verdict {
 	if last.Cause != record.CauseRelease && last.Cause != record.CauseListEdit {
 		return policy.Verdict{}

@@ -16,7 +16,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// A permission that is missing for the Record of a suspended Job is no refused re-creation. Credentials that are not accepted pass by themselves.
+// A permission that is missing for the Record of a suspended Job is no refused re-creation. Credentials that are not accepted pass by
+// themselves.
 func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -2,8 +2,8 @@ package state
 
 import "github.com/pod-reloader/pod-reloader/pkg/workload"
 
-// Records has the Records of Jobs that pod-reloader has no permission to write. A process that does not know them any more takes what is there
-// by then as what the pods started with.
+// Records has the Records of Jobs that pod-reloader has no permission to write. A process that does not know them any more takes what is
+// there by then as what the pods started with.
 type Records struct{ perWorkload[unwrittenRecord] }
 
 // unwrittenRecord is what the Job with a UID would have as its Record, in place of the stored one.
