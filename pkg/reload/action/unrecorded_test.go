@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -56,17 +57,26 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 		client  client.Client
 		reason  string
 		message string
+		// attempts are those that have failed before. quiet means that there is no Event.
+		attempts int
+		quiet    bool
 	}{
 		"the configuration is recorded": {client: &accepting{}},
-		"the webhook drops the Record":  {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record"},
-		"there is no answer":            {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer"},
-		"the permission is missing":     {&patched{err: forbidden("Job")}, "RecreationForbidden", "is forbidden"},
+		"the webhook drops the Record":  {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record", 0, true},
+		"the webhook drops it each time": {
+			&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record", state.Persistent, false,
+		},
+		"there is no answer":        {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer", 0, true},
+		"the permission is missing": {client: &patched{err: forbidden("Job")}, reason: "RecreationForbidden", message: "is forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Client: tc.client, Gather: gather.Gatherer{Reader: reloadtest.Reader(t)}}, &reloadtest.Outbox{})
 			s := reloadtest.Web(t)
 			s.View.Managed[stamp.Record] = "v1:-::"
+			for range tc.attempts {
+				actions.backoff.When(s.Key, state.Soon)
+			}
 			outcome := actions.recreations.record(t.Context(), s)
 			if tc.reason == "" {
 				assert.Equal(t, Waiting(queue.After(time.Second, queue.Retry)), outcome)
@@ -74,6 +84,7 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 			}
 			require.IsType(t, failed{}, outcome)
 			assert.Equal(t, tc.reason, outcome.(failed).failure.reason)
+			assert.Equal(t, tc.quiet, outcome.(failed).failure.quiet)
 			assert.ErrorContains(t, outcome.(failed).failure.err, tc.message)
 		})
 	}
