@@ -70,20 +70,34 @@ func (j Jobs) Ignores(s workload.Summary, pending bool) bool {
 type Actions struct {
 	*base
 
-	queue       *queue.Queue
 	webhook     bool
+	requests    requests
+	stamps      stamps
+	restarts    restarts
+	recreations recreations
+	notices     notices
+	adoptions   adoptions
+	idle        idle
 	pauses      pauses
 	runs        runs
-	recreations recreations
 }
 
 // New returns Actions that have no write in flight, and registers their metrics.
 func New(o Options) *Actions {
 	b := newBase(o)
-	return &Actions{
-		base: b, queue: o.Queue, webhook: o.Webhook,
-		pauses: pauses{b, o.PausedAt, o.UnreadPausePeriod}, runs: runs{b}, recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
+	a := &Actions{
+		base: b, webhook: o.Webhook,
+		pauses:      pauses{b, o.PausedAt, o.UnreadPausePeriod},
+		runs:        runs{b},
+		restarts:    restarts{b},
+		notices:     notices{b},
+		recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
 	}
+	a.stamps = stamps{b, a.pauses, a.runs}
+	a.requests = requests{b, a.stamps, a.pauses, a.runs}
+	a.idle = idle{b, a.notices, a.runs}
+	a.adoptions = adoptions{b, a.notices, a.idle}
+	return a
 }
 
 // Join prepares the metrics for a kind whose workloads are handled from now on.
@@ -93,17 +107,31 @@ func (a *Actions) Join(kind workload.Kind) { a.metrics.join(kind) }
 func (a *Actions) Reload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	switch {
 	case a.gather.NotifyOnly:
-		return a.notify(ctx, s, in)
+		return a.notices.notify(ctx, s, in)
 	case s.Object.Kind.CreateOnly:
 		return a.recreations.recreate(ctx, s)
 	case s.View.Intent.Restart:
-		return a.restart(ctx, s, in)
+		return a.restarts.restart(ctx, s, in)
 	case a.webhook:
-		return a.requestReload(ctx, s, in, verdict)
+		return a.requests.send(ctx, s, in, verdict)
 	default:
-		return a.stamp(ctx, s, verdict)
+		return a.stamps.write(ctx, s, verdict)
 	}
 }
+
+// Adopt writes the Record: what is there now is what the pods have.
+func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
+	return a.adoptions.adopt(ctx, s, in, found)
+}
+
+// UpToDate does what is left where nothing is due.
+func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome { return a.idle.end(ctx, s) }
+
+// Purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
+func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome { return a.idle.purge(ctx, s) }
+
+// RequireRun records that a CronJob is to be run for its last reload, where a write of a user has brought it.
+func (a *Actions) RequireRun(s gather.Subject) { a.runs.require(s) }
 
 // EndPause ends a pause of ours that is over: the watch then brings the workload back. Otherwise it returns how long to wait for the
 // end, with no outcome; 0 if there is no pause of ours. The pause of a workload that a label excludes,

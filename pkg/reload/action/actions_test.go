@@ -24,10 +24,10 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: reloadtest.Summary(kind, raw), View: reloadtest.View(t)}
 	}
 	for n, generation := range []int64{2, 3} {
-		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), actions)
+		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), actions.base)
 		for range 3 {
 			actions.ReportLostStamp(at(generation))
-			InOrder{at(generation)}.close(t.Context(), actions)
+			InOrder{at(generation)}.close(t.Context(), actions.base)
 		}
 		assert.Len(t, out.Messages, n+1)
 	}

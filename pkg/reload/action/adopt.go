@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -17,9 +16,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// Adopt writes the Record: what is there now is what the pods have.
-func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
-	a.notifyStored(ctx, s)
+// adoptions write the Records of what is there already.
+type adoptions struct {
+	*base
+
+	notices notices
+	idle    idle
+}
+
+// adopt writes the Record: what is there now is what the pods have.
+func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
+	a.notices.notifyStored(ctx, s)
 	if found.Verdict.Foreign != "" {
 		if ended := a.checkForeign(ctx, s, found.Verdict.Foreign); ended != nil {
 			return ended
@@ -39,7 +46,7 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonTooLarge, a.tooLargeToRecord(fits, in, hash))
 	if !fits {
-		return a.UpToDate(ctx, s) // the hash alone is compared, at the price of reads, or nothing
+		return a.idle.end(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
@@ -95,7 +102,7 @@ func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, er
 
 // checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once: nil.
 // Otherwise the outcome is what is in the way.
-func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
+func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
 	since := a.state.Takeovers.RecordForeign(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {
@@ -117,7 +124,7 @@ func (a *Actions) checkForeign(ctx context.Context, s gather.Subject, id digest.
 }
 
 // reportReplaced reports that what was recorded under a lost key, or in a way that cannot be read, was adopted again.
-func (a *Actions) reportReplaced(s gather.Subject, found policy.Assessment) {
+func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
 	why, stored := "", s.View.Managed[stamp.Record]
 	if _, err := record.Parse(stored); found.Verdict.Foreign != "" {
 		why = fmt.Sprintf("the digest key %s of the config-record is lost", found.Verdict.Foreign)
@@ -131,34 +138,6 @@ func (a *Actions) reportReplaced(s gather.Subject, found policy.Assessment) {
 	default:
 		a.events.Warn(s.Reported(), reasonAdopted, why+": the current configuration is adopted as the running one")
 	}
-}
-
-// Purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
-func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome {
-	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
-		return InOrder{s}
-	}
-	if wait := a.removalContested(ctx, s, a.annotations.ConfigHash, reasonRequestContested, "removes this reload request"); wait > 0 {
-		return inOrderUntil{InOrder{s}, wait}
-	}
-	if !a.MayWrite(s, inflight.Background) {
-		return Waiting{}
-	}
-	if _, err := a.patchAnnotations(ctx, s, map[string]any{a.annotations.ConfigHash: nil}); err != nil {
-		return failed{s, failedWrite("PurgeFailed", err)}
-	}
-	a.state.Contests.Removed(s.Key, a.annotations.ConfigHash, a.now())
-	return InOrder{s}
-}
-
-// UpToDate does what is left where nothing is due.
-func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome {
-	a.notifyStored(ctx, s)
-	if ended := a.runs.runPending(ctx, s); ended != nil {
-		a.state.Changes.ForgetHandled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
-		return ended
-	}
-	return a.Purge(ctx, s)
 }
 
 // What follows where a Record does not fit.

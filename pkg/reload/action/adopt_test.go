@@ -113,7 +113,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			}
 			in := actions.gather.Input(s)
 			require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
-			actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions)
+			actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions.base)
 			if tc.note == "" {
 				assert.Empty(t, out.Notes())
 			} else if assert.Len(t, out.Notes(), 1) {
@@ -177,7 +177,7 @@ func TestAdoptionOfAnEarlierStateIsFollowedByALook(t *testing.T) {
 			}
 			in := actions.gather.Input(s)
 			require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
-			assert.Equal(t, tc.want, actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions).RequeueAfter)
+			assert.Equal(t, tc.want, actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions.base).RequeueAfter)
 			assert.Equal(t, 1, api.writes)
 		})
 	}
@@ -199,7 +199,7 @@ func TestNothingIsKeptOfWhatIsInOrder(t *testing.T) {
 			actions.state.ReferentWaits.Wait(s.Key, now.Add(-time.Hour))
 			actions.state.Deferrals.Defer(s.Key, state.Deferral{Until: now.Add(time.Minute), IgnoresEvents: true})
 			first := actions.backoff.When(s.Key, state.Soon)
-			ended(s).close(t.Context(), actions)
+			ended(s).close(t.Context(), actions.base)
 			_, due := actions.state.Due.Oldest()
 			assert.Zero(t, due)
 			_, unread := actions.state.ReferentWaits.Wait(s.Key, now)
@@ -217,7 +217,7 @@ func TestDurationOfAReloadIsCountedWhereItsEventIsKnown(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Metrics: registry}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
 	for range 2 {
-		reloaded{s, policy.Verdict{}, reloadtest.ReloadAt(now, "abc"), 2}.close(t.Context(), actions)
+		reloaded{s, policy.Verdict{}, reloadtest.ReloadAt(now, "abc"), 2}.close(t.Context(), actions.base)
 		s.Events.First = now.Add(-2 * time.Second)
 	}
 	families, err := registry.Gather()

@@ -2,9 +2,11 @@ package action
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -61,4 +63,26 @@ func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), IgnoresEvents: true})
 	}
 	return wait
+}
+
+// assessLive adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
+// back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
+func (b *base) assessLive(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
+	states, err := b.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
+	if err != nil {
+		return policy.Verdict{}, failed{s, unreadable(err)}
+	}
+	states, _ = in.Known.Keep(states, in.Ring)
+	maps.Copy(in.Current, states)
+	verdict := policy.Assess(in).Verdict
+	if verdict.Action != policy.Reload {
+		return verdict, failed{s, transientFailure(reasonReloadFailed, "the configuration has changed again")}
+	}
+	return verdict, nil
+}
+
+// settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not
+// acted on them.
+func (b *base) settled(s gather.Subject) bool {
+	return b.gates.SettleWait(state.GateInput{Now: b.now(), FirstUnhandled: s.Events.FirstUnhandled, LastEvent: s.Events.Last}) == 0
 }

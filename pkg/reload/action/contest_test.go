@@ -31,7 +31,7 @@ func TestContestIsReportedOnce(t *testing.T) {
 				s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: managed}}
 				actions.RecordContested(t.Context(), s)
 				actions.state.Contests.Wrote(s.Key, managed[stamp.Record], now)
-				InOrder{s}.close(t.Context(), actions)
+				InOrder{s}.close(t.Context(), actions.base)
 			}
 			require.Len(t, out.Messages, 1)
 			assert.Equal(t, "another writer removes or overwrites the annotation config-record after each write; "+

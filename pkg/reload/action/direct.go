@@ -22,52 +22,60 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// stamp writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
+// stamps are the writes that the loop makes in place of the webhook.
+type stamps struct {
+	*base
+
+	pauses pauses
+	runs   runs
+}
+
+// write writes what the webhook would have written, by the same rules: the reload is played as a poke that the webhook
 // sees. Tests in the patch pin the annotations from which it was computed. The loop has looked at the cache, which may lack a
 // reload whose answer was lost, or one of another leader, and what users have changed: from here on, only what is stored counts.
-func (a *Actions) stamp(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
-	o, view, ended := a.asStored(ctx, s)
+func (w stamps) write(ctx context.Context, s gather.Subject, verdict policy.Verdict) Outcome {
+	o, view, ended := w.asStored(ctx, s)
 	if ended != nil {
 		return ended
 	}
 	s.Object, s.View = o.Summary(), view
-	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, s.View.Intent.Refs())
+	states, err := w.gather.Store.ReadLive(ctx, s.Key.Namespace, s.View.Intent.Refs())
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	result, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, a.gather.Keys.Ring(), states))
+	result, err := decideAsWebhook(s.View, w.gather.WebhookInput(s, w.gather.Keys.Ring(), states))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err, soon: true}}
 	}
-	ops := a.gather.Reader.Operations(o, result.Managed)
+	ops := w.gather.Reader.Operations(o, result.Managed)
 	if len(ops) == 0 {
 		return InOrder{s}
 	}
 	if result.Stamped {
-		states, ring := s.View.Known().Keep(states, a.gather.Keys.Ring())
+		states, ring := s.View.Known().Keep(states, w.gather.Keys.Ring())
 		live := policy.Verdict{Action: policy.Reload, Changes: result.Changes} // the cache may not have shown them all
-		if ended := a.runs.runIfDue(ctx, &s, live, ring, states); ended != nil {
+		if ended := w.runs.runIfDue(ctx, &s, live, ring, states); ended != nil {
 			return ended
 		}
 	}
-	if pausing := a.pauses.beginDirectly(s, o, result); pausing.period > 0 {
-		a.state.Contests.Set(s.Key, a.pauses.at)
+	if pausing := w.pauses.beginDirectly(s, o, result); pausing.period > 0 {
+		w.state.Contests.Set(s.Key, w.pauses.at)
 		ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
 	}
-	body, err := json.Marshal(append(a.gather.Reader.Guard(o), ops...))
+	body, err := json.Marshal(append(w.gather.Reader.Guard(o), ops...))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	answer, err := a.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
+	answer, err := w.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 	if err != nil {
 		return failed{s, failedPin(reasonReloadFailed, err)}
 	}
-	return a.stamped(s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
+	return w.stamped(s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
 }
 
 // asStored reads a workload live, and returns what the rules see of it. The outcome is set where nothing is to be written, or not yet.
-func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Object, stamp.View, Outcome) {
-	o, err := a.gather.Stored(ctx, s)
+func (w stamps) asStored(ctx context.Context, s gather.Subject) (workload.Object, stamp.View, Outcome) {
+	o, err := w.gather.Stored(ctx, s)
 	switch {
 	case apianswer.NotFound(err):
 		return o, stamp.View{}, InOrder{s}
@@ -76,16 +84,16 @@ func (a *Actions) asStored(ctx context.Context, s gather.Subject) (workload.Obje
 	case o.UID() != s.Object.UID():
 		return o, stamp.View{}, failed{s, transientFailure(reasonReloadFailed, "the workload was created again")}
 	}
-	view, _ := a.gather.Reader.Read(o)
+	view, _ := w.gather.Reader.Read(o)
 	switch {
-	case !a.inScope(ctx, s.Key, o.Labels()):
+	case !w.inScope(ctx, s.Key, o.Labels()):
 		return o, view, outOfScope{InOrder{s}, o.Annotations()}
-	case a.isReleasedLive(ctx, s.Key, o, view):
+	case w.isReleasedLive(ctx, s.Key, o, view):
 		return o, view, InOrder{s}
 	case view.Unresolved != nil: // it tracks more than can be found now: the stamp would leave that out
 		return o, view, Unreadable(s, view.Unresolved)
 	}
-	if wait := a.postponeLive(s, view); wait > 0 {
+	if wait := w.postponeLive(s, view); wait > 0 {
 		return o, view, Waiting(queue.After(wait, queue.Config))
 	}
 	return o, view, nil
@@ -106,14 +114,14 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (a *Actions) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
-	a.state.Contests.Wrote(s.Key, d.before[stamp.Record], a.now())
-	a.metrics.wroteDirectly(s.Object.Kind)
+func (w stamps) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
+	w.state.Contests.Wrote(s.Key, d.before[stamp.Record], w.now())
+	w.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
-		a.state.Writes.RecordWrite(s.Key, d.answer.Generation, a.now())
+		w.state.Writes.RecordWrite(s.Key, d.answer.Generation, w.now())
 		return InOrder{s}
 	}
-	stored := d.answer.Annotations[a.annotations.LastReload]
+	stored := d.answer.Annotations[w.annotations.LastReload]
 	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
 		// The webhook could not read what the stamp was made from.
 		return failed{s, transientFailure(reasonReloadFailed, "the webhook undid the stamp")}

@@ -51,7 +51,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Gather: gather.Gatherer{APIReader: nothing{err: tc.err}}}, &reloadtest.Outbox{})
 			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.Builtin()[0]}}
-			result := actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
+			result := actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})
 	}
@@ -141,7 +141,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 				annotation.DefaultPrefix + "config-record": recordOf(ring, "before"),
 			}}, &reloadtest.Outbox{}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c}, out)
-			result := actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
+			result := actions.stamps.write(t.Context(), web, policy.Verdict{}).close(t.Context(), actions.base)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
 				assert.Empty(t, out.Messages, "there is no reload to report")
@@ -166,7 +166,7 @@ func TestDirectStampThatIsUndoneEachTimeIsContested(t *testing.T) {
 	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c}, &reloadtest.Outbox{})
 	for n := range 4 {
 		assert.Equal(t, n > 2, actions.state.Contests.Wait(web.Key, present, now) > 0, "a release tool may undo some")
-		actions.stamp(t.Context(), web, policy.Verdict{}).close(t.Context(), actions)
+		actions.stamps.write(t.Context(), web, policy.Verdict{}).close(t.Context(), actions.base)
 	}
 	assert.Equal(t, 4, c.writes)
 }
@@ -202,9 +202,9 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 				annotation.DefaultPrefix + "config-record": recordOf(ring, hash),
 			}}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
-			ended := actions.stamp(t.Context(), web, policy.Verdict{})
+			ended := actions.stamps.write(t.Context(), web, policy.Verdict{})
 			assert.Equal(t, tc.wait > 0, actions.state.Deferrals.IgnoresEvents(web.Key), "events end no wait of another cause")
-			result := ended.close(t.Context(), actions)
+			result := ended.close(t.Context(), actions.base)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")
 			assert.Equal(t, tc.wait, actions.state.Deferrals.Wait(web.Key, now.Add(time.Second), now), "no event ends the wait")
@@ -250,7 +250,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 			actions := newActions(Options{Gather: gathered, Client: c, PausedAt: pausedAt, InScope: notOther}, out)
 			s := reloadtest.Reloaded(pausedDeployment(t, tc.seen, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			s.PausedFor = tc.requested
-			assert.Zero(t, actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions))
+			assert.Zero(t, actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base))
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, len(tc.notes), c.writes)
 		})

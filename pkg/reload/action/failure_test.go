@@ -139,13 +139,13 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	key := workload.Key{Namespace: "shop", Name: "web"}
 	var last time.Duration
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions).RequeueAfter
+		last = failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions.base).RequeueAfter
 	}
 	assert.Equal(t, 30*time.Second, last)
 	actions.backoff.Forget(key)
-	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions).RequeueAfter)
+	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions.base).RequeueAfter)
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), actions).RequeueAfter
+		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), actions.base).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
 }
@@ -160,7 +160,7 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged += len(args) }, funcr.Options{}))
 	actions := newActions(Options{}, out)
 	s := reloadtest.Web(t)
-	failed{s, failedWrite("ReloadFailed", denied)}.close(ctx, actions)
+	failed{s, failedWrite("ReloadFailed", denied)}.close(ctx, actions.base)
 	assert.Positive(t, logged)
 	assert.Less(t, logged, 5000)
 	require.Len(t, out.Messages, 1)
@@ -175,7 +175,7 @@ func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
 	actions := newActions(Options{}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
 	s.Stored, s.Events.Last = true, actions.now().Add(-2*time.Second)
-	failed{s, failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))}.close(t.Context(), actions)
+	failed{s, failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))}.close(t.Context(), actions.base)
 	assert.Positive(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last, actions.now()))
 	assert.Zero(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last.Add(time.Second), actions.now()))
 }

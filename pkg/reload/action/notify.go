@@ -14,17 +14,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
+// notices report Changes to --webhook-url.
+type notices struct{ *base }
+
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it; where its answer is lost, once the Record is seen to be
 // stored. What is there is read live: nothing takes back a notification that was made because a watch is behind. Where the webhook sees
 // another state, it restores the Record: then nothing is reported, and the Change stays due.
-func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
-	a.notifyStored(ctx, s)
-	verdict, ended := a.assessLive(ctx, s, in)
+func (n notices) notify(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
+	n.notifyStored(ctx, s)
+	verdict, ended := n.assessLive(ctx, s, in)
 	if ended != nil {
 		return ended
 	}
-	hash, key := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord
+	hash, key := s.View.Managed[stamp.Hash], n.annotations.ConfigRecord
 	rec, err := policy.RecordNotified(in, hash)
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
@@ -34,22 +37,22 @@ func (a *Actions) notify(ctx context.Context, s gather.Subject, in policy.Input)
 		return failed{s, failure{reason: reasonTooLarge, err: errors.New(tooLargeText(changeUnreported))}}
 	}
 	// Once it is stored, no leader finds the Change again: the end of this process does not cut off the answer.
-	answer, err := a.patchAnnotations(context.WithoutCancel(ctx), s, map[string]any{key: text})
+	answer, err := n.patchAnnotations(context.WithoutCancel(ctx), s, map[string]any{key: text})
 	if err != nil {
 		if apianswer.MayBeStored(err) {
-			a.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)
+			n.state.Notices.Unanswered(s.Key, s.Object.ResourceVersion(), text, verdict.Changes)
 		}
 		return failed{s, failedNotice(s, err)}
 	}
-	a.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
+	n.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
 		s.Stored = true
 		return failed{s, transientFailure(reasonReloadFailed, notAccepted+", or runs without --webhook-url")}
 	}
-	a.state.Writes.RecordWrite(s.Key, answer.Generation, a.now())
-	a.wroteRecord(s)
-	a.notified(ctx, s, verdict.Changes, text)
+	n.state.Writes.RecordWrite(s.Key, answer.Generation, n.now())
+	n.wroteRecord(s)
+	n.notified(ctx, s, verdict.Changes, text)
 	return InOrder{s}
 }
 
@@ -64,15 +67,15 @@ func failedNotice(s gather.Subject, err error) failure {
 }
 
 // notified offers a notification, which the Record that was written names.
-func (a *Actions) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
-	a.events.EmitNotified(s.Reported(), changes, text)
+func (n notices) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
+	n.events.EmitNotified(s.Reported(), changes, text)
 	log.FromContext(ctx).Info("notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, 8))
 }
 
 // notifyStored offers the notification about a Change whose Record was stored by a write without an answer.
-func (a *Actions) notifyStored(ctx context.Context, s gather.Subject) {
+func (n notices) notifyStored(ctx context.Context, s gather.Subject) {
 	text := s.View.Managed[stamp.Record]
-	if changes := a.state.Notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
-		a.notified(ctx, s, changes, text)
+	if changes := n.state.Notices.Stored(s.Key, s.Object.ResourceVersion(), text); len(changes) > 0 {
+		n.notified(ctx, s, changes, text)
 	}
 }

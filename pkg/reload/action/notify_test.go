@@ -50,7 +50,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 			actions, s, in, out, alerts := notifying(t, api, hash)
 			verdict := policy.Assess(in).Verdict
 			require.Equal(t, policy.Reload, verdict.Action)
-			assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions))
+			assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base))
 			require.Len(t, api.patches, 1)
 			p := api.patches[0]
 			assert.Equal(t, "7", p.Metadata.ResourceVersion, "of several leaders one writes")
@@ -77,7 +77,7 @@ func TestChangeIsReportedInsteadOfAReload(t *testing.T) {
 func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	actions, s, in, out, alerts := notifying(t, &argoAPI{restores: true}, "abc")
-	result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 	assert.Positive(t, result.RequeueAfter)
 	assert.Empty(t, alerts.Offered)
 	assert.Empty(t, out.Notes())
@@ -117,7 +117,7 @@ func TestNotificationIsMadeFromTheLiveConfiguration(t *testing.T) {
 			verdict := policy.Assess(in).Verdict
 			require.Equal(t, policy.Reload, verdict.Action, "by the cache")
 			actions.gather.Store = &behind{reloadtest.Store{Err: tc.err}, map[reference.Ref]digest.State{app: tc.live}}
-			result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+			result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 			assert.Len(t, alerts.Offered, len(tc.posted))
 			if tc.posted == nil {
 				assert.Positive(t, result.RequeueAfter)
@@ -147,7 +147,7 @@ func TestNoKindIsReloadedWithNotifications(t *testing.T) {
 			s.View.Intent.Tracked[ref] = trigger
 		}
 		s.View.Intent.PausePeriod = time.Minute
-		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 		assert.Len(t, alerts.Offered, 1, kind.Kind)
 		require.Len(t, api.patches, 1, kind.Kind)
 		assert.Empty(t, api.patches[0].Spec, kind.Kind)
@@ -191,14 +191,14 @@ func TestNotificationWhoseWriteHasNoAnswer(t *testing.T) {
 			actions, s, in, out, alerts := notifying(t, &api.argoAPI, "abc")
 			actions.client = api
 			verdict := policy.Assess(in).Verdict
-			assert.Positive(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions).RequeueAfter)
+			assert.Positive(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base).RequeueAfter)
 			require.Empty(t, alerts.Offered, "it is not known whether it was stored")
 			next := seenAgain(s, tc.version)
 			if tc.stored {
 				next.View.Managed[stamp.Record] = api.patches[0].Metadata.Annotations[actions.annotations.ConfigRecord]
 			}
 			for range 2 {
-				assert.Zero(t, actions.UpToDate(t.Context(), next).close(t.Context(), actions))
+				assert.Zero(t, actions.UpToDate(t.Context(), next).close(t.Context(), actions.base))
 			}
 			assert.Len(t, alerts.Offered, tc.want)
 			notes := slices.DeleteFunc(out.Notes(), func(note string) bool { return note == "Internal error occurred: connection reset by peer" })
@@ -255,7 +255,7 @@ func TestNotificationIsOfferedWhereTheLeaderStops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	api.stop = stop
-	actions.Reload(ctx, s, in, policy.Assess(in).Verdict).close(ctx, actions)
+	actions.Reload(ctx, s, in, policy.Assess(in).Verdict).close(ctx, actions.base)
 	require.Error(t, ctx.Err())
 	assert.Len(t, alerts.Offered, 1)
 	assert.Equal(t, []string{"posted to --webhook-url, not reloaded: configmap/app created"}, out.Notes())
@@ -275,13 +275,13 @@ func TestNotificationThatIsRepeatedIsOne(t *testing.T) {
 	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
 	actions.client = api
 	verdict := policy.Assess(in).Verdict
-	actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+	actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 	api.lost = nil
-	assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions))
+	assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base))
 	require.Len(t, alerts.Offered, 1)
 	next := seenAgain(s, "8")
 	next.View.Managed[stamp.Record] = api.patches[1].Metadata.Annotations[actions.annotations.ConfigRecord]
-	actions.UpToDate(t.Context(), next).close(t.Context(), actions)
+	actions.UpToDate(t.Context(), next).close(t.Context(), actions.base)
 	assert.Len(t, alerts.Offered, 1)
 }
 
@@ -291,7 +291,7 @@ func storedWithoutAnswer(t *testing.T) (*Actions, gather.Subject, policy.Input, 
 	api := &lossy{lost: errors.New("connection reset by peer")}
 	actions, s, in, _, alerts := notifying(t, &api.argoAPI, "abc")
 	actions.client = api
-	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 	require.Empty(t, alerts.Offered)
 	api.lost = nil
 	next := seenAgain(s, "8")
@@ -310,7 +310,7 @@ func TestNotificationWhoseWriteHasNoAnswerPrecedesTheNextOne(t *testing.T) {
 	require.NoError(t, actions.gather.Read(t.Context(), next, in, policy.Assess(in).Reads))
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
-	assert.Zero(t, actions.Reload(t.Context(), next, in, verdict).close(t.Context(), actions))
+	assert.Zero(t, actions.Reload(t.Context(), next, in, verdict).close(t.Context(), actions.base))
 	require.Len(t, alerts.Offered, 2)
 	assert.Equal(t, record.Created, alerts.Offered[0].Changes[0].Type)
 	assert.Equal(t, record.Modified, alerts.Offered[1].Changes[0].Type)
@@ -321,6 +321,6 @@ func TestNotificationWhoseWriteHasNoAnswerPrecedesAnAdoption(t *testing.T) {
 	t.Parallel()
 	actions, next, _, alerts := storedWithoutAnswer(t)
 	in := actions.gather.Input(next)
-	actions.Adopt(t.Context(), next, in, policy.Assess(in)).close(t.Context(), actions)
+	actions.Adopt(t.Context(), next, in, policy.Assess(in)).close(t.Context(), actions.base)
 	assert.Len(t, alerts.Offered, 1)
 }

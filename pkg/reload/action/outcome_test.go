@@ -32,7 +32,7 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 			actions.state.Changes.EventArrived(s.Key, now)
 			actions.state.Changes.BeginAttempt(s.Key)
-			result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions)
+			result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions.base)
 			assert.Positive(t, result.RequeueAfter)
 			deferrals := &actions.state.Deferrals
 			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now) > 0)
@@ -64,7 +64,7 @@ func TestFailedAttemptHasActedOnWhatHasSettledOnly(t *testing.T) {
 			actions.state.Changes.EventArrived(s.Key, now.Add(-tc.first))
 			actions.state.Changes.EventArrived(s.Key, now.Add(-tc.last))
 			s.Events = actions.state.Changes.BeginAttempt(s.Key)
-			failed{s, failure{reason: reasonForeignKey, err: errors.New("another installation")}}.close(t.Context(), actions)
+			failed{s, failure{reason: reasonForeignKey, err: errors.New("another installation")}}.close(t.Context(), actions.base)
 			assert.Equal(t, tc.acted, actions.state.Changes.BeginAttempt(s.Key).FirstUnhandled.IsZero())
 		})
 	}

@@ -48,7 +48,7 @@ func TestJobsOfANamespaceAreListedInPages(t *testing.T) {
 				return
 			}
 			require.NotNil(t, ended)
-			ended.close(t.Context(), actions)
+			ended.close(t.Context(), actions.base)
 			assert.Equal(t, []string{"concurrencyPolicy is Forbid: the run waits until no other Job is active: job-1049"}, out.Notes())
 			assert.Empty(t, b.jobs)
 		})

@@ -97,7 +97,7 @@ func TestPauseIsEndedInTime(t *testing.T) {
 				_, ended = actions.EndPause(t.Context(), s)
 				assert.Len(t, c.bodies, 1, "the cache has not shown the write yet")
 				require.NotNil(t, ended)
-				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+				assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
 			}
 			if tc.note != "" {
 				assert.Equal(t, []string{tc.note}, out.Notes())
@@ -159,7 +159,7 @@ func TestFailedEndOfPauseIsRetried(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, &reloadtest.Outbox{})
 	_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
 	require.IsType(t, failed{}, ended)
-	assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+	assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
 }
 
 // freeze is the answer of an admission policy that lets no pause end.
@@ -343,7 +343,7 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
 			}, &reloadtest.Outbox{})
-			actions.requestReload(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
 			paused, _, _ := unstructured.NestedBool(stored.Object, "spec", "paused")

@@ -48,7 +48,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 			for range tc.removals {
 				actions.state.Contests.Removed(s.Key, reader.Keys.ConfigHash, now)
 			}
-			result := actions.Purge(t.Context(), s).close(t.Context(), actions)
+			result := actions.Purge(t.Context(), s).close(t.Context(), actions.base)
 			require.Len(t, c.bodies, tc.writes)
 			if tc.writes > 0 {
 				assert.Contains(t, c.bodies[0], `"annotations":{"`+reader.Keys.ConfigHash+`":null}`)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,28 +21,38 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// requestReload asks the webhook for the reload, and stamps by itself where none answers.
-func (a *Actions) requestReload(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+// requests ask the webhook for the reloads that are due.
+type requests struct {
+	*base
+
+	// stamps write where no webhook handles a request.
+	stamps stamps
+	pauses pauses
+	runs   runs
+}
+
+// send asks the webhook for the reload, and stamps by itself where none answers.
+func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if isRunDue(s, verdict) {
 		var ended Outcome
-		if verdict, ended = a.assessLive(ctx, s, in); ended != nil {
+		if verdict, ended = r.assessLive(ctx, s, in); ended != nil {
 			return ended
 		}
 	}
-	proof, err := a.currentDigest(ctx, s, in, verdict)
+	proof, err := r.currentDigest(ctx, s, in, verdict)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	if ended := a.runs.runIfDue(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
+	if ended := r.runs.runIfDue(ctx, &s, verdict, in.Ring, in.Current); ended != nil {
 		return ended
 	}
-	request := a.newReloadRequest(s, in, proof)
-	a.state.Contests.Set(s.Key, a.annotations.ConfigHash)
+	request := r.newReloadRequest(s, in, proof)
+	r.state.Contests.Set(s.Key, r.annotations.ConfigHash)
 	if request.Further != nil {
-		a.state.Contests.Set(s.Key, a.pauses.at)
+		r.state.Contests.Set(s.Key, r.pauses.at)
 		s.PausedFor = s.View.Intent.PausePeriod
 	}
-	result, err := a.send(ctx, &s, in, request)
+	result, err := r.ask(ctx, &s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
 		if request.Digest == digest.AnyCurrent {
@@ -52,20 +61,20 @@ func (a *Actions) requestReload(ctx context.Context, s gather.Subject, in policy
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:
 		s.Stored = true
-		return a.stampUnseen(ctx, s, verdict, request)
+		return r.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
-		a.pauses.revertPause(ctx, s, request)
-		return failed{s, a.explainNoReload(s, in, result.Outcome, err)}
+		r.pauses.revertPause(ctx, s, request)
+		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
 	case poke.Conflict:
-		return failed{s, a.explainNoReload(s, in, result.Outcome, err)}
+		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	}
 }
 
 // newReloadRequest returns the request for a reload with a digest.
-func (a *Actions) newReloadRequest(s gather.Subject, in policy.Input, proof string) poke.Request {
-	if a.asksForLive(s, in) {
+func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof string) poke.Request {
+	if r.asksForLive(s, in) {
 		proof = digest.AnyCurrent // also where a Job was made with a content that is known
 	}
 	return poke.Request{
@@ -76,24 +85,24 @@ func (a *Actions) newReloadRequest(s gather.Subject, in policy.Input, proof stri
 		Refs:             in.Refs,
 		Generation:       s.Object.Generation(),
 		UID:              types.UID(s.Object.UID()),
-		Keys:             a.annotations,
-		Further:          a.pauses.begin(s),
+		Keys:             r.annotations,
+		Further:          r.pauses.begin(s),
 	}
 }
 
 // stampUnseen stamps a workload on which a request was stored that no webhook has handled.
-func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict policy.Verdict, request poke.Request) Outcome {
+func (r requests) stampUnseen(ctx context.Context, s gather.Subject, verdict policy.Verdict, request poke.Request) Outcome {
 	log.FromContext(ctx).Info("no webhook handled the write; stamping directly", "workload", s.Key)
-	ended := a.stamp(ctx, s, verdict)
+	ended := r.stamps.write(ctx, s, verdict)
 	switch left := ended.(type) {
 	case InOrder:
-		a.pauses.revertPause(ctx, s, request)
+		r.pauses.revertPause(ctx, s, request)
 	case outOfScope:
-		a.removeReloadRequest(ctx, left, request)
-		a.pauses.revertPause(ctx, s, request)
+		r.removeReloadRequest(ctx, left, request)
+		r.pauses.revertPause(ctx, s, request)
 	case failed:
 		if !left.failure.soon { // nothing would roll out until it is mended, and each attempt after the end of the period would pause again
-			a.pauses.revertPause(ctx, s, request)
+			r.pauses.revertPause(ctx, s, request)
 		}
 	}
 	return ended
@@ -101,46 +110,30 @@ func (a *Actions) stampUnseen(ctx context.Context, s gather.Subject, verdict pol
 
 // removeReloadRequest removes a request that was stored on a workload which had left the scope, as the watch had not shown yet. The webhook purges
 // nothing there, and the loop does not look at the workload again. It leaves a request that another client has stored since.
-func (a *Actions) removeReloadRequest(ctx context.Context, left outOfScope, request poke.Request) {
+func (r requests) removeReloadRequest(ctx context.Context, left outOfScope, request poke.Request) {
 	dummy := poke.Dummy(request.Digest, request.Generation)
-	if left.stored[a.annotations.ConfigHash] != dummy {
+	if left.stored[r.annotations.ConfigHash] != dummy {
 		return
 	}
-	pointer := annotationPointer(a.annotations.ConfigHash)
-	err := a.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
+	pointer := annotationPointer(r.annotations.ConfigHash)
+	err := r.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
 		log.FromContext(ctx).Info("cannot remove a reload request from a workload that has left the scope",
-			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+a.annotations.ConfigHash+" of the workload")
+			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+r.annotations.ConfigHash+" of the workload")
 	}
 }
 
-// assessLive adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
-// back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
-func (a *Actions) assessLive(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
-	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
-	if err != nil {
-		return policy.Verdict{}, failed{s, unreadable(err)}
-	}
-	states, _ = in.Known.Keep(states, in.Ring)
-	maps.Copy(in.Current, states)
-	verdict := policy.Assess(in).Verdict
-	if verdict.Action != policy.Reload {
-		return verdict, failed{s, transientFailure(reasonReloadFailed, "the configuration has changed again")}
-	}
-	return verdict, nil
-}
-
-// send sends a request, and judges the answer by what is known of the workload.
-func (a *Actions) send(ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
-	err = a.write(ctx, *s, func(ctx context.Context) (err error) {
-		result, err = poke.Do(ctx, a.client, request, fieldOwner)
+// ask sends a request, and judges the answer by what is known of the workload.
+func (r requests) ask(ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request) (result poke.Result, err error) {
+	err = r.write(ctx, *s, func(ctx context.Context) (err error) {
+		result, err = poke.Do(ctx, r.client, request, fieldOwner)
 		return err
 	})
-	a.metrics.poked(result.Outcome)
+	r.metrics.poked(result.Outcome)
 	if result.Outcome == poke.Reloaded && reportedBefore(*s, request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
-	if last, made := a.unwritten(ctx, *s, in, request, result.Outcome); made {
+	if last, made := r.unwritten(ctx, *s, in, request, result.Outcome); made {
 		result, s.Unwritten = poke.Result{Outcome: poke.Reloaded, LastReload: last}, true
 	}
 	return result, err
@@ -148,21 +141,21 @@ func (a *Actions) send(ctx context.Context, s *gather.Subject, in policy.Input, 
 
 // unwritten returns the reload that a request has made although the answer does not say so: where last-reload does not fit
 // into the annotations, only the template shows it. It costs a read.
-func (a *Actions) unwritten(
+func (r requests) unwritten(
 	ctx context.Context, s gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
 	if answer != poke.Stale && answer != poke.Purged {
 		return last, false
 	}
-	due, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := decideAsWebhook(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	if err != nil || due.Unwritten == "" {
 		return last, false
 	}
-	o, err := a.gather.Stored(ctx, s)
+	o, err := r.gather.Stored(ctx, s)
 	if err != nil || o.UID() != s.Object.UID() {
 		return last, false
 	}
-	stored, _ := a.gather.Reader.Read(o)
+	stored, _ := r.gather.Reader.Read(o)
 	hash := stored.Managed[stamp.Hash]
 	made = hash != s.View.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.View.Managed[stamp.Restart]
 	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
@@ -184,15 +177,15 @@ func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) 
 }
 
 // currentDigest returns the digest to ask with. A run before the stamp is one with the content that the webhook then verifies.
-func (a *Actions) currentDigest(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
+func (r requests) currentDigest(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) (string, error) {
 	newest, ok := in.Ring.Newest()
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !isRunDue(s, verdict) && (a.asksForLive(s, in) || a.gates.Unsettled(state.GateInput{Now: a.now(), LastEvent: s.Events.Last})) {
+	if !isRunDue(s, verdict) && (r.asksForLive(s, in) || r.gates.Unsettled(state.GateInput{Now: r.now(), LastEvent: s.Events.Last})) {
 		return digest.AnyCurrent, nil
 	}
-	if err := a.gather.Read(ctx, s, in, unread(in)); err != nil {
+	if err := r.gather.Read(ctx, s, in, unread(in)); err != nil {
 		return "", err
 	}
 	return digest.Hash(newest.ID, digest.Subset(in.Current, in.Refs))
@@ -201,15 +194,15 @@ func (a *Actions) currentDigest(ctx context.Context, s gather.Subject, in policy
 // asksForLive reports whether the webhook has rejected so many requests that the next one asks for whatever it reads. A replica that has
 // just started, or may not read its configuration, does not know the custom resources that this one knows: it would stamp without
 // their changes, which would restart the pods once more.
-func (a *Actions) asksForLive(s gather.Subject, in policy.Input) bool {
+func (r requests) asksForLive(s gather.Subject, in policy.Input) bool {
 	limit := state.FewConflicts
 	if slices.ContainsFunc(in.Refs, func(ref reference.Ref) bool { return ref.Kind.Custom() && in.Current[ref].Hold == nil }) {
 		limit = state.ManyConflicts
-		if a.now().Sub(s.Events.Last) < stillChanging {
+		if r.now().Sub(s.Events.Last) < stillChanging {
 			limit = state.SomeConflicts
 		}
 	}
-	return a.backoff.Exceeds(s.Key, limit)
+	return r.backoff.Exceeds(s.Key, limit)
 }
 
 // stillChanging is how long ago the last change of a configuration is that changes all the time.
@@ -228,17 +221,17 @@ func unread(in policy.Input) []reference.Ref {
 
 // explainNoReload explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
-func (a *Actions) explainNoReload(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
+func (r requests) explainNoReload(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	moved := failure{reason: reasonReloadFailed, soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return moved
 	}
-	due, err := decideAsWebhook(s.View, a.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := decideAsWebhook(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
 		return failure{reason: reasonReloadFailed, err: err}
-	case due.Stamped && a.backoff.HasFailedRepeatedly(s.Key):
+	case due.Stamped && r.backoff.HasFailedRepeatedly(s.Key):
 		return failure{reason: reasonLost, err: lost(s.Object.Kind)}
 	default:
 		return moved

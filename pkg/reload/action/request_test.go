@@ -92,7 +92,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			for range tc.failed {
 				actions.backoff.When(s.Key, state.Soon)
 			}
-			got := actions.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
+			got := actions.requests.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
@@ -122,7 +122,7 @@ func TestRequestAboutCustomResourcesAsksForTheLiveStateLater(t *testing.T) {
 			s := gather.Subject{Key: workload.Key{Name: "web"}, Events: state.Arrivals{Last: now.Add(-tc.changed)}}
 			in := policy.Input{Refs: slices.Collect(maps.Keys(tc.states)), Current: tc.states}
 			waited := time.Duration(0)
-			for !actions.asksForLive(s, in) {
+			for !actions.requests.asksForLive(s, in) {
 				waited += actions.backoff.When(s.Key, state.Conflict)
 			}
 			assert.InDelta(t, tc.after.Seconds(), waited.Seconds(), 1)
@@ -174,7 +174,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			if tc.adopted {
 				actions.state.Takeovers.Record(s.Key, foreign, "10")
 			}
-			ended := actions.checkForeign(t.Context(), s, foreign)
+			ended := actions.adoptions.checkForeign(t.Context(), s, foreign)
 			assert.Equal(t, tc.may, ended == nil)
 			waits, _ := ended.(Waiting)
 			assert.Equal(t, tc.waits, waits.RequeueAfter > 0)
@@ -236,7 +236,7 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 			s.View.TemplateBudget, s.View.WorkloadBudget = 1000, 1000
 			s.View.Intent.Tracked[other] = annotation.Trigger{}
 			seen := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Modified}}}
-			result := actions.requestReload(t.Context(), s, in, seen).close(t.Context(), actions)
+			result := actions.requests.send(t.Context(), s, in, seen).close(t.Context(), actions.base)
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, tc.notes == nil || tc.owes, result.RequeueAfter > 0)
 			assert.Equal(t, tc.notes == nil, actions.backoff.Failing(s.Key), "it is tried again")

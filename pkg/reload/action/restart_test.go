@@ -98,7 +98,7 @@ func TestRestartIsOneWrite(t *testing.T) {
 	actions, s, in := dueRollout(t, c, out, "abc")
 	verdict := policy.Assess(in).Verdict
 	require.Equal(t, policy.Reload, verdict.Action)
-	result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+	result := actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 	assert.Zero(t, result)
 	require.Len(t, c.patches, 1)
 	p := c.patches[0]
@@ -126,7 +126,7 @@ func TestRestartIsNotDatedBeforeTheCreation(t *testing.T) {
 	}))
 	view.Intent, view.Managed = s.View.Intent, s.View.Managed
 	s.View = view
-	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 	require.Len(t, c.patches, 1)
 	last, err := record.ParseLastReload(c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"last-reload"])
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 			in.Current[app] = state("seen", "1")
 			store := actions.gather.Store.(*reloadtest.Store)
 			store.States, store.Err = map[reference.Ref]digest.State{app: tc.live}, tc.err
-			result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+			result := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 			require.Len(t, c.patches, tc.restarts)
 			assert.Equal(t, tc.restarts == 0, result.RequeueAfter > 0, "tried again")
 			if tc.restarts > 0 {
@@ -201,12 +201,12 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			actions, s, in := dueRollout(t, c, out, "abc")
 			verdict := policy.Assess(in).Verdict
 			s.View.WorkloadBudget = 1 << 17
-			change, last, err := actions.restarting(s, in, verdict)
+			change, last, err := actions.restarts.restarting(s, in, verdict)
 			require.NoError(t, err)
 			text, _, err := unstructured.NestedString(change, "metadata", "annotations", annotation.DefaultPrefix+"config-record")
 			require.NoError(t, err)
 			s.View.WorkloadBudget = len(text) + len(last.String()) - tc.less
-			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions)
+			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
 				return
@@ -231,7 +231,7 @@ func TestRestartThatIsNotRecordedIsReportedAndRepeatedEverLater(t *testing.T) {
 	c, out := &argoAPI{restores: true}, &reloadtest.Outbox{}
 	actions, s, in := dueRollout(t, c, out, "abc")
 	wait := func() time.Duration {
-		return actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions).RequeueAfter
+		return actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base).RequeueAfter
 	}
 	first := wait()
 	assert.Positive(t, first)
@@ -261,7 +261,7 @@ func TestRestartIsExplainedByALastReloadOfItsOwn(t *testing.T) {
 	} {
 		answer := &metav1.PartialObjectMetadata{}
 		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
-		last, explained := actions.explained(reloadtest.Reloaded(reloadtest.Web(t), before), answer)
+		last, explained := actions.restarts.explained(reloadtest.Reloaded(reloadtest.Web(t), before), answer)
 		assert.Equal(t, tc.want, explained, name)
 		if tc.want {
 			assert.Equal(t, after, last, name)
@@ -320,7 +320,7 @@ func TestRestartIsExplainedWithWhatTheWebhookReads(t *testing.T) {
 	}
 	ended := actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict)
 	require.IsType(t, reloaded{}, ended)
-	assert.Zero(t, ended.close(t.Context(), actions), "nothing is left to do")
+	assert.Zero(t, ended.close(t.Context(), actions.base), "nothing is left to do")
 	assert.Equal(t, []string{"restarted: configmap/app created, secret/db created"}, out.Notes())
 	require.Len(t, c.patches, 1)
 	requireContest(t, actions, s)
@@ -333,7 +333,7 @@ func TestRolloutWithoutAStampIsRestarted(t *testing.T) {
 		c, out := &argoAPI{}, &reloadtest.Outbox{}
 		actions, s, in := dueRollout(t, c, out, "-")
 		actions.webhook = webhook
-		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 		require.Len(t, c.patches, 1)
 		p := c.patches[0]
 		assert.Equal(t, map[string]any{"restartAt": "2026-01-02T03:04:06Z"}, p.Spec)

@@ -216,20 +216,20 @@ func needsRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) 
 	return !isRunDue(s, verdict) && isRunDue(s, stamped)
 }
 
-// RequireRun records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
+// require records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
 // brought it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs
 // nothing, since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened
 // since.
-func (a *Actions) RequireRun(s gather.Subject) {
+func (r runs) require(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
 		return
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || a.gather.NotifyOnly || !a.events.IsOfThisLeader(s.Reported(), last) {
+	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || r.gather.NotifyOnly || !r.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	if a.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, changesOfWrite(last)) {
-		a.state.Runs.SetPending(s.Key)
+	if r.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, changesOfWrite(last)) {
+		r.state.Runs.SetPending(s.Key)
 	}
 }
 

@@ -52,6 +52,6 @@ func TestRunWaitsForTheLastReloadThatIsStored(t *testing.T) {
 	s.View.Managed = stamp.Managed{stamp.LastReload: "1"}
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 	require.NotNil(t, ended)
-	assert.Equal(t, time.Second, ended.close(t.Context(), actions).RequeueAfter)
+	assert.Equal(t, time.Second, ended.close(t.Context(), actions.base).RequeueAfter)
 	assert.Empty(t, b.jobs, "the content may be that of the Job that was made")
 }

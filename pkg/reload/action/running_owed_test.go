@@ -91,7 +91,7 @@ func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 			}}, &reloadtest.Outbox{})
 			s, _ := dueCronJob(true)
 			shown := policy.Verdict{Action: policy.Reload, Changes: []policy.Change{{Ref: other, Type: policy.Deleted}}}
-			assert.IsType(t, failed{}, actions.stamp(t.Context(), s, shown), "the API server is away for the patch")
+			assert.IsType(t, failed{}, actions.stamps.write(t.Context(), s, shown), "the API server is away for the patch")
 			assert.Len(t, b.jobs, tc.jobs)
 		})
 	}
@@ -108,19 +108,19 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
 	s.NeedsRun = true
-	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions).RequeueAfter, "it is looked at again")
+	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions.base).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	b.reload = "2"
 	actions.state.Changes.EventArrived(s.Key, now)
 	actions.state.Changes.BeginAttempt(s.Key)
-	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter, "the runs keep their distance")
+	assert.Equal(t, 5*time.Second, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter, "the runs keep their distance")
 	assert.Len(t, b.jobs, 1)
 	assert.False(t, actions.state.Changes.HasPending(s.Key), "the configuration is in order: the time to settle of a later change begins with that")
 	now = now.Add(5 * time.Second)
 	for range 2 {
-		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
+		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
 		assert.Len(t, b.jobs, 2, "once")
 	}
 }

@@ -105,7 +105,7 @@ func TestRunIsNotMade(t *testing.T) {
 			actions.state.Due.Add(s.Key, since)
 			if tc.stopped {
 				require.NotNil(t, ended)
-				assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter, "tried again")
+				assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter, "tried again")
 				oldest, due := actions.state.Due.Oldest()
 				assert.Equal(t, 1, due)
 				assert.Equal(t, tc.asked, oldest.After(since), "a reload is not late while it waits as the CronJob asks for")
@@ -117,7 +117,7 @@ func TestRunIsNotMade(t *testing.T) {
 			}
 			assert.Equal(t, []string{tc.note}, out.Notes())
 			if !tc.stopped {
-				InOrder{s}.close(t.Context(), actions)
+				InOrder{s}.close(t.Context(), actions.base)
 			}
 			assert.True(t, out.Messages[0].Valid(), "the stamp does not take it back before it is written")
 		})
@@ -184,7 +184,7 @@ func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 			text, _ := rec.Text(record.MaxSize)
 			in.Known, in.Current = policy.KnownOf("", text), maps.Clone(states["seen"])
 			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action)
-			result := actions.requestReload(t.Context(), s, in, verdict).close(t.Context(), actions)
+			result := actions.requests.send(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 			assert.Positive(t, result.RequeueAfter, "the request cannot be sent either")
 			want := map[string]int{}
 			if tc.runs != "" {
@@ -359,7 +359,7 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
 	require.Len(t, b.jobs, 1)
 	actions.state.Runs.SetPending(s.Key)
-	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions).RequeueAfter)
+	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
 	assert.Len(t, b.jobs, 1)
 	assert.False(t, actions.state.Runs.IsPending(s.Key))
 }

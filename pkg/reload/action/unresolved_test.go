@@ -36,12 +36,12 @@ func TestDirectStampWaitsForWhatCannotBeMatchedNow(t *testing.T) {
 	gathered.Reader = unresolvedReader(t)
 	actions := newActions(Options{Gather: gathered, Client: c, InScope: notOther}, out)
 	s := reloadtest.Reloaded(pausedDeployment(t, 0, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
-	assert.Positive(t, actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions).RequeueAfter, "it is tried again")
+	assert.Positive(t, actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base).RequeueAfter, "it is tried again")
 	assert.Zero(t, c.writes, "a stamp would leave out what the expression matches")
 	assert.Empty(t, out.Notes(), "it passes")
 
 	actions.gather.Reader = bothDialects(t)
-	actions.stamp(t.Context(), s, policy.Verdict{}).close(t.Context(), actions)
+	actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base)
 	assert.Equal(t, 1, c.writes)
 }
 
@@ -52,7 +52,7 @@ func TestRunWaitsForWhatCannotBeMatchedNow(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 	require.NotNil(t, ended, "the reload waits")
-	assert.Positive(t, ended.close(t.Context(), actions).RequeueAfter)
+	assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
 	assert.Empty(t, b.jobs)
 
 	actions.runs.gather.Reader = bothDialects(t)

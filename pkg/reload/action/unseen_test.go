@@ -52,7 +52,7 @@ func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 		},
 	}}, &reloadtest.Outbox{}
 	actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true}, out)
-	result := actions.requestReload(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), actions)
+	result := actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{}).close(t.Context(), actions.base)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, []types.PatchType{types.MergePatchType, types.JSONPatchType}, c.types)
 	assert.Equal(t, []string{"pod template updated: configmap/app deleted"}, out.Notes())

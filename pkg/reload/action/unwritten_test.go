@@ -94,7 +94,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 			in := policy.Input{
 				Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 			}
-			result := actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+			result := actions.requests.send(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 			assert.Equal(t, tc.reads, c.reads)
 			assert.Equal(t, tc.note == "", result.RequeueAfter > 0, "tried again")
 			if tc.note == "" {
@@ -117,9 +117,9 @@ func TestDirectStampIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) 
 	web.View.Managed[stamp.Hash] = "present"
 	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
 	actions := newActions(Options{Gather: absentApp(t, nil, ring, now)}, out)
-	actions.stamped(web, policy.Verdict{}, directStamp{
+	actions.stamps.stamped(web, policy.Verdict{}, directStamp{
 		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
-	}).close(t.Context(), actions)
+	}).close(t.Context(), actions.base)
 	assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes())
 }
 
@@ -141,7 +141,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 		answer := &metav1.PartialObjectMetadata{}
 		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
 		actions.annotations = reloadtest.Reader(t).Keys
-		ended := actions.stamped(reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
+		ended := actions.stamps.stamped(reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
 		require.IsType(t, reloaded{}, ended, name)
 		assert.Equal(t, tc.want, ended.(reloaded).subject.Unwritten, name)
 	}
@@ -167,12 +167,12 @@ func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		Namespace: "shop", Intent: web.View.Intent, Refs: web.View.Intent.Refs(), Known: web.View.Known(), Current: states, Ring: ring,
 	}
 	for range 2 {
-		actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+		actions.requests.send(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 		now = now.Add(time.Minute)
 	}
 	assert.Equal(t, []string{"pod template updated: configmap/app deleted"}, out.Notes())
 
 	web.View.Generation++
-	actions.requestReload(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions)
+	actions.requests.send(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 	assert.Len(t, out.Notes(), 2, "the next reload has an Event of its own")
 }

@@ -105,10 +105,10 @@ func TestRequestOutOfScopeIsRemoved(t *testing.T) {
 			c, out := &unserved{raw: raw, requested: tc.requested, read: tc.read, err: tc.err}, &reloadtest.Outbox{}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther}, out)
 			input := policy.Input{Ring: ring}
-			proof, err := actions.currentDigest(t.Context(), web, input, policy.Verdict{})
+			proof, err := actions.requests.currentDigest(t.Context(), web, input, policy.Verdict{})
 			require.NoError(t, err)
 
-			assert.Zero(t, actions.requestReload(t.Context(), web, input, policy.Verdict{}).close(t.Context(), actions), "the watch brings it back")
+			assert.Zero(t, actions.requests.send(t.Context(), web, input, policy.Verdict{}).close(t.Context(), actions.base), "the watch brings it back")
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
 			switch tc.remains {

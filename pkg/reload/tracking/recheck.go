@@ -25,8 +25,18 @@ const (
 	recheckInFlight = 8
 )
 
-// Recheck reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
-func (t *Tracking) Recheck(ctx context.Context) error {
+// rechecks read what failing watches would report.
+type rechecks struct {
+	with    Options
+	watches *watches
+	index   *index.Index
+	failing failingWatches
+	// skips counts in how many rounds the live read of a workload was skipped since it was read. One goroutine uses it.
+	skips map[workload.Key]int
+}
+
+// run reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
+func (r *rechecks) run(ctx context.Context) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
 	for {
@@ -34,16 +44,16 @@ func (t *Tracking) Recheck(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			t.recheckAll(ctx)
+			r.once(ctx)
 		}
 	}
 }
 
-// recheckAll looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
+// once looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled.
-func (t *Tracking) recheckAll(ctx context.Context) {
-	objects := t.unwatched()
-	keys := t.unseen()
+func (r *rechecks) once(ctx context.Context) {
+	objects := r.unwatched()
+	keys := r.unseen()
 	if len(objects)+len(keys) == 0 {
 		return
 	}
@@ -65,7 +75,7 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 			break
 		}
 		group.Go(func() error {
-			if err := t.with.Store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
+			if err := r.with.Store.Recheck(ctx, at.Namespace, at.Ref); err != nil {
 				log.FromContext(ctx).V(1).Info("cannot read a config object", "error", err.Error())
 			}
 			return nil
@@ -76,14 +86,14 @@ func (t *Tracking) recheckAll(ctx context.Context) {
 		if !paced() {
 			return
 		}
-		t.with.Queue.Add(queue.Workload, key)
+		r.with.Queue.Add(queue.Workload, key)
 	}
 }
 
 // unwatched returns the config objects whose watch fails, each once: those that workloads track, by name or by a pattern, and those to
 // which custom resources refer.
-func (t *Tracking) unwatched() []index.Object {
-	objects := t.index.Tracked(func(at index.Object) bool { return t.failing.includes(at.Ref.Kind.Content(), at.Namespace) })
+func (r *rechecks) unwatched() []index.Object {
+	objects := r.index.Tracked(func(at index.Object) bool { return r.failing.includes(at.Ref.Kind.Content(), at.Namespace) })
 	known := make(map[index.Object]struct{}, len(objects))
 	for _, at := range objects {
 		known[at] = struct{}{}
@@ -91,20 +101,20 @@ func (t *Tracking) unwatched() []index.Object {
 	add := func(namespace string, refs []reference.Ref) {
 		for _, ref := range refs {
 			at := index.Object{Namespace: namespace, Ref: ref}
-			if _, has := known[at]; !has && t.failing.includes(ref.Kind.Content(), namespace) {
+			if _, has := known[at]; !has && r.failing.includes(ref.Kind.Content(), namespace) {
 				known[at] = struct{}{}
 				objects = append(objects, at)
 			}
 		}
 	}
-	for _, namespace := range t.index.Namespaces() {
-		if t.failing.includesPatterns(namespace) {
-			for _, key := range t.index.In(namespace) {
-				add(namespace, t.matched(key))
+	for _, namespace := range r.index.Namespaces() {
+		if r.failing.includesPatterns(namespace) {
+			for _, key := range r.index.In(namespace) {
+				add(namespace, r.matched(key))
 			}
 		}
 	}
-	if referents, ok := t.with.Store.(Referents); ok {
+	if referents, ok := r.with.Store.(Referents); ok {
 		referred := referents.Referred()
 		for _, namespace := range slices.Sorted(maps.Keys(referred)) {
 			add(namespace, referred[namespace])
@@ -115,38 +125,38 @@ func (t *Tracking) unwatched() []index.Object {
 
 // matched returns what a workload with patterns tracks. The index has no names of what they match: those come from the metadata cache,
 // and from the Record where that has more. New objects have no known name.
-func (t *Tracking) matched(key workload.Key) []reference.Ref {
-	w := t.watches.get(key.Kind)
+func (r *rechecks) matched(key workload.Key) []reference.Ref {
+	w := r.watches.get(key.Kind)
 	if w == nil {
 		return nil
 	}
 	s, ok := w.workloads.Get(key.Namespace, key.Name)
-	if !ok || len(t.with.Reader.Intent(s).Patterns()) == 0 { // to read all of them in full takes longer
+	if !ok || len(r.with.Reader.Intent(s).Patterns()) == 0 { // to read all of them in full takes longer
 		return nil
 	}
-	view, _ := t.with.Reader.ReadSummary(s)
+	view, _ := r.with.Reader.ReadSummary(s)
 	return view.Intent.Refs()
 }
 
 // unseen returns the workloads of which a change would not be seen. Those whose live read was skipped in the most rounds come first, so
 // that each has its turn where reads take long. Otherwise they are sorted.
-func (t *Tracking) unseen() []workload.Key {
-	before := t.skips
-	t.skips = map[workload.Key]int{}
-	for key := range t.watches.takeSkipped() {
-		t.skips[key] = before[key] + 1
+func (r *rechecks) unseen() []workload.Key {
+	before := r.skips
+	r.skips = map[workload.Key]int{}
+	for key := range r.watches.takeSkipped() {
+		r.skips[key] = before[key] + 1
 	}
-	keys := t.withFailingWatch()
-	slices.SortStableFunc(keys, func(a, b workload.Key) int { return t.skips[b] - t.skips[a] })
+	keys := r.withFailingWatch()
+	slices.SortStableFunc(keys, func(a, b workload.Key) int { return r.skips[b] - r.skips[a] })
 	return keys
 }
 
 // withFailingWatch returns the workloads whose watch, or that of their namespaces, fails, sorted.
-func (t *Tracking) withFailingWatch() []workload.Key {
+func (r *rechecks) withFailingWatch() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
-	all := t.failing.includesNamespaces(t.with.Scope)
-	return slices.DeleteFunc(t.index.All(), func(key workload.Key) bool {
-		w := t.watches.get(key.Kind)
+	all := r.failing.includesNamespaces(r.with.Scope)
+	return slices.DeleteFunc(r.index.All(), func(key workload.Key) bool {
+		w := r.watches.get(key.Kind)
 		if w == nil || all {
 			return w == nil
 		}
@@ -156,7 +166,7 @@ func (t *Tracking) withFailingWatch() []workload.Key {
 		}
 		fails, known := kinds[gvk][key.Namespace]
 		if !known {
-			fails = t.failing.includesKind(w, key.Namespace)
+			fails = r.failing.includesKind(w, key.Namespace)
 			kinds[gvk][key.Namespace] = fails
 		}
 		return !fails

@@ -32,13 +32,13 @@ func (c *counted) Get(_, name string) (workload.Summary, bool) {
 
 // matching leads with a workload of the namespace shop that has patterns for both kinds. The metadata cache has app-1, app-3 and tls-1; the
 // Record of the workload has app-1, app-2 and tls-2.
-func matching(t *testing.T, watches failing) (*fixture, *rechecks, *counted) {
+func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted) {
 	t.Helper()
 	exist := annotation.Listed{
 		{Kind: reference.ConfigMap, Name: "app-1"}: {}, {Kind: reference.ConfigMap, Name: "app-3"}: {},
 		{Kind: reference.ConfigMap, Name: "other"}: {}, {Kind: reference.Secret, Name: "tls-1"}: {},
 	}
-	reader, store := stakaterReader(t), &rechecks{}
+	reader, store := stakaterReader(t), &recheckStore{}
 	reader.Objects = func(namespace string) (annotation.Objects, error) {
 		require.Equal(t, "shop", namespace, "the others have no workloads")
 		return exist, nil
@@ -97,7 +97,7 @@ func TestRecheckLooksAtWhatPatternsMatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, store, of := matching(t, c.watches)
-			l.tracking.recheckAll(t.Context())
+			l.tracking.rechecks.once(t.Context())
 			assert.ElementsMatch(t, c.want, store.seen)
 			assert.Equal(t, c.reads, of.reads, "workloads are read only where a watch of config objects fails")
 		})
@@ -110,7 +110,7 @@ func TestRecheckLooksOnceAtWhatIsNamedAndMatched(t *testing.T) {
 	l, store, of := matching(t, failing{"configmaps": true})
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}
 	l.tracking.index.SetRefs(of.workload.Key(), []reference.Ref{app})
-	l.tracking.recheckAll(t.Context())
+	l.tracking.rechecks.once(t.Context())
 	assert.ElementsMatch(t, []string{"app-1", "app-2", "app-3"}, namesOf(store.seen))
 }
 

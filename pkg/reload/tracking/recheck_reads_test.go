@@ -42,8 +42,8 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 		}
 		return nil
 	}}
-	l.tracking.with.Store = store
-	l.tracking.recheckAll(ctx)
+	l.tracking.rechecks.with.Store = store
+	l.tracking.rechecks.once(ctx)
 	assert.Equal(t, int32(3), store.reads.Load())
 	assert.Equal(t, int32(1), failures.Load())
 }
@@ -54,7 +54,7 @@ func TestRecheckEndsWithItsContext(t *testing.T) {
 		l, rechecked, _ := trackingWithFailing(t, failing{"secrets": true, "fleets.example.com": true}, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		l.tracking.recheckAll(ctx)
+		l.tracking.rechecks.once(ctx)
 		assert.Empty(t, rechecked.seen)
 		assert.Empty(t, rechecked.queued())
 	})

@@ -39,15 +39,15 @@ func (f failing) Failing(resource, namespace string) bool {
 
 func (failing) Discovered(watchhealth.Watch, error) {}
 
-// rechecks is a Store that counts what is looked at.
-type rechecks struct {
+// recheckStore is a Store that counts what is looked at.
+type recheckStore struct {
 	mu   sync.Mutex
 	seen []index.Object
 	// queue is that of the loop.
 	queue workqueue.TypedRateLimitingInterface[workload.Key]
 }
 
-func (r *rechecks) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
+func (r *recheckStore) Recheck(_ context.Context, namespace string, ref reference.Ref) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, index.Object{Namespace: namespace, Ref: ref})
@@ -63,9 +63,9 @@ func mapperOf(kinds ...workload.Kind) meta.RESTMapper {
 }
 
 // trackingWithFailing leads with two workloads of a kind, one in each of two namespaces, that track a ConfigMap and a Secret each.
-func trackingWithFailing(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*fixture, *rechecks, []workload.Key) {
+func trackingWithFailing(t *testing.T, watches failing, live client.Reader, selector labels.Selector) (*fixture, *recheckStore, []workload.Key) {
 	t.Helper()
-	kind, store := fleet(t, "spec.template"), &rechecks{}
+	kind, store := fleet(t, "spec.template"), &recheckStore{}
 	l, q := leading(t, Options{
 		Store: store, Watches: watches, Mapper: mapperOf(kind), Cache: cached{}, APIReader: live, Scope: scope.Scope{NamespaceSelector: selector},
 	})
@@ -86,7 +86,7 @@ func listing(kind workload.Kind, names string) workload.Summary {
 }
 
 // queued empties the queue.
-func (r *rechecks) queued() []workload.Key {
+func (r *recheckStore) queued() []workload.Key {
 	var keys []workload.Key
 	q := r.queue
 	for q.Len() > 0 {
@@ -125,7 +125,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, store, _ := trackingWithFailing(t, c.watches, nil, c.selector)
-			l.tracking.recheckAll(t.Context())
+			l.tracking.rechecks.once(t.Context())
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
 			for _, key := range store.queued() {
@@ -138,7 +138,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 
 // referring is a Store that knows custom resources.
 type referring struct {
-	*rechecks
+	*recheckStore
 	referred map[string][]reference.Ref
 }
 
@@ -149,10 +149,10 @@ func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 	t.Parallel()
 	db, tls := reference.Ref{Kind: reference.Secret, Name: "db"}, reference.Ref{Kind: reference.Secret, Name: "tls"}
 	l, store, _ := trackingWithFailing(t, failing{"secrets": true}, nil, nil)
-	l.tracking.with.Store = referring{store, map[string][]reference.Ref{
+	l.tracking.rechecks.with.Store = referring{store, map[string][]reference.Ref{
 		"shop": {db, tls, {Kind: reference.ConfigMap, Name: "settings"}}, "elsewhere": {tls},
 	}}
-	l.tracking.recheckAll(t.Context())
+	l.tracking.rechecks.once(t.Context())
 	assert.ElementsMatch(t, []index.Object{
 		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls}, {Namespace: "elsewhere", Ref: tls},
 	}, store.seen, "each once, and nothing of a watch that works")

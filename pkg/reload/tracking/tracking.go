@@ -33,12 +33,11 @@ type Tracking struct {
 	recent     *index.Recent
 	failing    failingWatches
 	namespaces *namespaces
+	rechecks   *rechecks
 	// began is when the process began to watch, in whole seconds, as creation times are.
 	began time.Time
 	// rereads counts how often all workloads were to be read again.
 	rereads atomic.Uint64
-	// skips counts in how many rounds of Recheck, which alone uses it, the live read of a workload was skipped since it was read.
-	skips map[workload.Key]int
 }
 
 // Workloads are those of one kind; workloadstate.Watch is some.
@@ -104,6 +103,7 @@ func New(o Options) *Tracking {
 		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
+	t.rechecks = &rechecks{with: o, watches: t.watches, index: t.index, failing: t.failing}
 	return t
 }
 
@@ -120,6 +120,9 @@ func (t *Tracking) Sources(kinds Kinds) []source.TypedSource[workload.Key] {
 func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
 	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.stopKind)
 }
+
+// Recheck reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
+func (t *Tracking) Recheck(ctx context.Context) error { return t.rechecks.run(ctx) }
 
 // QueueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
 // it, and what was recorded under a lost key must be adopted before the next change, which would be missed otherwise.
