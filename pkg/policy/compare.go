@@ -78,7 +78,7 @@ func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 		f.missing = append(f.missing, Change{Ref: ref, Type: Deleted})
 	}
 	switch {
-	case startedWith(change, state, in.Required[ref] || !trigger.OnCreate):
+	case startedWith(ref, change, state, in.Required[ref] || !trigger.OnCreate):
 		f.adoptCurrent(ref, state)
 	case change == Deleted && !trigger.OnDelete:
 		// Re-created with other content, it is a modification.
@@ -88,8 +88,12 @@ func (f *findings) compareItem(in Input, ref reference.Ref, item record.Item) {
 }
 
 // startedWith reports whether a state is the running one without a restart. Pods that need a created object wait for it and
-// start with it, as pods do with what they mount of a SecretProviderClass; otherwise the next change shall count.
-func startedWith(change ChangeType, state digest.State, adoptCreated bool) bool {
+// start with it; where it is not needed, the next change shall count. Of a SecretProviderClass, pods start with what they mount, and not
+// with what the driver has rotated since.
+func startedWith(ref reference.Ref, change ChangeType, state digest.State, adoptCreated bool) bool {
+	if ref.Kind == reference.SecretProviderClass && !state.Mounted {
+		return false
+	}
 	return change == Created && adoptCreated || change == Modified && state.Mounted
 }
 

@@ -123,6 +123,16 @@ func TestFirstPodsAreAdopted(t *testing.T) {
 	require.True(t, f.look(), "the version that they started with was adopted")
 }
 
+// A class is recorded as absent when its workload is created. While no replica runs, a pod mounts it and the driver rotates what the pod has.
+func TestRotationBeforeTheFirstLookRestarts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	f.provider = 2
+	f.rotate(0)
+	require.True(t, f.look(), "the pod was started with the version from before")
+	require.False(t, f.look(), "it is stamped")
+}
+
 func TestRotationRestartsOnceWhicheverPodGoesFirst(t *testing.T) {
 	t.Parallel()
 	for _, first := range []int{0, 1} {

@@ -68,11 +68,17 @@ func (d *draft) keepNewer() {
 // WarningUnread begins the warning about a write that was not stamped.
 const WarningUnread = "pod-reloader did not update the config-hash"
 
-// warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read.
+// warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read. The loop acts on changes later, but an
+// edit of the lists is none: what is new in them is unknown.
 func (d *draft) warnUnread() {
-	if d.ReadError != nil && !d.firstPassKept {
-		d.warn(WarningUnread+": %s; it retries by itself", reference.Cut(d.ReadError.Error(), maxErrorText))
+	if d.ReadError == nil || d.firstPassKept {
+		return
 	}
+	then := "it retries by itself"
+	if d.Rule == RuleListsEdited {
+		then = "this edit of the lists restarts no pods: edit them again, or restart the workload"
+	}
+	d.warn(WarningUnread+": %s; %s", reference.Cut(d.ReadError.Error(), maxErrorText), then)
 }
 
 // warnStale says that a request for a reload was made for another generation of the workload.

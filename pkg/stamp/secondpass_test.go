@@ -167,6 +167,29 @@ func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
 	}
 }
 
+// The loop acts on what has changed, once it can be read. That the lists were edited is recorded nowhere.
+func TestWarningAboutAWriteThatCannotBeReadSaysWhatFollows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(w *world) func(raw map[string]any)
+		want string
+	}{
+		"a release": {func(*world) func(map[string]any) { return setImage("image:2") }, "it retries by itself"},
+		"a list edit": {func(w *world) func(map[string]any) {
+			return func(raw map[string]any) { annotate(raw, w.keys.Secrets, "") }
+		}, "edit them again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.unreadable = true
+			require.Nil(t, w.write(c.edit(w)))
+			require.Len(t, w.result.Warnings, 1)
+			assert.Contains(t, w.result.Warnings[0], c.want)
+		})
+	}
+}
+
 // Another webhook edits the template after us. A manifest without its edit and without managed annotations lists an adopted object no more:
 // to the first pass the template has changed, and it takes the object out of the Record. To the second pass the template is as before. The
 // user has written no managed annotation, and is not warned.

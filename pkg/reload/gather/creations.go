@@ -46,9 +46,6 @@ func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, liv
 		log.FromContext(ctx).V(1).Info("adopting the present version of an object", "workload", s.Key, "object", ref.String(), "error", err)
 		return live, false
 	}
-	if past.Absent && ref.Kind == reference.SecretProviderClass {
-		return live, false // the pods have mounted it since
-	}
 	return past, !past.Absent || !live.Absent
 }
 

@@ -58,7 +58,7 @@ func TestRotationBehindACreationIsNotAdopted(t *testing.T) {
 	}{
 		"rotated":                     {live: rotated, past: &first, want: first, changed: true},
 		"rotated before":              {live: digest.State{UID: "a", ResourceVersion: "5"}, want: digest.State{UID: "a", ResourceVersion: "5"}},
-		"mounted, then rotated":       {live: rotated, past: &digest.State{Absent: true}, want: rotated},
+		"mounted, then rotated":       {live: rotated, past: &digest.State{Absent: true}, want: digest.State{Absent: true}, changed: true},
 		"a pod of its own mounted it": {live: mounted, want: mounted},
 		"no pod has it any more":      {live: digest.State{Absent: true}, want: digest.State{Absent: true}},
 	} {
