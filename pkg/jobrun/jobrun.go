@@ -7,6 +7,7 @@ package jobrun
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -67,12 +68,13 @@ func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {
 	delete(job.Object, "status")
 	for _, field := range []string{
 		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "selfLink",
+		"selfLink",
 		// With it, the API server answers "already exists" as if it had generated the name.
 		"generateName",
 	} {
 		unstructured.RemoveNestedField(job.Object, "metadata", field)
 	}
+	job.SetManagedFields(slices.DeleteFunc(job.GetManagedFields(), ofSubresource))
 	job.SetFinalizers(withoutDeletion(job.GetFinalizers()))
 	withoutGenerated(job)
 	annotations := job.GetAnnotations()
@@ -89,6 +91,20 @@ func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {
 	}
 	return job
 }
+
+// FieldsOf returns the managedFields for a Job that was created from a replacement. The API server gives all fields of a new object to who
+// creates it, so that the next server-side apply of the user would conflict with pod-reloader. The fields have their former owners then, and
+// those of subresources, such as the status, the present ones. It returns nil where another writer has come meanwhile: its fields stay.
+func FieldsOf(created, replacement *unstructured.Unstructured, creator string) []metav1.ManagedFieldsEntry {
+	former, present := replacement.GetManagedFields(), created.GetManagedFields()
+	another := func(e metav1.ManagedFieldsEntry) bool { return !ofSubresource(e) && e.Manager != creator }
+	if len(former) == 0 || slices.ContainsFunc(present, another) {
+		return nil
+	}
+	return append(former, slices.DeleteFunc(present, func(e metav1.ManagedFieldsEntry) bool { return !ofSubresource(e) })...)
+}
+
+func ofSubresource(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" }
 
 // template is where a Job has the metadata of its pods.
 var template = []string{"spec", "template", "metadata"}

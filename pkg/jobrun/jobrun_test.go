@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -80,7 +82,8 @@ func TestReplacementLeavesOutWhatTheAPIServerSets(t *testing.T) {
 	}
 	j := jobOf(map[string]any{
 		"generateName": "imp-", "resourceVersion": "7", "generation": int64(2), "creationTimestamp": "2026-01-01T00:00:00Z", "selfLink": "/x",
-		"managedFields": []any{map[string]any{"manager": "kubectl"}}, "finalizers": []any{"example.org/keep", "foregroundDeletion", "orphan"},
+		"managedFields":   []any{map[string]any{"manager": "kubectl"}, map[string]any{"manager": "controller", "subresource": "status"}},
+		"finalizers":      []any{"example.org/keep", "foregroundDeletion", "orphan"},
 		"labels":          with(map[string]any{"app": "import"}),
 		"ownerReferences": []any{map[string]any{"kind": "App", "uid": "a1"}},
 		"annotations": map[string]any{
@@ -101,7 +104,8 @@ func TestReplacementLeavesOutWhatTheAPIServerSets(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{
-			"name": "import", "namespace": "shop", "finalizers": []any{"example.org/keep"}, "labels": map[string]any{"app": "import"},
+			"managedFields": []any{map[string]any{"manager": "kubectl"}},
+			"name":          "import", "namespace": "shop", "finalizers": []any{"example.org/keep"}, "labels": map[string]any{"app": "import"},
 			"ownerReferences": []any{map[string]any{"kind": "App", "uid": "a1"}},
 			"annotations":     map[string]any{"reloader.stakater.com/auto": "true", prefix + "recreated-from": "u1"},
 		},
@@ -138,6 +142,28 @@ func TestReplacementKeepsASelectorOfTheUser(t *testing.T) {
 	assert.Equal(t, selector, spec["selector"])
 	assert.Equal(t, map[string]string{"job-name": "mine"}, job.GetLabels())
 	assert.Equal(t, map[string]any{"labels": labels}, spec["template"].(map[string]any)["metadata"])
+}
+
+func TestFieldsOfANewJobGoBackToTheirOwners(t *testing.T) {
+	t.Parallel()
+	user := metav1.ManagedFieldsEntry{Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply}
+	creator := metav1.ManagedFieldsEntry{Manager: "pod-reloader", Operation: metav1.ManagedFieldsOperationUpdate}
+	status := metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", Subresource: "status"}
+	for name, tc := range map[string]struct{ former, present, want []metav1.ManagedFieldsEntry }{
+		"the creator has all of them":         {former: []metav1.ManagedFieldsEntry{user}, present: []metav1.ManagedFieldsEntry{creator, status}, want: []metav1.ManagedFieldsEntry{user, status}},
+		"the former owners are not known":     {present: []metav1.ManagedFieldsEntry{creator}},
+		"the user has applied the new Job":    {former: []metav1.ManagedFieldsEntry{user}, present: []metav1.ManagedFieldsEntry{creator, user}},
+		"the API server shows no owners":      {former: []metav1.ManagedFieldsEntry{user}, want: []metav1.ManagedFieldsEntry{user}},
+		"another one has written a new field": {former: []metav1.ManagedFieldsEntry{user}, present: []metav1.ManagedFieldsEntry{creator, {Manager: "kubectl-label"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			replacement, created := jobOf(nil, nil, nil).Replacement(keysOf(t)), &unstructured.Unstructured{Object: map[string]any{}}
+			replacement.SetManagedFields(tc.former)
+			created.SetManagedFields(tc.present)
+			assert.Equal(t, tc.want, jobrun.FieldsOf(created, replacement, "pod-reloader"))
+		})
+	}
 }
 
 func TestStamp(t *testing.T) {

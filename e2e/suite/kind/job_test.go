@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,18 @@ import (
 // started creates a Job that depends on configmap/app and does not end by itself, with further fields in its spec.
 func started(s *fixture.Fixture, name string, annotations map[string]string, spec map[string]any) (observe.Workload, types.UID) {
 	s.Helper()
+	manifest := jobManifest(s, name, annotations, spec)
+	s.CreatePromptly(manifest)
+	return workloadOf(s, name), manifest.GetUID()
+}
+
+// workloadOf names a Job.
+func workloadOf(s *fixture.Fixture, name string) observe.Workload {
+	return observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: name}
+}
+
+// jobManifest is the manifest of started.
+func jobManifest(s *fixture.Fixture, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	manifest := s.Manifest("Job", name, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: annotations})
 	fields := manifest.Object["spec"].(map[string]any)
 	delete(fields, "selector")
@@ -36,8 +49,7 @@ func started(s *fixture.Fixture, name string, annotations map[string]string, spe
 	for field, value := range spec {
 		fields[field] = value
 	}
-	s.CreatePromptly(manifest)
-	return observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: name}, manifest.GetUID()
+	return manifest
 }
 
 // automatic are the annotations of Reloader alone.

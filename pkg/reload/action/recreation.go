@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +99,7 @@ func (c recreations) completeManifest(ctx context.Context, s gather.Subject, r r
 	case o.UID() == r.manifest.UID: // it was not deleted
 		return c.cancelRecreation(ctx, c.withObject(s, o), r)
 	case job.ReplacementOf(c.annotations) == r.manifest.UID:
-		return c.recreated(ctx, c.withObject(s, o), r)
+		return c.recreated(ctx, s, o, r)
 	}
 	return c.inNamespace(ctx, c.withObject(s, o), r, c.dropRecreation)
 }
@@ -131,7 +132,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info("recreated the Job", "workload", s.Key, "replaces", r.manifest.UID)
-		return c.recreated(ctx, c.withObject(s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}), r)
+		return c.recreated(ctx, s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}, r)
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, s, r)
 	case apierrors.IsAlreadyExists(err):
@@ -145,7 +146,8 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 // recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
 // of the Secret. Where the last-reload is refused for good, the Secret ends all the same: the Job may finish and be removed, and another
 // leader would create it a second time.
-func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreation) Outcome {
+func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload.Object, r recreation) Outcome {
+	s = c.withObject(s, o)
 	c.state.Recreations.Created(s.Key, r.secret.GetName())
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
@@ -153,7 +155,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, r recreati
 		last.Hash = record.HashName(s.View.Managed[stamp.Hash])
 		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
 		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
-		err = c.explainRecreation(ctx, s, last)
+		err = c.explainRecreation(ctx, s, last, jobrun.FieldsOf(&unstructured.Unstructured{Object: o.Raw}, r.manifest.Job, string(fieldOwner)))
 		if err != nil && (failedWrite(reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
 			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 		}
@@ -185,11 +187,13 @@ func verdictOf(last record.LastReload) policy.Verdict {
 	return verdict
 }
 
-// explainRecreation writes last-reload on the new Job.
-func (c recreations) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload) error {
-	_, err := c.merge(ctx, s, map[string]any{"metadata": map[string]any{
-		"uid": s.Object.UID(), "annotations": map[string]any{c.annotations.LastReload: last.String()},
-	}})
+// explainRecreation writes last-reload on the new Job, and its managedFields where there are some to write.
+func (c recreations) explainRecreation(ctx context.Context, s gather.Subject, last record.LastReload, fields []metav1.ManagedFieldsEntry) error {
+	metadata := map[string]any{"uid": s.Object.UID(), "annotations": map[string]any{c.annotations.LastReload: last.String()}}
+	if len(fields) > 0 {
+		metadata["managedFields"] = fields
+	}
+	_, err := c.merge(ctx, s, map[string]any{"metadata": metadata})
 	if apianswer.NotFound(err) {
 		return nil // it was deleted at once
 	}
