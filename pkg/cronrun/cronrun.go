@@ -22,8 +22,8 @@ import (
 type Action string
 
 const (
-	// Run makes the Job.
-	Run Action = "run"
+	// Create makes the Job.
+	Create Action = "create"
 	// Replace deletes the active Jobs and makes the Job (concurrencyPolicy: Replace).
 	Replace Action = "replace"
 	// Wait makes no Job as long as another one is active (concurrencyPolicy: Forbid).
@@ -46,13 +46,13 @@ func (c CronJob) Decide(active int) Action {
 	case c.suspended():
 		return Skip
 	case active == 0:
-		return Run
+		return Create
 	case c.policy() == "Forbid":
 		return Wait
 	case c.policy() == "Replace":
 		return Replace
 	default:
-		return Run
+		return Create
 	}
 }
 

@@ -37,16 +37,16 @@ func TestDecide(t *testing.T) {
 		want      cronrun.Action
 		exclusive bool
 	}{
-		"nothing is said":             {active: 1, want: cronrun.Run},
-		"Allow":                       {spec: map[string]any{"concurrencyPolicy": "Allow"}, active: 1, want: cronrun.Run},
-		"Forbid, none active":         {spec: map[string]any{"concurrencyPolicy": "Forbid"}, want: cronrun.Run, exclusive: true},
+		"nothing is said":             {active: 1, want: cronrun.Create},
+		"Allow":                       {spec: map[string]any{"concurrencyPolicy": "Allow"}, active: 1, want: cronrun.Create},
+		"Forbid, none active":         {spec: map[string]any{"concurrencyPolicy": "Forbid"}, want: cronrun.Create, exclusive: true},
 		"Forbid, one active":          {spec: map[string]any{"concurrencyPolicy": "Forbid"}, active: 1, want: cronrun.Wait, exclusive: true},
-		"Replace, none active":        {spec: map[string]any{"concurrencyPolicy": "Replace"}, want: cronrun.Run, exclusive: true},
+		"Replace, none active":        {spec: map[string]any{"concurrencyPolicy": "Replace"}, want: cronrun.Create, exclusive: true},
 		"Replace, one active":         {spec: map[string]any{"concurrencyPolicy": "Replace"}, active: 1, want: cronrun.Replace, exclusive: true},
 		"suspended":                   {spec: map[string]any{"suspend": true}, want: cronrun.Skip},
 		"suspended, Forbid, active":   {spec: map[string]any{"suspend": true, "concurrencyPolicy": "Forbid"}, active: 1, want: cronrun.Skip},
-		"suspended is not a boolean":  {spec: map[string]any{"suspend": "yes"}, want: cronrun.Run},
-		"not suspended, said in full": {spec: map[string]any{"suspend": false}, want: cronrun.Run},
+		"suspended is not a boolean":  {spec: map[string]any{"suspend": "yes"}, want: cronrun.Create},
+		"not suspended, said in full": {spec: map[string]any{"suspend": false}, want: cronrun.Create},
 	} {
 		assert.Equal(t, tc.want, cronJob("backup", tc.spec).Decide(tc.active), name)
 		assert.Equal(t, tc.exclusive, cronJob("backup", tc.spec).Exclusive(), name)

@@ -76,6 +76,19 @@ func (c Change) record() record.Change {
 	return record.Change{Ref: c.Ref.String(), Type: string(c.Type)}
 }
 
+// ChangesOf returns the Changes that a last reload names. What cannot be read may be any object.
+func ChangesOf(last record.LastReload) []Change {
+	var changes []Change
+	for _, c := range last.Changes {
+		ref, err := reference.Parse(c.Ref)
+		if err != nil {
+			ref = Any
+		}
+		changes = append(changes, Change{Ref: ref, Type: ChangeType(c.Type)})
+	}
+	return changes
+}
+
 // Describe joins Changes for a message and counts those beyond most.
 func Describe(changes []Change, most int) string { return reference.List(changes, most) }
 

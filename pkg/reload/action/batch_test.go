@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -114,4 +114,4 @@ func dueCronJob(atOnce bool) (gather.Subject, policy.Verdict) {
 }
 
 // contentOf is the run with a content all of which runs the CronJob.
-func contentOf(hash string) state.Run { return state.Run{Hash: hash, Content: hash} }
+func contentOf(hash string) cronrun.Run { return cronrun.Run{Hash: hash, Content: hash} }

@@ -19,7 +19,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -171,20 +170,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 		return ended
 	}
 	c.queue.Add(queue.Workload, s.Key) // it is compared again: where an earlier leader has created it, no event follows
-	return reloaded{s, verdictOf(last), last, s.Object.Generation()}
-}
-
-// verdictOf is the Verdict that a reload was made for.
-func verdictOf(last record.LastReload) policy.Verdict {
-	verdict := policy.Verdict{Action: policy.Reload}
-	for _, c := range last.Changes {
-		ref, err := reference.Parse(c.Ref)
-		if err != nil {
-			ref = policy.Any
-		}
-		verdict.Changes = append(verdict.Changes, policy.Change{Ref: ref, Type: policy.ChangeType(c.Type)})
-	}
-	return verdict
+	return reloaded{s, policy.Verdict{Action: policy.Reload, Changes: policy.ChangesOf(last)}, last, s.Object.Generation()}
 }
 
 // explainRecreation writes last-reload on the new Job, and its managedFields where there are some to write.

@@ -56,7 +56,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	switch result.Outcome {
 	case poke.Reloaded:
 		if request.Digest == digest.AnyCurrent {
-			s.NeedsRun = needsRun(s, verdict, result.LastReload)
+			s.NeedsRun = s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
 		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
 	case poke.Unseen:

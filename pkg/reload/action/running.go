@@ -1,11 +1,9 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -38,82 +35,10 @@ const (
 // mostActive is how many active Jobs an Event names.
 const mostActive = 8
 
-// isRunDue reports whether a reload runs a CronJob besides stamping the template of its next run.
+// isRunDue is cronrun.IsDue.
 func isRunDue(s gather.Subject, verdict policy.Verdict) bool {
-	if !s.Object.Kind.Schedules() {
-		return false
-	}
-	tracked := s.View.Intent.Tracked
-	return slices.ContainsFunc(verdict.Changes, func(c policy.Change) bool {
-		if c.Ref != policy.Any {
-			return tracked[c.Ref].AtOnce
-		}
-		for _, trigger := range tracked {
-			if trigger.AtOnce {
-				return true
-			}
-		}
-		return false
-	})
+	return cronrun.IsDue(s.Object.Kind, s.View.Intent, verdict.Changes)
 }
-
-// runOf returns the run with the states that a stamp is made from. A change of what is tracked without running the CronJob, between
-// two attempts at the reload, makes it no other run; neither does a rotation of the digest key: the Record keeps its key until the stamp.
-func runOf(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.State) (due state.Run, err error) {
-	newest, ok := ring.Newest()
-	if !ok {
-		return state.Run{}, digest.ErrNoKey
-	}
-	if due.Hash, err = digest.Hash(newest.ID, digest.Subset(states, view.Intent.Refs())); err != nil {
-		return state.Run{}, err
-	}
-	due.Follows, _ = reloadsOf(view)
-	content, named := digest.Subset(states, view.Intent.AtOnce().Refs()), newest.ID
-	if known, ok := ring.Key(view.Known().Key()); ok {
-		named = known.ID
-	}
-	if due.Content, err = digest.Hash(named, content); err != nil {
-		return state.Run{}, err
-	}
-	for _, key := range ring.Keys() {
-		if same, err := digest.Hash(key.ID, content); err == nil && key.ID != named {
-			due.Same = append(due.Same, same)
-		}
-	}
-	return due, nil
-}
-
-// recordedRun returns the run with the content that was stamped last. Without a Record, any change runs the CronJob.
-func recordedRun(view stamp.View) state.Run {
-	due := state.Run{Hash: view.Managed[stamp.Hash], Content: view.Managed[stamp.Hash]}
-	_, due.Follows = reloadsOf(view)
-	known := view.Known().Record
-	if known.Empty() {
-		return due
-	}
-	entries := map[reference.Ref]string{}
-	for ref, item := range known.Items(view.Intent.AtOnce().Refs()) {
-		entries[ref] = item.Entry
-	}
-	due.Content = digest.HashRecorded(known.Key, entries)
-	return due
-}
-
-// reloadsOf names the last reload of a workload and the one before that, as each last-reload that follows keeps them; empty for none.
-func reloadsOf(view stamp.View) (last, before string) {
-	explained, err := record.ParseLastReload(view.Managed[stamp.LastReload])
-	if err != nil {
-		return "", ""
-	}
-	all := explained.All()
-	if len(all) > 1 {
-		before = nameOf(all[1])
-	}
-	return nameOf(all[0]), before
-}
-
-// nameOf names a reload, however much is known of it.
-func nameOf(r record.LastReload) string { return r.Time.Format(time.RFC3339Nano) + " " + r.Hash }
 
 // runs makes Jobs of CronJobs whose reload runs them at once.
 type runs struct{ *base }
@@ -125,7 +50,7 @@ func (r runs) runIfDue(
 	if !isRunDue(*s, verdict) {
 		return nil
 	}
-	due, err := runOf(s.View, ring, states)
+	due, err := cronrun.Of(s.View, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
 	}
@@ -133,7 +58,7 @@ func (r runs) runIfDue(
 }
 
 // run makes the Job of a CronJob whose reload is due, before the reload is stored: what is repeated makes no second one.
-func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due state.Run) Outcome {
+func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict, due cronrun.Run) Outcome {
 	if !isRunDue(*s, verdict) {
 		return nil
 	}
@@ -197,25 +122,6 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	}
 }
 
-// outdated reports whether a Job was made for another content than that of a reload. With --hash=revision, the hash of the reload is no
-// digest of the content.
-func outdated(ran state.Run, last record.LastReload) bool {
-	return ran.Hash != cmp.Or(last.Digest, last.Hash)
-}
-
-// needsRun reports whether a Job must follow a reload with what the webhook has read: its own one was made for another content, or what
-// runs the CronJob has changed as well, as the loop had not seen.
-func needsRun(s gather.Subject, verdict policy.Verdict, last record.LastReload) bool {
-	if s.Ran.Job != "" {
-		return outdated(s.Ran, last)
-	}
-	stamped := verdictOf(last)
-	if last.More > 0 && len(last.Changes)+last.More > len(verdict.Changes) {
-		stamped.Changes = append(stamped.Changes, policy.Change{Ref: policy.Any}) // of those that it does not name, some may not have been seen
-	}
-	return !isRunDue(s, verdict) && isRunDue(s, stamped)
-}
-
 // require records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
 // brought it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs
 // nothing, since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened
@@ -228,25 +134,9 @@ func (r runs) require(s gather.Subject) {
 	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || r.gather.NotifyOnly || !r.events.IsOfThisLeader(s.Reported(), last) {
 		return
 	}
-	if r.state.Runs.FirstDecision(s.Key, nameOf(last)) && isRunDue(s, changesOfWrite(last)) {
+	if r.state.Runs.FirstDecision(s.Key, cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, cronrun.ChangesOfWrite(last)) {
 		r.state.Runs.SetPending(s.Key)
 	}
-}
-
-// changesOfWrite returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to
-// the lists, or taken from them, has not changed.
-func changesOfWrite(last record.LastReload) policy.Verdict {
-	if last.Cause != record.CauseRelease && last.Cause != record.CauseListEdit {
-		return policy.Verdict{}
-	}
-	brought := verdictOf(last)
-	brought.Changes = slices.DeleteFunc(brought.Changes, func(c policy.Change) bool {
-		return c.Type == record.Listed || c.Type == record.Unlisted
-	})
-	if last.More > 0 && last.Cause == record.CauseRelease {
-		brought.Changes = append(brought.Changes, policy.Change{Ref: policy.Any})
-	}
-	return brought
 }
 
 // runPending makes the Job of a reload that has none, or whose own Job may have started with an older content, unless a later reload makes
@@ -255,7 +145,7 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	if !r.state.Runs.IsPending(s.Key) {
 		return nil
 	}
-	due := recordedRun(s.View)
+	due := cronrun.Recorded(s.View)
 	if r.state.Runs.HasRun(s.Key, due.Content) {
 		r.state.Runs.ClearPending(s.Key)
 		return nil
@@ -275,7 +165,7 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
-func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due state.Run) error {
+func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
 	made, active, err := r.otherJobs(ctx, s, cron, due.Job)
 	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(active))
 	if err == nil && !made && action == cronrun.Replace {
@@ -310,7 +200,7 @@ func namesOf(active []cronrun.ActiveJob) string {
 }
 
 // ran records that a Job is made, by this attempt or by an earlier one.
-func (r runs) ran(ctx context.Context, s *gather.Subject, due state.Run, existed bool) {
+func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, existed bool) {
 	s.Ran = due
 	r.state.Runs.RecordJob(s.Key, due, r.now())
 	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)

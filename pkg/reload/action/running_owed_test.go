@@ -18,50 +18,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// The webhook stamps what it reads. A change that runs the CronJob may be among it that the loop, whose watch was behind, has not seen.
-func TestRunIsOwedForAChangeThatOnlyTheWebhookHasSeen(t *testing.T) {
-	t.Parallel()
-	atOnce := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	other, third := reference.Ref{Kind: reference.Secret, Name: "other"}, reference.Ref{Kind: reference.Secret, Name: "third"}
-	modified := func(refs ...reference.Ref) []policy.Change {
-		changes := make([]policy.Change, 0, len(refs))
-		for _, ref := range refs {
-			changes = append(changes, policy.Change{Ref: ref, Type: policy.Modified})
-		}
-		return changes
-	}
-	for name, tc := range map[string]struct {
-		seen    []policy.Change
-		stamped []policy.Change
-		more    int
-		ran     string
-		want    bool
-	}{
-		"both see what stamps only":                 {seen: modified(other), stamped: modified(other)},
-		"the webhook sees what runs it, too":        {seen: modified(other), stamped: modified(atOnce, other), want: true},
-		"the webhook names not all that it sees":    {seen: modified(other), stamped: modified(other), more: 1, want: true},
-		"the webhook sees more of what stamps only": {seen: modified(other), stamped: modified(other, third)},
-		"the webhook names not all that both see":   {seen: modified(other, other), stamped: modified(other), more: 1},
-		"the hash alone was known to the webhook":   {seen: modified(other), stamped: modified(policy.Any), want: true},
-		"both see what runs it, which must not":     {seen: modified(atOnce), stamped: modified(atOnce)},
-		"the Job was made for an older content":     {seen: modified(atOnce), stamped: modified(atOnce), ran: "older", want: true},
-		"the Job was made for what is stamped":      {seen: modified(atOnce), stamped: modified(atOnce), ran: "stamped"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, _ := dueCronJob(true)
-			s.View.Intent.Tracked[other], s.View.Intent.Tracked[third] = annotation.Trigger{}, annotation.Trigger{}
-			require.True(t, s.View.Intent.Tracked[atOnce].AtOnce)
-			if tc.ran != "" {
-				s.Ran = state.Run{Job: "backup-1", Hash: tc.ran}
-			}
-			last := policy.NewLastReload(tc.stamped, time.Now(), "")
-			last.Hash, last.More = "stamped", tc.more
-			assert.Equal(t, tc.want, needsRun(s, policy.Verdict{Changes: tc.seen}, last))
-		})
-	}
-}
-
 // A direct stamp has what is read for it, too: the run is decided by that, not by what the watch has shown.
 func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 	t.Parallel()

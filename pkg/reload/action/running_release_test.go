@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -176,14 +177,14 @@ func TestReleaseRunsNothingAfterTheJobOfAnEarlierLeader(t *testing.T) {
 			r.actions.gather.Reader = bothDialects(t)
 			s, verdict := dueCronJob(true)
 			r.last.Hash = tc.hash
+			made := contentOf("1")
 			if tc.earlier != nil {
 				tc.earlier.Time = r.now.Add(-time.Hour)
+				made.Follows = cronrun.NameOf(*tc.earlier)
 				r.reload = tc.earlier.String()
 				s.View.Managed = stamp.Managed{stamp.Hash: "0", stamp.LastReload: r.reload}
 				r.last = r.last.After(*tc.earlier)
 			}
-			made := contentOf("1")
-			made.Follows, _ = reloadsOf(s.View)
 			require.Nil(t, r.actions.runs.run(t.Context(), &s, verdict, made))
 			assert.Zero(t, r.leader(false).look(t, true))
 			assert.Len(t, r.jobs, tc.jobs)

@@ -234,120 +234,6 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	}
 }
 
-func TestJobOfTheStampedContentIsNotOutdated(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		last record.LastReload
-		want bool
-	}{
-		"the same content":                        {last: record.LastReload{Hash: "1"}},
-		"a newer content":                         {last: record.LastReload{Hash: "2"}, want: true},
-		"the same content, --hash=revision":       {last: record.LastReload{Hash: "revision", Digest: "1"}},
-		"a newer content, --hash=revision":        {last: record.LastReload{Hash: "revision", Digest: "2"}, want: true},
-		"a replica that does not name the digest": {last: record.LastReload{Hash: "revision"}, want: true},
-	} {
-		assert.Equal(t, tc.want, outdated(state.Run{Job: "backup-1", Hash: "1"}, tc.last), name)
-	}
-}
-
-// What is tracked without running the CronJob is part of the hash, but its changes make no other run.
-func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
-	t.Parallel()
-	ring, other := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "listed"}
-	newest, _ := ring.Newest()
-	s, _ := dueCronJob(true)
-	s.View.Intent.Tracked[other] = annotation.Trigger{}
-	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
-	runWith := func(app, listed string) state.Run {
-		t.Helper()
-		states := map[reference.Ref]digest.State{}
-		for name, content := range map[string]string{"app": app, "listed": listed} {
-			object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
-			object.Namespace, object.Name = "shop", name
-			states[reference.Ref{Kind: reference.ConfigMap, Name: name}] = digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)
-		}
-		due, err := runOf(s.View, ring, states)
-		require.NoError(t, err)
-		rec, err := policy.NewRecord(policy.Input{
-			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: states, Ring: ring,
-		}, due.Hash, false)
-		require.NoError(t, err)
-		text, _ := rec.Text(record.MaxSize)
-		stamped := s.View
-		last := policy.NewLastReload(nil, at.Add(time.Minute), s.View.Managed[stamp.LastReload])
-		last.Hash = due.Hash
-		stamped.Managed = stamp.Managed{stamp.Hash: due.Hash, stamp.Record: text, stamp.LastReload: last.String()}
-		assert.Equal(t, due, recordedRun(stamped), "the Record and the last reload of the stamp have the same")
-		return due
-	}
-	one := runWith("1", "1")
-	s.View.Managed = stamp.Managed{stamp.LastReload: record.LastReload{Time: at, Hash: "0"}.String()}
-	assert.Equal(t, "2026-01-02T03:04:05.006Z 0", runWith("1", "1").Follows)
-	s.View.Managed = nil
-	for name, tc := range map[string]struct {
-		due           state.Run
-		hash, content bool
-	}{
-		"nothing":                      {due: runWith("1", "1"), hash: true, content: true},
-		"what stamps the CronJob only": {due: runWith("1", "2"), content: true},
-		"what runs it":                 {due: runWith("2", "1")},
-	} {
-		assert.Equal(t, tc.hash, tc.due.Hash == one.Hash, name+" has changed")
-		assert.Equal(t, tc.content, tc.due.Content == one.Content, name+" has changed")
-	}
-
-	_, err := runOf(s.View, digest.Ring{}, nil)
-	require.ErrorIs(t, err, digest.ErrNoKey)
-	_, err = runOf(s.View, ring, nil)
-	require.ErrorContains(t, err, "has not been read")
-	_, err = runOf(s.View, ring, map[reference.Ref]digest.State{other: {Absent: true}})
-	require.ErrorContains(t, err, "configmap/app")
-
-	s.View.Managed = stamp.Managed{stamp.Hash: one.Hash}
-	assert.Equal(t, contentOf(one.Hash), recordedRun(s.View), "without a Record, any change is another run")
-	assert.Equal(t, string(newest.ID), one.Content[:len(newest.ID)])
-}
-
-// A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.
-func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
-	t.Parallel()
-	old, rotated := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
-	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	s, verdict := dueCronJob(true)
-	run := func(ring digest.Ring, before stamp.Managed, content string) state.Run {
-		t.Helper()
-		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
-		object.Namespace, object.Name = "shop", "app"
-		s.View.Managed = before
-		due, err := runOf(s.View, ring, map[reference.Ref]digest.State{app: digest.StateOf(digest.OfConfigMap(object), "uid", content, ring)})
-		require.NoError(t, err)
-		return due
-	}
-	hash := run(old, nil, "1").Hash
-	recorded := stamp.Managed{stamp.Hash: hash, stamp.Record: recordOf(old, hash)}
-	for name, before := range map[string]stamp.Managed{"Record": recorded, "hash alone": {stamp.Hash: hash}} {
-		made, again := run(old, before, "2"), run(rotated, before, "2")
-		assert.Equal(t, made.Content, again.Content, name+": the Job has the same name")
-		assert.NotEqual(t, made.Hash, again.Hash, name+": the stamp is under the newest key")
-		assert.Equal(t, []string{run(rotated, nil, "2").Content}, again.Same, name)
-		assert.NotEqual(t, made.Content, run(rotated, before, "3").Content, name+": another content is another run")
-	}
-	lost := run(reloadtest.Ring(t, "b"), recorded, "2")
-	assert.Equal(t, run(rotated, nil, "2").Content, lost.Content, "the key of the Record is lost")
-	assert.Empty(t, lost.Same)
-
-	b := &batch{uid: "u1", jobs: map[string]int{}}
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
-	s.View.Managed = recorded
-	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, run(old, recorded, "2")))
-	due := run(rotated, recorded, "2")
-	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
-	assert.Len(t, b.jobs, 1)
-	assert.False(t, s.NeedsRun)
-	assert.False(t, outdated(s.Ran, record.LastReload{Hash: due.Hash}), "the stamp under the newest key has the content of the Job")
-	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
-}
-
 // Under constant change of an object that only stamps the CronJob, the hash of the stamp is not the one that the Job was made for.
 func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	t.Parallel()
@@ -356,7 +242,7 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
 	b.reload = "2"
-	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, state.Run{Hash: "1", Content: recordedRun(s.View).Content}))
+	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, cronrun.Run{Hash: "1", Content: cronrun.Recorded(s.View).Content}))
 	require.Len(t, b.jobs, 1)
 	actions.state.Runs.SetPending(s.Key)
 	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
@@ -364,14 +250,27 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	assert.False(t, actions.state.Runs.IsPending(s.Key))
 }
 
-// The content that was stamped last is the one that the CronJob is run with in the end.
-func TestChangeOfAnyObjectRunsAtOnce(t *testing.T) {
+// A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.
+func TestRotatedKeyMakesNoSecondJob(t *testing.T) {
 	t.Parallel()
-	for _, atOnce := range []bool{true, false} {
-		s, _ := dueCronJob(atOnce)
-		assert.Equal(t, atOnce, isRunDue(s, policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}))
-	}
+	old, rotated := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	b := &batch{uid: "u1", jobs: map[string]int{}}
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
-	s.Object = reloadtest.Web(t).Object
-	assert.False(t, isRunDue(s, verdict), "only CronJobs run")
+	s.View.Managed = stamp.Managed{stamp.Hash: "1", stamp.Record: recordOf(old, "1")}
+	var due cronrun.Run
+	for _, ring := range []digest.Ring{old, rotated} {
+		object := &corev1.ConfigMap{Data: map[string]string{"key": "2"}}
+		object.Namespace, object.Name = "shop", "app"
+		var err error
+		due, err = cronrun.Of(s.View, ring, map[reference.Ref]digest.State{app: digest.StateOf(digest.OfConfigMap(object), "uid", "2", ring)})
+		require.NoError(t, err)
+		require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
+	}
+	assert.Len(t, b.jobs, 1)
+	assert.False(t, s.NeedsRun)
+	last := record.LastReload{Hash: due.Hash}
+	assert.False(t, s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, nil, last), "the stamp under the newest key has the content of the Job")
+	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -35,7 +36,7 @@ type Subject struct {
 	// PausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
 	PausedFor time.Duration
 	// Ran is the Job that was made for this reload; empty if none.
-	Ran state.Run
+	Ran cronrun.Run
 	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
 	NeedsRun bool
 	// Restarted says that the pods restart without a new template.

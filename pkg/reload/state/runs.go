@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -16,34 +17,18 @@ type runs struct {
 }
 
 type run struct {
-	Run
+	cronrun.Run
 	at      time.Time
 	pending bool
 }
 
-// Run is a Job of a CronJob, made for a reload with a content.
-type Run struct {
-	Job string
-	// After is the last reload from before the Job was made.
-	After string
-	// Follows names the reload before the one that the Job belongs to; empty for none. Unlike After, it is the same after that one is
-	// stamped.
-	Follows string
-	// Hash is the digest of the content, as the pod template bears it.
-	Hash string
-	// Content is the digest of that part of the content whose changes run the CronJob, under the key of the earlier Record.
-	Content string
-	// Same has the digests of the same content under other keys.
-	Same []string
-}
-
 // RecordJob records that a Job was made. No other one is pending then.
-func (r *runs) RecordJob(key workload.Key, made Run, at time.Time) {
+func (r *runs) RecordJob(key workload.Key, made cronrun.Run, at time.Time) {
 	r.with(key, func(e *run) { *e = run{Run: made, at: at} })
 }
 
 // AddDigests records what another attempt at the same reload knows of the Job that was made.
-func (r *runs) AddDigests(key workload.Key, made Run) {
+func (r *runs) AddDigests(key workload.Key, made cronrun.Run) {
 	r.with(key, func(e *run) { e.Run = made })
 }
 
@@ -60,7 +45,7 @@ func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.D
 
 // JobFor returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was pending for
 // that one was made after it, too, but follows the reload before it.
-func (r *runs) JobFor(key workload.Key, due Run) (made Run, ok bool) {
+func (r *runs) JobFor(key workload.Key, due cronrun.Run) (made cronrun.Run, ok bool) {
 	r.find(key, func(e *run) {
 		if ok = e.Job != "" && e.After == due.After && e.Follows == due.Follows; ok {
 			made = e.Run

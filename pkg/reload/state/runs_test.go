@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -15,12 +16,12 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	var r runs
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
-	r.RecordJob(key, Run{Job: "backup-1", After: "1", Content: "old"}, now)
+	r.RecordJob(key, cronrun.Run{Job: "backup-1", After: "1", Content: "old"}, now)
 	r.SetPending(key)
 	assert.True(t, r.HasRun(key, "old"))
 	assert.False(t, r.HasRun(key, "new"))
 
-	r.AddDigests(key, Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
+	r.AddDigests(key, cronrun.Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
 	assert.True(t, r.HasRun(key, "old"))
 	assert.True(t, r.HasRun(key, "new"))
 	assert.False(t, r.HasRun(key, "other"))
@@ -48,15 +49,15 @@ func TestReloadIsJudgedOnce(t *testing.T) {
 
 func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 	t.Parallel()
-	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, Run{Job: "backup-1", After: "1", Follows: "1", Content: "new"}
+	key, made := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, cronrun.Run{Job: "backup-1", After: "1", Follows: "1", Content: "new"}
 	for name, tc := range map[string]struct {
-		last, due Run
+		last, due cronrun.Run
 		want      bool
 	}{
-		"the reload follows the same one":     {made, Run{After: "1", Follows: "1", Content: "other"}, true},
-		"the reload was made since":           {made, Run{After: "2", Follows: "2"}, false},
-		"the Job was owed to the last reload": {Run{Job: "backup-1", After: "1", Follows: "0"}, Run{After: "1", Follows: "1"}, false},
-		"no Job was made":                     {Run{}, Run{}, false},
+		"the reload follows the same one":     {made, cronrun.Run{After: "1", Follows: "1", Content: "other"}, true},
+		"the reload was made since":           {made, cronrun.Run{After: "2", Follows: "2"}, false},
+		"the Job was owed to the last reload": {cronrun.Run{Job: "backup-1", After: "1", Follows: "0"}, cronrun.Run{After: "1", Follows: "1"}, false},
+		"no Job was made":                     {cronrun.Run{}, cronrun.Run{}, false},
 	} {
 		var r runs
 		r.RecordJob(key, tc.last, time.Time{})
