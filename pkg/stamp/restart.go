@@ -106,13 +106,34 @@ func (d *draft) recordRestart(last record.LastReload) {
 		d.putWrittenRecord()
 		return
 	}
-	if d.putRecord(d.Managed, rec); d.overBudget {
-		// Without the Record the restart would be repeated; the explanation gives way to it.
-		d.Managed[LastReload] = last.Shortest().String()
-		if d.putRecord(d.Managed, rec); d.overBudget {
-			d.putWrittenRecord()
+	restart, fits := d.New.restartBeside(rec, d.Managed[LastReload], last.Shortest().String())
+	d.Managed.put(restart, Record, LastReload)
+	if d.overBudget = !fits; d.overBudget {
+		d.putWrittenRecord()
+	}
+}
+
+// NewRestart returns the annotations of a write by which the loop restarts the pods without a stamp, and how it explains the reload.
+func (v View) NewRestart(rec record.Record, changes []policy.Change, now time.Time) (restart Managed, last record.LastReload, fits bool) {
+	last = policy.NewLastReload(changes, v.ReloadTime(now), v.Managed[LastReload])
+	last.Hash, last.Generation = record.HashName(v.Managed[Hash]), v.Generation
+	if restart, fits = v.restartBeside(rec, last.String(), last.Shortest().String()); restart[LastReload] != last.String() {
+		last = last.Shortest()
+	}
+	return restart, last, fits
+}
+
+// restartBeside returns a Record with the first of some texts of last-reload beside which it fits; with the last one alone where it fits
+// nowhere. Without the Record the restart would be repeated: the explanation gives way to it.
+func (v View) restartBeside(rec record.Record, explanations ...string) (restart Managed, fits bool) {
+	for _, explanation := range explanations {
+		restart = Managed{LastReload: explanation}
+		if restart[Record], fits = rec.Text(v.WorkloadBudget - len(explanation)); fits {
+			return restart, true
 		}
 	}
+	delete(restart, Record)
+	return restart, false
 }
 
 // putWrittenRecord takes the Record that the write brings, if it belongs to the template.

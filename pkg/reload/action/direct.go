@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -43,7 +39,7 @@ func (w stamps) write(ctx context.Context, s gather.Subject, verdict policy.Verd
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
-	result, err := decideAsWebhook(s.View, w.gather.WebhookInput(s, w.gather.Keys.Ring(), states))
+	result, err := stamp.RequestReload(s.View, w.gather.WebhookInput(s, w.gather.Keys.Ring(), states))
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err, soon: true}}
 	}
@@ -129,27 +125,4 @@ func (w stamps) stamped(s gather.Subject, verdict policy.Verdict, d directStamp)
 	s.Unwritten = stored == "" && d.decided.Unwritten != ""
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict, last, d.answer.Generation}
-}
-
-// decideAsWebhook returns what the webhook would decide about a poke of the stored workload. The error says that it would not let
-// it pass, or could not stamp it: then nothing may be written.
-func decideAsWebhook(stored stamp.View, live stamp.Inputs) (stamp.Result, error) {
-	req := pokeAsWrite(stored)
-	result := stamp.Choose(req).Apply(req, live)
-	switch {
-	case result.Reject != nil:
-		return stamp.Result{}, errors.New(result.Reject.Message)
-	case !result.Stamped && len(result.Warnings) > 0:
-		return stamp.Result{}, errors.New(result.Warnings[0])
-	}
-	return result, nil
-}
-
-// pokeAsWrite returns the admission request that a poke of the stored workload would be.
-func pokeAsWrite(stored stamp.View) stamp.Write {
-	before, after := stored, stored
-	before.Managed = stored.Managed.Without(stamp.Dummy)
-	after.Managed = maps.Clone(before.Managed)
-	after.Managed[stamp.Dummy] = digest.AnyCurrent + "@" + strconv.FormatInt(stored.Generation, 10)
-	return stamp.Write{Old: before, New: after}
 }

@@ -147,7 +147,7 @@ func (r requests) unwritten(
 	if answer != poke.Stale && answer != poke.Purged {
 		return last, false
 	}
-	due, err := decideAsWebhook(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := stamp.RequestReload(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	if err != nil || due.Unwritten == "" {
 		return last, false
 	}
@@ -227,7 +227,7 @@ func (r requests) explainNoReload(s gather.Subject, in policy.Input, outcome pok
 	if outcome != poke.Current && outcome != poke.Purged {
 		return moved
 	}
-	due, err := decideAsWebhook(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	due, err := stamp.RequestReload(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	switch {
 	case err != nil:
 		return failure{reason: reasonReloadFailed, err: err}

@@ -25,11 +25,21 @@ func (r restarts) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if ended != nil {
 		return ended
 	}
-	change, last, err := r.restarting(s, in, verdict)
+	rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: reasonReloadFailed, err: err}}
 	}
-	answer, err := r.merge(ctx, s, change)
+	restart, last, fits := s.View.NewRestart(rec, verdict.Changes, r.now())
+	if !fits {
+		return failed{s, failure{reason: reasonReloadFailed, err: errors.New(tooLargeText(podsUnrestarted))}}
+	}
+	answer, err := r.merge(ctx, s, map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": s.Object.ResourceVersion(),
+			"annotations":     map[string]any{r.annotations.ConfigRecord: restart[stamp.Record], r.annotations.LastReload: restart[stamp.LastReload]},
+		},
+		"spec": map[string]any{"restartAt": stamp.RestartTime(last.Time).Format(time.RFC3339)},
+	})
 	if err != nil {
 		return failed{s, failedWrite(reasonReloadFailed, err)}
 	}
@@ -52,31 +62,4 @@ func (r restarts) explained(s gather.Subject, answer *metav1.PartialObjectMetada
 	stored := answer.Annotations[r.annotations.LastReload]
 	last, err := record.ParseLastReload(stored)
 	return last, err == nil && stored != s.View.Managed[stamp.LastReload]
-}
-
-// restarting returns the merge patch of a restart, and how it explains the reload.
-func (r restarts) restarting(s gather.Subject, in policy.Input, verdict policy.Verdict) (map[string]any, record.LastReload, error) {
-	hash := s.View.Managed[stamp.Hash]
-	last := policy.NewLastReload(verdict.Changes, s.View.ReloadTime(r.now()), s.View.Managed[stamp.LastReload])
-	last.Hash, last.Generation = record.HashName(hash), s.Object.Generation()
-	rec, err := policy.NewRecord(in, hash, true)
-	if err != nil {
-		return nil, last, err
-	}
-	text, fits := rec.Text(s.View.WorkloadBudget - len(last.String()))
-	if !fits {
-		// Without the Record the restart would be repeated; the explanation gives way to it.
-		last = last.Shortest()
-		text, fits = rec.Text(s.View.WorkloadBudget - len(last.String()))
-	}
-	if !fits {
-		return nil, last, errors.New(tooLargeText(podsUnrestarted))
-	}
-	return map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": s.Object.ResourceVersion(),
-			"annotations":     map[string]any{r.annotations.ConfigRecord: text, r.annotations.LastReload: last.String()},
-		},
-		"spec": map[string]any{"restartAt": stamp.RestartTime(last.Time).Format(time.RFC3339)},
-	}, last, nil
 }

@@ -201,11 +201,11 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			actions, s, in := dueRollout(t, c, out, "abc")
 			verdict := policy.Assess(in).Verdict
 			s.View.WorkloadBudget = 1 << 17
-			change, last, err := actions.restarts.restarting(s, in, verdict)
+			rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
 			require.NoError(t, err)
-			text, _, err := unstructured.NestedString(change, "metadata", "annotations", annotation.DefaultPrefix+"config-record")
-			require.NoError(t, err)
-			s.View.WorkloadBudget = len(text) + len(last.String()) - tc.less
+			restart, _, fits := s.View.NewRestart(rec, verdict.Changes, actions.now())
+			require.True(t, fits)
+			s.View.WorkloadBudget = len(restart[stamp.Record]) + len(restart[stamp.LastReload]) - tc.less
 			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 			if tc.note == "" {
 				assert.Empty(t, c.patches, "a restart that is not recorded would be repeated")
