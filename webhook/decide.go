@@ -219,12 +219,9 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 		return
 	}
 	identified(log, req).Info("admission decided", "rule", d.rule, "outcome", d.outcome,
-		"changes", policy.Describe(d.result.Changes, maxChanges), "warnings", len(d.warnings),
+		"changes", policy.Describe(d.result.Changes, reference.MaxNamed), "warnings", len(d.warnings),
 		"dryRun", req.DryRun != nil && *req.DryRun, "duration", took.String())
 }
-
-// maxChanges is how many Changes a log line or an audit annotation names.
-const maxChanges = 8
 
 // response puts a decision into the form of the API.
 func (d decision) response() admission.Response {
@@ -232,7 +229,7 @@ func (d decision) response() admission.Response {
 	if d.acted() {
 		response.AuditAnnotations = map[string]string{"rule": d.rule, "outcome": d.outcome}
 		if len(d.result.Changes) > 0 {
-			response.AuditAnnotations["changes"] = policy.Describe(d.result.Changes, maxChanges)
+			response.AuditAnnotations["changes"] = policy.Describe(d.result.Changes, reference.MaxNamed)
 		}
 	}
 	if d.result.Reject != nil {

@@ -191,7 +191,7 @@ func (a *graphState) awaits(kind reference.Kind) bool {
 func (a *graphState) unknown(kind reference.Kind) string {
 	text := "the referents of the configuration have no resource " + reference.Quote(string(kind))
 	if known := a.schema.Resources(); len(known) > 0 {
-		return text + ": they have " + reference.List(known, 8)
+		return text + ": they have " + reference.List(known, reference.MaxNamed)
 	}
 	return text
 }

@@ -79,6 +79,9 @@ type ActiveJob struct {
 	UID  types.UID
 }
 
+// String returns the name, for messages.
+func (j ActiveJob) String() string { return j.Name }
+
 // Active returns those of some Jobs that belong to the CronJob and have not finished.
 func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
 	var active []ActiveJob

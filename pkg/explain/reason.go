@@ -132,7 +132,7 @@ func without(in Input, s annotation.Selection) []string {
 		ignored = append(ignored, reference.Ref{Kind: s.Kind, Name: name})
 	}
 	if len(ignored) > 0 {
-		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, reference.List(ignored, 8)))
+		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, reference.List(ignored, reference.MaxNamed)))
 	}
 	return reasons
 }

@@ -206,8 +206,12 @@ func holdMissing(in Input, found findings) (Action, []Change, string) {
 	if in.ReloadMissingRequired || len(found.changes) == 0 || len(found.missing) == 0 {
 		return Nothing, nil, ""
 	}
-	return Hold, found.missing, "new pods could not start: " + Describe(found.missing, 8) +
-		"; create it again, or make the reference optional"
+	return Hold, found.missing, HeldBy(Describe(found.missing, reference.MaxNamed))
+}
+
+// HeldBy is the reason why a reload is held, with the missing objects as a list.
+func HeldBy(missing string) string {
+	return "new pods could not start: " + missing + "; create it again, or make the reference optional"
 }
 
 // reloadChanged reloads for any Change that triggers.
@@ -215,7 +219,7 @@ func reloadChanged(_ Input, found findings) (Action, []Change, string) {
 	if len(found.changes) == 0 {
 		return Nothing, nil, ""
 	}
-	return Reload, found.changes, Describe(found.changes, 8)
+	return Reload, found.changes, Describe(found.changes, reference.MaxNamed)
 }
 
 // firstSeen restarts nothing for what is not known yet.
@@ -231,7 +235,7 @@ func waitsForCustom(in Input, found findings) (Action, []Change, string) {
 	if len(found.held) == 0 {
 		return Nothing, nil, ""
 	}
-	return Nothing, nil, "waiting for " + reference.List(found.held, 8) + ": " + in.Current[found.held[0]].Hold.Reason
+	return Nothing, nil, "waiting for " + reference.List(found.held, reference.MaxNamed) + ": " + in.Current[found.held[0]].Hold.Reason
 }
 
 // UpToDate is the reason where nothing differs.

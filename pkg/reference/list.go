@@ -7,6 +7,9 @@ import (
 	"unicode"
 )
 
+// MaxNamed is how many objects or changes an Event, a log line or an audit annotation names.
+const MaxNamed = 8
+
 // List joins items for a message, and counts those beyond most: "configmap/a, configmap/b and 3 more".
 func List[T fmt.Stringer](items []T, most int) string {
 	names := make([]string, 0, min(len(items), most))

@@ -71,7 +71,7 @@ func (r *reporting) held(t *testing.T, absent []reference.Ref) {
 			verdict.Changes = append(verdict.Changes, policy.Change{Ref: ref, Type: policy.Deleted})
 		}
 		verdict.Action = policy.Hold
-		verdict.Reason = "new pods could not start: " + policy.Describe(verdict.Changes, mostMissing) + "; create it again"
+		verdict.Reason = policy.HeldBy(policy.Describe(verdict.Changes, reference.MaxNamed))
 	}
 	r.loop.problems.reportHold(t.Context(), reloadtest.Web(t), verdict)
 }
@@ -173,7 +173,7 @@ func TestMissingObjectsThatChangeAllTheTimeAreReadAtTheRateOfTheirEvents(t *test
 					}
 					r.now = r.now.Add(time.Second)
 				}
-				assert.LessOrEqual(t, r.store.reads, (8+10)*mostMissing, "eight at once, and one each minute: %s", begin)
+				assert.LessOrEqual(t, r.store.reads, (8+10)*reference.MaxNamed, "eight at once, and one each minute: %s", begin)
 				assert.LessOrEqual(t, len(r.out.Messages), 4+10, begin)
 				if !behind {
 					assert.GreaterOrEqual(t, len(r.out.Messages), 4+9, "Events are written all the same: %s", begin)

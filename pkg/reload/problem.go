@@ -77,18 +77,15 @@ func (p problems) held(in policy.Input) string {
 	if len(held) == 0 {
 		return ""
 	}
-	return "the pods keep the last valid state of custom resources: " + reference.Clauses(held, mostMissing, func(ref reference.Ref) string {
+	return "the pods keep the last valid state of custom resources: " + reference.Clauses(held, reference.MaxNamed, func(ref reference.Ref) string {
 		return ref.String() + ": " + in.Current[ref].Hold.Reason
 	})
 }
 
-// mostMissing is how many missing objects an Event names, and how many are read live before it: a list may have thousands. Of the others
-// it only says how many there can be.
-const mostMissing = 8
-
-// divide separates what an Event names from the others.
+// divide separates the missing objects that an Event names, and that are read live before it, from the others: a list may have thousands.
+// Of the others it only says how many there can be.
 func divide[T any](all []T) (named, others []T) {
-	n := min(len(all), mostMissing)
+	n := min(len(all), reference.MaxNamed)
 	return all[:n], all[n:]
 }
 
@@ -102,7 +99,7 @@ func missing(named []reference.Ref, others int) string {
 
 // list joins what an Event names, with the number of the others: some of them may exist.
 func list[T fmt.Stringer](named []T, others int) string {
-	text := reference.List(named, mostMissing)
+	text := reference.List(named, reference.MaxNamed)
 	if others > 0 {
 		text += " and up to " + strconv.Itoa(others) + " more"
 	}
@@ -117,7 +114,7 @@ func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict poli
 		return
 	}
 	changes, others := divide(verdict.Changes)
-	text := "reload held: " + strings.Replace(verdict.Reason, policy.Describe(verdict.Changes, mostMissing), list(changes, len(others)), 1)
+	text := "reload held: " + policy.HeldBy(list(changes, len(others)))
 	if !p.state.Warnings.Check(s.Key, reasonHeld, text, p.now()) {
 		return
 	}

@@ -121,7 +121,7 @@ func TestHeldCustomResourcesBeyondTheFirstAreCounted(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l := newLoop(loopDependencies{Dependencies: Dependencies{Events: out, Store: &reloadtest.Store{}}}, Options{Now: func() time.Time { return now }})
 	in := policy.Input{Current: map[reference.Ref]digest.State{}}
-	for n := range mostMissing + 2 {
+	for n := range reference.MaxNamed + 2 {
 		ref := reference.Ref{Kind: "kafkas.example.com", Name: "cluster-" + strconv.Itoa(n)}
 		in.Refs = append(in.Refs, ref)
 		in.Current[ref] = digest.State{Hold: &digest.Hold{Reason: "missing", Since: now.Add(-digest.ReportHoldAfter)}}

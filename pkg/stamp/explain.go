@@ -109,4 +109,4 @@ func (v View) Missing(refs []reference.Ref, states map[reference.Ref]digest.Stat
 }
 
 // describe names Refs, at most eight.
-func describe(refs []reference.Ref) string { return reference.List(refs, 8) }
+func describe(refs []reference.Ref) string { return reference.List(refs, reference.MaxNamed) }

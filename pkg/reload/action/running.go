@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,9 +30,6 @@ const (
 	reasonRunRefused = "RunForbidden"
 	reasonRunFailed  = "RunFailed"
 )
-
-// mostActive is how many active Jobs an Event names.
-const mostActive = 8
 
 // isRunDue is cronrun.IsDue.
 func isRunDue(s gather.Subject, verdict policy.Verdict) bool {
@@ -180,7 +176,7 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	case action == cronrun.Skip:
 		return nil
 	case action == cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, namesOf(active))
+		return fmt.Errorf("%w: %s", errActive, reference.List(active, reference.MaxNamed))
 	}
 	err = r.create(ctx, *s, job)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -188,15 +184,6 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	}
 	r.ran(ctx, s, due, err != nil)
 	return nil
-}
-
-// namesOf names the first of some active Jobs.
-func namesOf(active []cronrun.ActiveJob) string {
-	var names []string
-	for _, job := range active[:min(len(active), mostActive)] {
-		names = append(names, job.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // ran records that a Job is made, by this attempt or by an earlier one.
