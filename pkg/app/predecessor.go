@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,17 +53,6 @@ func lastReport(events report.EventLister, namespace, name, failure, end string)
 		if err != nil {
 			return false, err
 		}
-		var last time.Time
-		fails := false
-		for _, e := range list.Items {
-			at := e.EventTime.Time
-			if e.Series != nil {
-				at = e.Series.LastObservedTime.Time
-			}
-			if (e.Reason == failure || e.Reason == end) && last.Before(at) {
-				last, fails = at, e.Reason == failure
-			}
-		}
-		return fails, nil
+		return event.Last(list.Items, failure, end)[name].Reason == failure, nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -30,7 +31,7 @@ func TestLastReportOfAnEarlierLeaderCounts(t *testing.T) {
 		at := func(minutes int) metav1.MicroTime {
 			return metav1.NewMicroTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
 		}
-		e := eventsv1.Event{Reason: reason, EventTime: at(minutes)}
+		e := eventsv1.Event{Regarding: corev1.ObjectReference{Name: "reloader"}, Reason: reason, EventTime: at(minutes)}
 		for _, last := range counted {
 			e.Series = &eventsv1.EventSeries{LastObservedTime: at(last)}
 		}

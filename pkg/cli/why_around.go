@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
@@ -64,54 +65,37 @@ func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructure
 func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]explain.Warning, error) {
 	list := &eventsv1.EventList{}
 	err := c.List(ctx, list, client.InNamespace(u.GetNamespace()), client.MatchingFields{
-		"regarding.uid": string(u.GetUID()), "type": corev1.EventTypeWarning, "reportingController": "pod-reloader",
+		"regarding.uid": string(u.GetUID()), "type": corev1.EventTypeWarning, "reportingController": event.Controller,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failed attempts, since the Events cannot be listed: %w", err)
 	}
 	var found []explain.Warning
-	for _, event := range list.Items {
-		found = append(found, warningOf(event))
+	for _, e := range list.Items {
+		found = append(found, warningOf(e))
 	}
 	return found, nil
 }
 
-func warningOf(event eventsv1.Event) explain.Warning {
-	at := event.EventTime.Time
-	if event.Series != nil {
-		at = event.Series.LastObservedTime.Time
-	}
-	return explain.Warning{Time: at, Reason: event.Reason, Message: event.Note}
+func warningOf(e eventsv1.Event) explain.Warning {
+	return explain.Warning{Time: event.TimeOf(e), Reason: e.Reason, Message: e.Note}
 }
 
-// watchFailure is what the installation has reported of its watches, on its Deployment; nil if they work as far as is known.
+// watchFailure is what the installations have reported of their watches, on their Deployments, the youngest of several; nil if all work as far as is
+// known.
 func watchFailure(ctx context.Context, c client.Reader, namespace string) (*explain.Warning, error) {
 	list := &eventsv1.EventList{}
 	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
-		"regarding.kind": "Deployment", "reportingController": "pod-reloader",
+		"regarding.kind": "Deployment", "reportingController": event.Controller,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failing watches, since the Events in the installation's namespace cannot be listed: %w", err)
 	}
-	last := map[string]explain.Warning{}
-	for _, event := range list.Items {
-		if event.Reason != watchhealth.EventFailing && event.Reason != watchhealth.EventRecovered {
-			continue
-		}
-		if w := warningOf(event); last[event.Regarding.Name].Time.Before(w.Time) {
-			last[event.Regarding.Name] = w
-		}
-	}
-	return failing(last), nil
-}
-
-// failing returns the last report, by installation, that watches fail; the youngest if several installations report one.
-func failing(last map[string]explain.Warning) *explain.Warning {
 	var youngest *explain.Warning
-	for _, w := range last {
-		if w.Reason == watchhealth.EventFailing && (youngest == nil || youngest.Time.Before(w.Time)) {
+	for _, e := range event.Last(list.Items, watchhealth.EventFailing, watchhealth.EventRecovered) {
+		if w := warningOf(e); w.Reason == watchhealth.EventFailing && (youngest == nil || youngest.Time.Before(w.Time)) {
 			youngest = &w
 		}
 	}
-	return youngest
+	return youngest, nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,25 @@ func (m Message) Event(name string) *eventsv1.Event {
 		Note:                Note(m.Note),
 		Type:                m.Type,
 	}
+}
+
+// TimeOf returns when what an Event reports was last seen.
+func TimeOf(e eventsv1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	return e.EventTime.Time
+}
+
+// Last returns the last one of some Events that has one of the reasons, by the name of the object that it is about.
+func Last(events []eventsv1.Event, reasons ...string) map[string]eventsv1.Event {
+	last := map[string]eventsv1.Event{}
+	for _, e := range events {
+		if name := e.Regarding.Name; slices.Contains(reasons, e.Reason) && TimeOf(last[name]).Before(TimeOf(e)) {
+			last[name] = e
+		}
+	}
+	return last
 }
 
 // Name returns the name of an Event about an object that is made of what distinguishes the Event from all others: the same words

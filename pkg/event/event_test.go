@@ -62,3 +62,24 @@ func TestNotesFitTheAPI(t *testing.T) {
 	assert.True(t, utf8.ValidString(cut), "it is cut between characters: %q", cut)
 	assert.True(t, strings.HasSuffix(cut, "é…"), "it shows that there was more: %q", cut)
 }
+
+func TestLastEventOfEachObjectCounts(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) metav1.MicroTime {
+		return metav1.NewMicroTime(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
+	}
+	of := func(name, reason string, first int, counted ...int) eventsv1.Event {
+		e := eventsv1.Event{Regarding: corev1.ObjectReference{Name: name}, Reason: reason, EventTime: at(first)}
+		for _, minutes := range counted {
+			e.Series = &eventsv1.EventSeries{LastObservedTime: at(minutes)}
+		}
+		return e
+	}
+	last := event.Last([]eventsv1.Event{
+		of("a", "Failing", 1, 4), of("a", "Recovered", 3), of("a", "Other", 5), of("b", "Failing", 1), of("b", "Recovered", 2),
+	}, "Failing", "Recovered")
+	assert.Len(t, last, 2)
+	assert.Equal(t, "Failing", last["a"].Reason, "the last time that it was counted is that of the Event")
+	assert.Equal(t, at(4).Time, event.TimeOf(last["a"]))
+	assert.Equal(t, "Recovered", last["b"].Reason)
+}
