@@ -189,7 +189,7 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 
 func outcome(result stamp.Result, operations int) string {
 	switch {
-	case result.Reject != nil && result.Reject.Code == http.StatusConflict:
+	case result.Reject != nil && result.Reject.Conflict:
 		return outcomeRejected
 	case result.Reject != nil:
 		return outcomeUnverified
@@ -241,10 +241,11 @@ func (d decision) response() admission.Response {
 // status returns the error that the client gets: its retry loops know a Conflict, and a request that could not be
 // verified is to be retried after a second.
 func status(r *stamp.Rejection) *metav1.Status {
-	s := &metav1.Status{Status: metav1.StatusFailure, Code: r.Code, Message: r.Message, Reason: metav1.StatusReasonConflict}
-	if r.Code != http.StatusConflict {
-		s.Reason = metav1.StatusReasonServiceUnavailable
-		s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	if r.Conflict {
+		return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Message: r.Message, Reason: metav1.StatusReasonConflict}
 	}
-	return s
+	return &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Message: r.Message,
+		Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -181,7 +180,7 @@ func keptPause(selection options.Selection) string {
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.
 func (b *builder) jobs() action.Jobs {
 	o := b.options
-	_, served := o.Selection.Kinds.Get(batchv1.SchemeGroupVersion.WithKind("Job"))
+	_, served := o.Selection.Kinds.Get(workload.Job().GroupVersionKind)
 	return action.Jobs{
 		Follow: served && !o.Selection.WithoutStakater, RerunFinished: o.Reload.RerunFinishedJobs,
 		Store: jobrun.Store{Namespace: o.Namespace, Installation: o.Installation, Keys: o.Selection.Keys},

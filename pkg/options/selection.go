@@ -126,7 +126,7 @@ func (f *Flags) ignoredKinds(p *problems) []schema.GroupKind {
 	for _, name := range f.withoutKinds {
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "jobs":
-			kinds = append(kinds, schema.GroupKind{Group: "batch", Kind: "Job"})
+			kinds = append(kinds, workload.Job().GroupKind())
 		case "cronjobs":
 			kinds = append(kinds, schema.GroupKind{Group: "batch", Kind: "CronJob"})
 		case "":

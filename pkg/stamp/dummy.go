@@ -54,11 +54,12 @@ func verify(d *draft) bool {
 	case d.undone(given):
 		return false // it is stale (rule 3)
 	case unverified != nil:
-		d.reject(CodeUnverified, "the digest cannot be verified: %v; retry", unverified)
+		d.reject(Rejection{Message: fmt.Sprintf("the digest cannot be verified: %v; retry", unverified)})
 		return true
 	default:
-		d.reject(CodeConflict, "the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
-			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))
+		d.reject(Rejection{Conflict: true, Message: fmt.Sprintf(
+			"the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
+			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))})
 		return true
 	}
 	if d.TemplateChanged {
@@ -96,7 +97,4 @@ func (f *facts) awaited(given string) bool {
 	return f.inputs.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
 }
 
-func (d *draft) reject(code int32, format string, values ...any) {
-	d.Warnings = nil
-	d.Reject = &Rejection{Code: code, Message: fmt.Sprintf(format, values...)}
-}
+func (d *draft) reject(r Rejection) { d.Warnings, d.Reject = nil, &r }

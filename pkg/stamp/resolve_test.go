@@ -128,7 +128,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		t.Parallel()
 		result := decide(object("app:1", map[string]any{keys.ConfigHash: hash + "@3"}))
 		require.NotNil(t, result.Reject, "purged, it would be lost")
-		assert.Equal(t, CodeUnverified, result.Reject.Code)
+		assert.False(t, result.Reject.Conflict)
 		assert.Contains(t, result.Reject.Message, "not listed yet")
 	})
 	t.Run("excluded by a label", func(t *testing.T) {

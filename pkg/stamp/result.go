@@ -29,17 +29,11 @@ type Result struct {
 	ReadError error
 }
 
-// The HTTP statuses of a Rejection: the digest does not match, or it cannot be verified now.
-const (
-	CodeConflict   int32 = 409
-	CodeUnverified int32 = 503
-)
-
 // Rejection is an answer that keeps a write from passing.
 type Rejection struct {
-	// Code is CodeConflict or CodeUnverified.
-	Code    int32
-	Message string
+	// Conflict says that the digest does not match; without it the digest cannot be verified now.
+	Conflict bool
+	Message  string
 }
 
 // result closes a decision.

@@ -20,6 +20,12 @@ const (
 	written fate = "written" // there, and another one than before
 )
 
+// The rejections of a row.
+const (
+	conflict   = "conflict"
+	unverified = "unverified"
+)
+
 // row is one write and what becomes of it. The workload has its managed annotations, the last reload among them.
 type row struct {
 	// since happens before the write, without the loop looking.
@@ -30,8 +36,8 @@ type row struct {
 	hash, record, last fate
 	// restart is written rarely: empty is gone.
 	restart fate
-	// reject is the status of a rejection, 0 if the write passes.
-	reject int32
+	// reject is conflict or unverified, empty if the write passes.
+	reject string
 	// warning is part of what the user reads; "" if nothing is.
 	warning string
 }
@@ -51,9 +57,9 @@ func judge(t *testing.T, rule Rule, rows map[string]row) {
 			before := w.managed()
 			rejection := w.write(func(raw map[string]any) { r.write(w, raw) })
 			assert.Equal(t, rule, w.result.Rule)
-			if r.reject != 0 {
+			if r.reject != "" {
 				if assert.NotNil(t, rejection, "it passes") {
-					assert.Equal(t, r.reject, rejection.Code)
+					assert.Equal(t, r.reject == conflict, rejection.Conflict)
 				}
 			} else {
 				assert.Nil(t, rejection)

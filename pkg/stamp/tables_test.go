@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -231,23 +230,23 @@ func TestRule4Verify(t *testing.T) {
 		},
 		"wrong": {
 			since: changed, write: dummyOf(func(*world) string { return "0000" }),
-			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
+			hash: kept, record: kept, last: kept, reject: conflict,
 		},
 		"wrong in a release, for this generation": {
 			since: changed, write: both(release, dummyOf(func(w *world) string { return w.bound("0000") })),
-			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
+			hash: kept, record: kept, last: kept, reject: conflict,
 		},
 		"whatever is read live, for no generation": {
 			since: changed, write: dummyOf(func(*world) string { return digest.AnyCurrent }),
-			hash: kept, record: kept, last: kept, reject: http.StatusConflict,
+			hash: kept, record: kept, last: kept, reject: conflict,
 		},
 		"cannot be verified": {
 			since: unread, write: dummyOf((*world).hash),
-			hash: kept, record: kept, last: kept, reject: http.StatusServiceUnavailable,
+			hash: kept, record: kept, last: kept, reject: unverified,
 		},
 		"cannot be verified in a release, for this generation": {
 			since: unread, write: both(release, dummyOf(func(w *world) string { return w.bound(w.hash()) })),
-			hash: kept, record: kept, last: kept, reject: http.StatusServiceUnavailable,
+			hash: kept, record: kept, last: kept, reject: unverified,
 		},
 	})
 }

@@ -59,21 +59,24 @@ func (k Kind) NewObject() *unstructured.Unstructured {
 
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {
-	kind := func(group, name string, template ...string) Kind {
-		return Kind{
-			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name},
-			Template:         template,
-		}
-	}
-	job := kind("batch", "Job", "spec", "template")
-	job.CreateOnly = true
 	return []Kind{
-		kind("apps", "DaemonSet", "spec", "template"),
-		kind("apps", "Deployment", "spec", "template"),
-		kind("apps", "StatefulSet", "spec", "template"),
-		kind("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
-		job,
+		builtin("apps", "DaemonSet", "spec", "template"),
+		builtin("apps", "Deployment", "spec", "template"),
+		builtin("apps", "StatefulSet", "spec", "template"),
+		builtin("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
+		Job(),
 	}
+}
+
+// Job returns the kind of Jobs, also where none are followed.
+func Job() Kind {
+	job := builtin("batch", "Job", "spec", "template")
+	job.CreateOnly = true
+	return job
+}
+
+func builtin(group, name string, template ...string) Kind {
+	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, Template: template}
 }
 
 // ParseKind reads group/version/Kind=json.path, e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template. The error says

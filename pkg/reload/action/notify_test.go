@@ -220,11 +220,11 @@ func TestMissingPermissionToPatchJobsIsExplained(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a Job without the permission": {jobKind(), refused, true},
+		"a Job without the permission": {workload.Job(), refused, true},
 		"another kind":                 {workload.Builtin()[1], refused, false},
-		"a Job, without credentials":   {jobKind(), apierrors.NewUnauthorized("expired"), false},
-		"a Job, the server is away":    {jobKind(), errors.New("away"), false},
-		"a Job that a policy refuses":  {jobKind(), freeze(), false},
+		"a Job, without credentials":   {workload.Job(), apierrors.NewUnauthorized("expired"), false},
+		"a Job, the server is away":    {workload.Job(), errors.New("away"), false},
+		"a Job that a policy refuses":  {workload.Job(), freeze(), false},
 	} {
 		f := failedNotice(gather.Subject{Object: workload.Summary{Kind: tc.kind}}, tc.err)
 		require.ErrorIs(t, f.err, tc.err, name)

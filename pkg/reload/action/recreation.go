@@ -3,7 +3,6 @@ package action
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,12 +24,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// jobKind is that of Jobs, also where none are followed.
-func jobKind() workload.Kind {
-	all := workload.Builtin()
-	return all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
-}
-
 // complete is Actions.CompleteRecreation.
 func (c recreations) complete(ctx context.Context, key workload.Key) Outcome {
 	for {
@@ -38,7 +31,7 @@ func (c recreations) complete(ctx context.Context, key workload.Key) Outcome {
 		if name == "" {
 			return nil
 		}
-		s := gather.Subject{Key: key, Object: workload.Summary{Kind: jobKind()}, Events: c.state.Changes.BeginAttempt(key)}
+		s := gather.Subject{Key: key, Object: workload.Summary{Kind: workload.Job()}, Events: c.state.Changes.BeginAttempt(key)}
 		if !c.MayWrite(s, inflight.Urgent) {
 			return Waiting{} // queued again when it has a slot
 		}

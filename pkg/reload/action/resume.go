@@ -56,7 +56,7 @@ func (c recreations) list(ctx context.Context) ([]workload.Key, error) {
 			c.log.Error(err, "cannot read the manifest of a Job; the Secret is left", "secret", secret.GetName())
 			return
 		}
-		key := workload.Key{Kind: jobKind().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
+		key := workload.Key{Kind: workload.Job().ID(), Namespace: m.Job.GetNamespace(), Name: m.Job.GetName()}
 		c.state.Recreations.Add(key, secret.GetName())
 		keys = append(keys, key)
 	}, client.InNamespace(c.jobs.Store.Namespace), client.MatchingLabels{label: value})

@@ -203,7 +203,7 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 	if !cron.Exclusive() {
 		return false, nil, nil
 	}
-	err = r.gather.List(ctx, jobKind().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
+	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
 		one := []unstructured.Unstructured{job}
 		made = made || cron.Has(one, name)
 		active = append(active, cron.Active(one)...)

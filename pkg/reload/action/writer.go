@@ -154,7 +154,7 @@ func (w writer) delete(ctx context.Context, s gather.Subject, o client.Object, o
 
 // deleteJob deletes a Job with its pods, in the namespace of a workload that has a slot for its writes.
 func (w writer) deleteJob(ctx context.Context, s gather.Subject, name string, opts ...client.DeleteOption) error {
-	job := jobKind().NewObject()
+	job := workload.Job().NewObject()
 	job.SetNamespace(s.Key.Namespace)
 	job.SetName(name)
 	return w.delete(ctx, s, job, append(opts, client.PropagationPolicy(metav1.DeletePropagationBackground))...)
