@@ -2,9 +2,10 @@ package webhook
 
 import (
 	"fmt"
-	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // disown returns the operations that take the ownership of a purged annotation of a workload out of its managedFields. The
@@ -26,7 +27,7 @@ func disown(raw map[string]any, annotation string) []jsonpatch.Operation {
 		}
 		path := fmt.Sprintf("/metadata/managedFields/%d", i)
 		if !hasOneMember(fields, "f:metadata") || !hasOneMember(inMetadata, "f:annotations") || !hasOneMember(annotations, field) {
-			path += "/fieldsV1/f:metadata/f:annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+			path += stamp.Pointer("fieldsV1", "f:metadata", "f:annotations", field)
 		}
 		ops = append(ops, jsonpatch.NewOperation("remove", path, nil))
 	}

@@ -129,24 +129,18 @@ const pageSize = 500
 func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning) ([]leftover, error) {
 	var found []leftover
 	for _, kind := range kinds.All() {
-		for next, more := "", true; more; more = next != "" {
-			page := &unstructured.UnstructuredList{}
-			page.SetGroupVersionKind(kind.GroupVersionKind)
-			err := c.client.List(ctx, page, client.InNamespace(c.namespace), client.MatchingLabelsSelector{Selector: asked.labels},
-				client.Limit(pageSize), client.Continue(next))
-			if meta.IsNoMatchError(err) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
-			}
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersionKind)
+		err := pages(ctx, c.client, page, func() {
 			var objects []workload.Object
 			for _, u := range page.Items {
 				u.SetManagedFields(nil)
 				objects = append(objects, workload.Object{Kind: kind, Raw: u.Object})
 			}
 			found = append(found, c.leftovers(objects)...)
-			next = page.GetContinue()
+		}, client.InNamespace(c.namespace), client.MatchingLabelsSelector{Selector: asked.labels})
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
 		}
 	}
 	return found, nil

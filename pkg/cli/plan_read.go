@@ -82,11 +82,11 @@ func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace str
 	for _, kind := range in.Reloader.Kinds.Override(in.Here.Kinds.All()...).All() {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersionKind)
-		err := r.pages(ctx, page, namespace, func() {
+		err := pages(ctx, r.client, page, func() {
 			for _, u := range page.Items {
 				in.Workloads = append(in.Workloads, reduced(kind, u))
 			}
-		})
+		}, client.InNamespace(namespace))
 		if err != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("list %s: %w", kind.ID(), err)
 		}
@@ -110,7 +110,7 @@ func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.
 	gvk, _ := kind.GroupVersionKind()
 	page := &metav1.PartialObjectMetadataList{}
 	page.SetGroupVersionKind(gvk)
-	err := r.pages(ctx, page, namespace, func() {
+	err := pages(ctx, r.client, page, func() {
 		for _, object := range page.Items {
 			if in.Objects[object.Namespace] == nil {
 				in.Objects[object.Namespace] = map[reference.Ref]annotation.Traits{}
@@ -118,7 +118,7 @@ func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.
 			traits := in.Reloader.Dialect.Traits(kind, object.Labels, object.Annotations)
 			in.Objects[object.Namespace][reference.Ref{Kind: kind, Name: object.Name}] = traits
 		}
-	})
+	}, client.InNamespace(namespace))
 	if err != nil && (kind != reference.SecretProviderClass || !meta.IsNoMatchError(err)) {
 		return fmt.Errorf("list the metadata of %s: %w", kind.Resource(), err)
 	}
@@ -133,7 +133,7 @@ func (r planReader) namespaces(ctx context.Context, in *plan.Input) error {
 	in.NamespaceLabels = map[string]map[string]string{}
 	page := &metav1.PartialObjectMetadataList{}
 	page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	err := r.pages(ctx, page, "", func() {
+	err := pages(ctx, r.client, page, func() {
 		for _, namespace := range page.Items {
 			in.NamespaceLabels[namespace.Name] = namespace.Labels
 		}
@@ -145,10 +145,9 @@ func (r planReader) namespaces(ctx context.Context, in *plan.Input) error {
 }
 
 // pages lists page by page.
-func (r planReader) pages(ctx context.Context, page client.ObjectList, namespace string, use func()) error {
+func pages(ctx context.Context, c client.Reader, page client.ObjectList, use func(), opts ...client.ListOption) error {
 	for {
-		err := r.client.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.GetContinue()))
-		if err != nil {
+		if err := c.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(page.GetContinue()))...); err != nil {
 			return err
 		}
 		use()

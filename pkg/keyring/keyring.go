@@ -23,12 +23,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const (
@@ -312,9 +312,8 @@ func (k *Keyring) take(secret *corev1.Secret, began known) error {
 // newestLocked reports whether no content of the Secret is known that is newer than a version, and notes the version. A read that began
 // after all that is known, and is older, is the newest one: etcd was restored from a backup.
 func (k *Keyring) newestLocked(version string, began known) (bool, error) {
-	order, err := resourceversion.CompareResourceVersion(version, k.known.version)
 	switch {
-	case err == nil && order < 0 && k.known != began:
+	case reference.Later(k.known.version, version) && k.known != began:
 		return false, nil
 	case k.known.listings != began.listings:
 		return false, errOvertaken

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // secrets reads and writes one Secret, with a scheme for Secrets alone: that of client-go keeps all types in memory.
@@ -75,11 +75,9 @@ func (s sink) restart() {
 
 // Remove causes the Secret to be created again, unless a read has had a newer one.
 func (s sink) Remove(secret *corev1.Secret) {
-	order, err := resourceversion.CompareResourceVersion(secret.ResourceVersion, s.keyring.current().version)
-	if err == nil && order < 0 {
-		return
+	if !reference.Later(s.keyring.current().version, secret.ResourceVersion) {
+		s.gone()
 	}
-	s.gone()
 }
 
 func (s sink) gone() {

@@ -21,12 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const (
@@ -194,11 +195,7 @@ func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOpt
 // isBehind reports whether a list is of an earlier state than a version. Where the two have no order, nothing is known.
 func isBehind(list runtime.Object, version string) bool {
 	of, err := meta.ListAccessor(list)
-	if err != nil {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(of.GetResourceVersion(), version)
-	return err == nil && order < 0
+	return err == nil && reference.Later(version, of.GetResourceVersion())
 }
 
 // streamList opens a streaming list. The reflector would retry a 429 and a refused connection by itself, without an end: it would not

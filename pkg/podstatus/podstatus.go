@@ -46,8 +46,6 @@
 package podstatus
 
 import (
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -77,7 +75,7 @@ func Of(statuses []Status) (Status, bool) {
 
 // counts reports whether a status counts rather than another one.
 func (s Status) counts(other Status) bool {
-	later, earlier := Later(s.ResourceVersion, other.ResourceVersion), Later(other.ResourceVersion, s.ResourceVersion)
+	later, earlier := reference.Later(s.ResourceVersion, other.ResourceVersion), reference.Later(other.ResourceVersion, s.ResourceVersion)
 	switch {
 	case s.Rotated != other.Rotated:
 		return s.Rotated
@@ -86,13 +84,6 @@ func (s Status) counts(other Status) bool {
 	default:
 		return later == s.Rotated
 	}
-}
-
-// Later reports whether a resourceVersion is that of a later write than another one. Where one of the two has no order,
-// nothing is known, and it is not.
-func Later(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
 }
 
 // State returns the state of a class in a namespace, out of all of its statuses there. It needs no read, so it always has

@@ -69,15 +69,6 @@ func TestStatusThatCounts(t *testing.T) {
 	}
 }
 
-func TestLaterComparesVersionsAsNumbers(t *testing.T) {
-	t.Parallel()
-	assert.True(t, podstatus.Later("10", "9"), "they are numbers")
-	assert.False(t, podstatus.Later("9", "10"))
-	assert.False(t, podstatus.Later("9", "9"))
-	assert.False(t, podstatus.Later("9", ""), "nothing is known of the other one")
-	assert.False(t, podstatus.Later("", "9"))
-}
-
 func TestStateOfClass(t *testing.T) {
 	t.Parallel()
 	ring, err := digest.NewRing(map[string][]byte{"1": []byte("0123456789abcdef0123456789abcdef")})

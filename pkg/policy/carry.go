@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -26,7 +25,7 @@ func (k Known) Carry(current map[reference.Ref]digest.State) map[reference.Ref]d
 	}
 	carried := maps.Clone(current)
 	for ref, item := range k.Record.Items(classes) {
-		if podstatus.Later(item.Hint, current[ref].ResourceVersion) {
+		if reference.Later(item.Hint, current[ref].ResourceVersion) {
 			carried[ref] = withItem(current[ref], k.Record.Key, item)
 		}
 	}

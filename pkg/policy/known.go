@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -48,7 +47,7 @@ func KnownOf(hash string, records ...string) Known {
 // the Record was written. Such a Record comes from another cluster, where versions grow on their own: its hints would make what is
 // older there look newer than all that is written here.
 func (k Known) AsOf(version string) Known {
-	elsewhere := func(hint string) bool { return podstatus.Later(hint, version) }
+	elsewhere := func(hint string) bool { return reference.Later(hint, version) }
 	k.Record, k.Last = k.Record.WithoutHints(elsewhere), k.Last.WithoutHints(elsewhere)
 	return k
 }

@@ -65,7 +65,7 @@ func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
 	}
 	ops := r.Operations(o, want)
 	for _, key := range recreationKeys(o, r.Keys) {
-		ops = append(ops, jsonpatch.NewOperation("remove", pointer("metadata", "annotations", key), nil))
+		ops = append(ops, jsonpatch.NewOperation("remove", Pointer("metadata", "annotations", key), nil))
 	}
 	return ops
 }

@@ -27,7 +27,7 @@ func (r Reader) Operations(o workload.Object, want Managed, others ...Annotation
 			continue
 		}
 		parent := annotationsPath(o.Kind, s.template)
-		path := pointer(append(slices.Clone(parent), s.annotation)...)
+		path := Pointer(append(slices.Clone(parent), s.annotation)...)
 		if s.want == (value{}) {
 			ops = append(ops, jsonpatch.NewOperation("remove", path, nil))
 			continue
@@ -37,7 +37,7 @@ func (r Reader) Operations(o workload.Object, want Managed, others ...Annotation
 			continue
 		}
 		for n := missing; n <= len(parent); n++ {
-			if here := pointer(parent[:n]...); !made[here] {
+			if here := Pointer(parent[:n]...); !made[here] {
 				made[here] = true
 				ops = append(ops, jsonpatch.NewOperation("add", here, map[string]any{}))
 			}
@@ -45,7 +45,7 @@ func (r Reader) Operations(o workload.Object, want Managed, others ...Annotation
 		ops = append(ops, jsonpatch.NewOperation("add", path, s.want.text))
 	}
 	if r.writesFields() {
-		ops = append(ops, want.fields().Operations(o.Template(), pointer(o.Kind.Template...))...)
+		ops = append(ops, want.fields().Operations(o.Template(), Pointer(o.Kind.Template...))...)
 	}
 	return ops
 }
@@ -116,10 +116,10 @@ func (r Reader) Guard(o workload.Object) []jsonpatch.Operation {
 // pinned returns the operation that pins the text at a path of a workload, or that there is none; none where nothing can be there.
 func pinned(o workload.Object, path []string, value string, ok bool) []jsonpatch.Operation {
 	if ok {
-		return []jsonpatch.Operation{jsonpatch.NewOperation("test", pointer(path...), value)}
+		return []jsonpatch.Operation{jsonpatch.NewOperation("test", Pointer(path...), value)}
 	}
 	if missing, possible := firstMissing(o.Raw, path); possible && missing <= len(path) {
-		return []jsonpatch.Operation{jsonpatch.NewOperation("test", pointer(path[:missing]...), json.RawMessage("null"))}
+		return []jsonpatch.Operation{jsonpatch.NewOperation("test", Pointer(path[:missing]...), json.RawMessage("null"))}
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func firstMissing(raw map[string]any, path []string) (length int, possible bool)
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer returns the JSON pointer (RFC 6901) of a path.
-func pointer(path ...string) string {
+// Pointer returns the JSON pointer (RFC 6901) of a path.
+func Pointer(path ...string) string {
 	var b strings.Builder
 	for _, field := range path {
 		b.WriteByte('/')

@@ -134,7 +134,7 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 
 func TestPointer(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "/a~1b/c~0d/~01", pointer("a/b", "c~d", "~1"))
+	assert.Equal(t, "/a~1b/c~0d/~01", Pointer("a/b", "c~d", "~1"))
 }
 
 func TestGuard(t *testing.T) {

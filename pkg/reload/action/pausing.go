@@ -151,7 +151,7 @@ func (p pauses) revertPause(ctx context.Context, s gather.Subject, request poke.
 	if err != nil || !paused {
 		return
 	}
-	since := annotationPointer(p.at)
+	since := stamp.Pointer("metadata", "annotations", p.at)
 	err = p.operate(ctx, s,
 		jsonpatch.NewOperation("test", since, begin), jsonpatch.NewOperation("remove", since, nil),
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
@@ -177,7 +177,7 @@ func (p pauses) beginDirectly(s gather.Subject, version pausable, result stamp.R
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	pointer := annotationPointer(p.at)
+	pointer := stamp.Pointer("metadata", "annotations", p.at)
 	return pausing{period: state.Period, operations: []jsonpatch.Operation{
 		jsonpatch.NewOperation("add", pointer, p.since()),
 		jsonpatch.NewOperation("add", pausedField, true),

@@ -115,7 +115,7 @@ func (r requests) removeReloadRequest(ctx context.Context, left outOfScope, requ
 	if left.stored[r.annotations.ConfigHash] != dummy {
 		return
 	}
-	pointer := annotationPointer(r.annotations.ConfigHash)
+	pointer := stamp.Pointer("metadata", "annotations", r.annotations.ConfigHash)
 	err := r.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
 		log.FromContext(ctx).Info("cannot remove a reload request from a workload that has left the scope",

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -135,11 +134,6 @@ func (w writer) patchAnnotations(ctx context.Context, s gather.Subject, annotati
 	return w.merge(ctx, s, map[string]any{"metadata": map[string]any{
 		"resourceVersion": s.Object.ResourceVersion(), "annotations": annotations,
 	}})
-}
-
-// annotationPointer returns the JSON pointer to an annotation of a workload.
-func annotationPointer(key string) string {
-	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 // create creates an object for a workload that has a slot for its writes.

@@ -3,7 +3,6 @@ package gather
 import (
 	"context"
 	"maps"
-	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -38,11 +37,11 @@ func (g Gatherer) AsCreated(
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
 // the live state. An absent object has no version that could show whether it was deleted before.
 func (g Gatherer) stateAt(ctx context.Context, s Subject, ref reference.Ref, live digest.State, version string) (digest.State, bool) {
-	if g.Past == nil || !hasPast(ref.Kind, live) || !live.Absent && !later(live.ResourceVersion, version) {
+	if g.Past == nil || !hasPast(ref.Kind, live) || !live.Absent && !reference.Later(live.ResourceVersion, version) {
 		return live, false
 	}
 	past, err := g.Past(ctx, s.Key.Namespace, ref, version)
-	if err != nil || later(past.ResourceVersion, version) {
+	if err != nil || reference.Later(past.ResourceVersion, version) {
 		log.FromContext(ctx).V(1).Info("adopting the present version of an object", "workload", s.Key, "object", ref.String(), "error", err)
 		return live, false
 	}
@@ -58,17 +57,6 @@ func hasPast(kind reference.Kind, live digest.State) bool {
 	return !kind.Custom()
 }
 
-// later reports whether a resourceVersion is that of a later write than another one. They are of different resources, which share the
-// revisions of their storage; where they do not, the API server has no such version to read, or answers with one that is later.
-func later(version, than string) bool {
-	a, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return false
-	}
-	b, err := strconv.ParseUint(than, 10, 64)
-	return err == nil && a > b
-}
-
 // BeforeAppearance returns the input with those of some Refs absent of which nothing is recorded and whose creation was seen, after the
 // last write that could have started pods with them. They are recorded as absent, so that their creation is a Change for the webhook,
 // and for any later leader, too. found says that there are some. A creation that was not seen is none: the object may have been
@@ -80,7 +68,7 @@ func (g Gatherer) BeforeAppearance(s Subject, in policy.Input, refs []reference.
 	}
 	current := maps.Clone(in.Current)
 	for _, ref := range in.Known.Unknown(refs) {
-		if in.Intent.Tracked[ref].OnAppear && !current[ref].Absent && later(g.Store.Created(s.Key.Namespace, ref), since) {
+		if in.Intent.Tracked[ref].OnAppear && !current[ref].Absent && reference.Later(g.Store.Created(s.Key.Namespace, ref), since) {
 			current[ref], found = digest.State{Absent: true}, true
 		}
 	}

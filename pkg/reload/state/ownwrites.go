@@ -4,9 +4,8 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -93,10 +92,7 @@ func (t *takeovers) Allowed(key workload.Key, id digest.KeyID) bool {
 
 // IsPending reports whether a version of the workload is from before the write that took over a key: the watch has not shown that yet.
 func (t *takeovers) IsPending(key workload.Key, id digest.KeyID, version string) (unseen bool) {
-	t.find(key, func(e *takenOver) {
-		order, err := resourceversion.CompareResourceVersion(version, e.versions[id])
-		unseen = err == nil && order < 0
-	})
+	t.find(key, func(e *takenOver) { unseen = reference.Later(e.versions[id], version) })
 	return unseen
 }
 

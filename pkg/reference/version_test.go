@@ -1,0 +1,16 @@
+package reference
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestLater(t *testing.T) {
+	t.Parallel()
+	assert.True(t, Later("10", "9"), "they are numbers")
+	assert.False(t, Later("9", "10"))
+	assert.False(t, Later("9", "9"))
+	assert.False(t, Later("9", ""), "nothing is known of the other one")
+	assert.False(t, Later("", "9"))
+}
