@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -111,24 +112,13 @@ func (f *checkFlags) explained(err error) error {
 }
 
 // retry repeats an attempt that may succeed later, until the timeout.
-func retry(ctx context.Context, timeout time.Duration, attempt func() error) error {
-	ticker := time.NewTicker(retryPeriod)
-	defer ticker.Stop()
-	deadline := time.After(timeout)
-	for {
-		err := attempt()
+func retry(ctx context.Context, timeout time.Duration, attempt func() error) (err error) {
+	_ = wait.PollUntilContextTimeout(ctx, retryPeriod, timeout, true, func(context.Context) (bool, error) {
+		err = attempt()
 		// With the failure policy Fail, a webhook that the API server cannot call is an internal error.
-		if err == nil || !errors.Is(err, errNotStamped) && !apierrors.IsInternalError(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-deadline:
-			return err
-		case <-ticker.C:
-		}
-	}
+		return err == nil || !errors.Is(err, errNotStamped) && !apierrors.IsInternalError(err), nil
+	})
+	return err
 }
 
 // stamped has the API server admit a Deployment, and returns errNotStamped if its template comes back without a hash.
