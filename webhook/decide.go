@@ -166,10 +166,7 @@ func (h *Handler) operations(request stamp.Write, wr write, managed stamp.Manage
 // read gathers what a rule needs to know; nothing, for most requests. An error says why it cannot read: where it is unresolved which
 // objects the workload tracks, their states are of no use.
 func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unreadable error, timeout time.Duration) stamp.Inputs {
-	live := stamp.Inputs{
-		Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now(),
-		Revision: h.options.Revision, NotifyOnly: h.options.NotifyOnly, ReloadMissingRequired: h.options.ReloadMissingRequired,
-	}
+	live := stamp.Inputs{Settings: h.options.Settings, Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now()}
 	if len(refs) == 0 {
 		return live
 	}

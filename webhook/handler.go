@@ -69,12 +69,7 @@ type Options struct {
 	// Scope leaves out by its labels nothing is read; one that is not known for certain is judged by the API server alone. It is
 	// called only where labels of namespaces matter; nil knows none.
 	NamespaceLabels func(namespace string) (labels map[string]string, known bool)
-	// Revision makes the value of config-hash SAP's revision digest.
-	Revision bool
-	// NotifyOnly means that the loop reports Changes instead of reloading.
-	NotifyOnly bool
-	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
-	ReloadMissingRequired bool
+	stamp.Settings
 	// PausedAt is the annotation with the begin of a pause of ours, which is kept; empty if none is.
 	PausedAt string
 	// Deadline bounds the reads for one request; 0 is 2 seconds. A third of the caller's own timeout is always

@@ -31,10 +31,9 @@ func (b *builder) buildWebhook() error {
 	}, webhook.Options{
 		Kinds: b.kinds.Current, Reader: b.reader(), Scope: o.Selection.Scope,
 		NamespaceLabels: b.namespaces.CurrentLabels,
-		Revision:        o.Reload.Revision, ReloadMissingRequired: o.Reload.ReloadMissingRequired,
-		NotifyOnly: o.Reload.NotifyOnly,
-		PausedAt:   keptPause(o.Selection),
-		Now:        b.host.Now,
+		Settings:        o.Reload.Settings,
+		PausedAt:        keptPause(o.Selection),
+		Now:             b.host.Now,
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -136,12 +137,8 @@ type Reload struct {
 	Settle, SettleMax time.Duration
 	// Refractory is the minimum time between two reloads of one workload; 0 switches the gate off.
 	Refractory time.Duration
-	// ReloadMissingRequired makes the deletion of a required object a cause like any other.
-	ReloadMissingRequired bool
-	// Revision makes the value of config-hash SAP's revision digest.
-	Revision bool
-	// NotifyOnly posts what changed instead of reloading; Options.Alerts says where to.
-	NotifyOnly bool
+	// Settings are those that the webhook decides by, too. With NotifyOnly, Options.Alerts says where to post what changed.
+	stamp.Settings
 	// RerunFinishedJobs creates also Jobs again that have finished.
 	RerunFinishedJobs bool
 	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for and the permissions allow.

@@ -36,12 +36,8 @@ type Options struct {
 	Settle, SettleMax time.Duration
 	// Refractory is the shortest time between two reloads of one workload.
 	Refractory time.Duration
-	// ReloadMissingRequired reloads also when an object that pods need to start was deleted.
-	ReloadMissingRequired bool
-	// Revision makes the value of config-hash SAP's revision digest.
-	Revision bool
-	// NotifyOnly reports Changes to Alerts instead of reloading.
-	NotifyOnly bool
+	// Settings are those that the webhook decides by. With NotifyOnly, Alerts gets the Changes.
+	stamp.Settings
 	// WithoutRuns leaves CronJobs to their next run, whatever their annotations ask for.
 	WithoutRuns bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.

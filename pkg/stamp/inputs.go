@@ -7,8 +7,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
+// Settings are those of an installation that the rules decide with.
+type Settings struct {
+	// Revision makes the value of config-hash SAP's revision digest (--hash=revision).
+	Revision bool
+	// ReloadMissingRequired reloads also when an object that pods need to start was deleted (--missing-required=reload).
+	ReloadMissingRequired bool
+	// NotifyOnly means that the loop reports Changes instead of reloading (--webhook-url): it adopts them without a stamp.
+	NotifyOnly bool
+}
+
 // Inputs are what was read for a request, and the settings that decide with it.
 type Inputs struct {
+	Settings
+
 	// States holds every Ref that the Plan asks for. A missing one makes Err necessary.
 	States map[reference.Ref]digest.State
 	// Err says why the state could not be read.
@@ -17,12 +29,6 @@ type Inputs struct {
 	Ring digest.Ring
 	// Namespace of the workload.
 	Namespace string
-	// Revision makes the value of config-hash SAP's revision digest (--hash=revision).
-	Revision bool
-	// ReloadMissingRequired reloads also when an object that pods need to start was deleted (--missing-required=reload).
-	ReloadMissingRequired bool
-	// NotifyOnly means that the loop reports Changes instead of reloading (--webhook-url): it adopts them without a stamp.
-	NotifyOnly bool
 	// Now is the time that a reload is dated with.
 	Now time.Time
 }

@@ -146,7 +146,8 @@ func (w *world) managed() Managed        { return w.managedOf(w.stored) }
 func (w *world) view() View              { v, _ := w.reader.Read(w.object()); return v }
 func (w *world) inputs(refs []reference.Ref) Inputs {
 	inputs := Inputs{
-		States: w.states(refs), Ring: w.ring, Namespace: "test", Revision: w.revision, ReloadMissingRequired: w.reloadMissing, NotifyOnly: w.notifyOnly,
+		Settings: Settings{Revision: w.revision, ReloadMissingRequired: w.reloadMissing, NotifyOnly: w.notifyOnly},
+		States:   w.states(refs), Ring: w.ring, Namespace: "test",
 		Now: time.Date(2026, 1, 1, 0, 0, w.rv, 0, time.UTC),
 	}
 	if w.unreadable && len(refs) > 0 {

@@ -41,7 +41,7 @@ func newReleased(spec map[string]any, notifyOnly bool) *released {
 func (r *released) leader(notifyOnly bool) *released {
 	r.actions = newActions(Options{
 		Client: r.batch, Gates: state.Gates{Refractory: 5 * time.Second},
-		Gather: gather.Gatherer{APIReader: r.batch, Now: func() time.Time { return r.now }, NotifyOnly: notifyOnly},
+		Gather: gather.Gatherer{APIReader: r.batch, Now: func() time.Time { return r.now }, Settings: stamp.Settings{NotifyOnly: notifyOnly}},
 	}, &reloadtest.Outbox{})
 	return r
 }

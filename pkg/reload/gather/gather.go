@@ -90,8 +90,8 @@ type Gatherer struct {
 	Versions *state.Versions
 	// Records has the Records that could not be written; nil keeps none.
 	Records *state.Records
-	// ReloadMissingRequired, Revision and NotifyOnly are the settings of the same name that the webhook decides by.
-	ReloadMissingRequired, Revision, NotifyOnly bool
+	// Settings are those that the webhook decides by.
+	stamp.Settings
 	// WithoutRuns leaves a CronJob to its next run, whatever its annotations ask for.
 	WithoutRuns bool
 
@@ -178,7 +178,6 @@ func (g Gatherer) List(
 // WebhookInput is what the webhook would have read.
 func (g Gatherer) WebhookInput(s Subject, ring digest.Ring, states map[reference.Ref]digest.State) stamp.Inputs {
 	return stamp.Inputs{
-		States: states, Ring: ring, Namespace: s.Key.Namespace, Now: g.Now(),
-		Revision: g.Revision, NotifyOnly: g.NotifyOnly, ReloadMissingRequired: g.ReloadMissingRequired,
+		Settings: g.Settings, States: states, Ring: ring, Namespace: s.Key.Namespace, Now: g.Now(),
 	}
 }
