@@ -174,7 +174,7 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 	})
 }
 
-// Who tracks an object without a namespace, the loop knows: nothing is kept here of the namespaces that have asked.
+// The loop knows which workloads track an object without a namespace: the chain keeps nothing of the namespaces that have asked.
 func TestAChangeOfAClusterScopedObjectIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,7 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 }
 
 // Retry asks the API server again for what it has refused and what holds custom resources that a workload of a namespace tracks. By
-// itself a list is repeated after up to 15 seconds, a read of a config object after 10. It returns at once; the state of each resource
+// itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
 	if refused := c.graphState.refusedBelow(namespace, refs); len(refused) > 0 {

@@ -55,7 +55,7 @@ func TestRetryListsAtOnceWhatWasRefused(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		entry := w.entry()
-		for range 10 { // by itself, a list is repeated after up to 15 seconds
+		for range 10 { // by itself, a list is repeated after up to a minute
 			allow := w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", nil))
 			w.Watching(services).Refused(t.Context())
 			w.pass(time.Minute)

@@ -26,7 +26,7 @@ type Event struct {
 	ResourceVersion string
 	// Received is when the event arrived here: latencies are counted from it.
 	Received time.Time
-	// Initial is set for what was found before the Store as a whole was synced. Who looks at everything once the Store is
+	// Initial is set for what was found before the Store as a whole was synced. A handler that looks at everything once the Store is
 	// synced can pass over it.
 	Initial bool
 }

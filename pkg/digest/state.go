@@ -75,7 +75,7 @@ type Hold struct {
 	NotReadYet bool
 	// Forbidden says that this process has no permission to read what the state depends on, as its namespaces or the API server say.
 	Forbidden bool
-	// Refused is when the API server last refused what the state depends on; zero where it has not. Who asks again may read it.
+	// Refused is when the API server last refused what the state depends on; zero where it has not. A repeated request may read it.
 	Refused time.Time
 }
 

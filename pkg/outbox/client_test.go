@@ -19,7 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 )
 
-// Who has created an Event is read with the permission to list.
+// The creator of an Event is read with the permission to list.
 func TestReporter(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string][]eventsv1.Event{"the Event exists": {{ReportingInstance: "other"}}, "the Event has gone": {}} {

@@ -138,7 +138,7 @@ func (g *Graph) connect(n *node) {
 	g.useAll(n, +1)
 }
 
-// disconnect takes the node out of its children and parents. A parent that loses it has it for a cause.
+// disconnect removes the node from its children and its parents. The node is then a cause of the change of each parent that has lost it.
 func (g *Graph) disconnect(n *node) {
 	if n.facts == nil {
 		return

@@ -19,7 +19,7 @@ type Graph struct {
 	sources map[sourceKey]Source
 	// unread are the config objects of which nothing has been set.
 	unread map[*node]struct{}
-	// uses are why a node counts in a namespace: the object is in it, and each reference from its objects. Who refers to an object
+	// uses are why a node counts in a namespace: the object is in it, and each reference from its objects. References to an object
 	// that does not exist must not fill the namespace of others.
 	uses map[use]int
 	// size is that of each namespace.

@@ -116,7 +116,7 @@ func TestAnAnnotationThatIsNoChecksumHolds(t *testing.T) {
 	assert.Equal(t, "annotation "+annotation+" has 1025 bytes: at most 1024 are a checksum", hold.Detail)
 }
 
-// Who may annotate objects must not fill the memory.
+// Annotations of objects must not fill the memory.
 func TestAnAnnotationThatIsNoChecksumIsNotKept(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
 	w := newWorld(t,
 		referent.Definition{ID: "a", GVR: gvr("a"), Checksum: referent.ChecksumPublished},

@@ -95,8 +95,8 @@ type Dependencies struct {
 	Alerts report.Alerts
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
-	// Reread registers what is called when the annotations, labels or owners of workloads read differently than before, or the custom
-	// resources that they track are answered for otherwise without an event; nil where neither happens.
+	// Reread registers a function that reads all workloads again. It is called when their annotations, labels or owners have another
+	// meaning than before, or when the state of tracked custom resources changes without an event. nil where neither happens.
 	Reread func(reread func())
 	// Retry asks the API server again for what it has refused of custom resources that a workload of a namespace tracks, and returns at
 	// once. Nil: no custom resources.

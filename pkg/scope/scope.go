@@ -1,8 +1,8 @@
 // Package scope says which workloads an installation handles: the flags --namespaces, --namespaces-to-ignore,
 // --namespace-selector and --object-selector as one pure predicate, so that the webhook and the loop mean the same.
 //
-// The labels by which a single workload is taken out (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of
-// it: a workload that bears one is still ours, and its stale managed annotations are removed.
+// The labels that exclude a single workload (annotation.Keys, IgnoredLabel and DisabledLabel) are not part of it: the webhook keeps the
+// managed annotations of such a workload, and removes only a request for a reload.
 package scope
 
 import (

@@ -69,8 +69,8 @@ func TestOnlyAnExcludedWorkloadIsCleaned(t *testing.T) {
 	assert.Equal(t, before, w.managed(), "a PUT that lacks all is no request")
 }
 
-// Who goes back to an earlier version, or removes pod-reloader with one, has Records of the newer one, or of a hand edit that looks
-// like it. Nothing else removes them: the webhook keeps what it cannot read.
+// After a return to an earlier version, or a removal with one, workloads have Records of the newer version, or of a hand edit that looks
+// like one. Nothing else removes them: the webhook keeps what it cannot read.
 func TestCleanTakesAwayARecordOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	w := under(t, annotation.ConfigHash)

@@ -29,7 +29,7 @@ type Options struct {
 	// Env is added to the environment of every component, as NAME=value.
 	Env []string
 	// Proxied names components that get a [Proxy] to what is next, to slow them down: etcd one between itself and the API
-	// server, the others one between themselves and the API server. Who wants the API server slow for one client puts a
+	// server, the others one between themselves and the API server. To slow the API server down for one client, put a
 	// Proxy before [ControlPlane.Address].
 	Proxied []string
 	// WebhookClient is the common name of a client certificate, signed by [ControlPlane.CA], that the API server shows to

@@ -15,9 +15,10 @@ import (
 )
 
 // vague are words that hide the subject of a sentence, or that have a standard term: report, notify or emit for tell and announce,
-// failure for trouble, valid for honest.
+// failure for trouble, valid for honest. A sentence names its subject instead of beginning with a question word.
 var vague = regexp.MustCompile(`(?i)\b(somebody|nobody|anybody|everybody|whoever|strangers?|honest|` +
-	`tells?|telling|told|untold|announc\w*|unannounced|troubles?|troubled|complains?|complaints?)\b`)
+	`tells?|telling|told|untold|announc\w*|unannounced|troubles?|troubled|complains?|complaints?|` +
+	`(?-i:Who (?:asks|goes|has|looks|refers|tracks|wants)))\b`)
 
 // A word of an identifier ends before a capital letter that follows a small one, and before the last of several capital
 // letters, as in AStranger.

@@ -20,7 +20,7 @@ func TestReuse(t *testing.T) {
 	t.Logf("%d files have a license and a copyright", len(files))
 }
 
-// Who looks for the license finds it at the root; REUSE wants it in LICENSES.
+// Readers look for the license at the root; REUSE wants it in LICENSES.
 func TestLicenseIsThatOfReuse(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(filepath.Join(root(t), "LICENSES", "Apache-2.0.txt"))
