@@ -109,12 +109,12 @@ func TestNewRecordHasTheCurrentState(t *testing.T) {
 	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), taken.String())
 }
 
-func TestNotedKeepsWhatIsHidden(t *testing.T) {
+func TestNotifiedRecordKeepsWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	in := input(t, "B", "A")
 	got, err := RecordNotified(in, "abc")
 	require.NoError(t, err)
-	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), got.String(), "as Fresh")
+	assert.Equal(t, record.New("abc", newest(t), items{a: adopted(item(t, a, "A", "2"))}).String(), got.String(), "as NewRecord")
 	in.Known = known(newest(t), items{a: item(t, a, "B", "1"), b: item(t, b, "B", "1")})
 	got, err = RecordNotified(in, "abc")
 	require.NoError(t, err)

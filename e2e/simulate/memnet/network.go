@@ -92,13 +92,6 @@ func (n *Network) Down(host string) {
 	}
 }
 
-// Up ends Down.
-func (n *Network) Up(host string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.down, host)
-}
-
 // CloseHost closes the listeners of a host, as the end of its process does.
 func (n *Network) CloseHost(host string) {
 	n.mu.Lock()
