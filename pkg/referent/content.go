@@ -65,6 +65,24 @@ func (s selfRule) read(object *unstructured.Unstructured) own {
 	return own{sum: [sha256.Size]byte(to.Sum(nil))}
 }
 
+// withoutDigest is an object without the digest that is written into it: that would count as a change of the object wherever fields
+// include its annotations. The object itself does not change.
+func (r *Resource) withoutDigest(object *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if _, has := annotations[r.Annotation]; !has || !r.Publish || r.self.rule != selfFields {
+		return object
+	}
+	annotations, metadata = maps.Clone(annotations), maps.Clone(metadata)
+	delete(annotations, r.Annotation)
+	if metadata["annotations"] = annotations; len(annotations) == 0 {
+		delete(metadata, "annotations") // as before the first digest
+	}
+	bare := maps.Clone(object.Object)
+	bare["metadata"] = metadata
+	return &unstructured.Unstructured{Object: bare}
+}
+
 // version is what is in the entries of the parents under keys.
 func (s selfRule) version(o own, keys []digest.Key) version {
 	v := version{rule: s.rule, text: o.text}

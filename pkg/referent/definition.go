@@ -69,7 +69,7 @@ type SelfDefinition struct {
 	// Rule is content (the default), generation or none. It is empty where there are Fields. With generation, each edit counts, and
 	// deletion and creation do.
 	Rule string
-	// Fields are JSONPaths of the fields that count, instead of a Rule.
+	// Fields are JSONPaths of the fields that count, instead of a Rule. The digest that Publish writes never does.
 	Fields []string
 }
 

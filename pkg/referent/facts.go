@@ -74,7 +74,7 @@ func (o *Object) WithoutReferences() *Object {
 
 // Read extracts what counts of an object of the resource. It keeps no part of it.
 func (r *Resource) Read(object *unstructured.Unstructured) *Object {
-	o := &Object{resource: r, key: r.Key(object.GetNamespace(), object.GetName()), own: r.self.read(object)}
+	o := &Object{resource: r, key: r.Key(object.GetNamespace(), object.GetName()), own: r.self.read(r.withoutDigest(object))}
 	o.facts.unready = r.ready.check(o.key, object)
 	if r.identified {
 		o.facts.identity = identify(object)
