@@ -364,3 +364,10 @@ func (w *world) fail(err error) {
 	defer w.mu.Unlock()
 	w.failing = err
 }
+
+// accepted is the answer to a write that is stored as it is, without an event of it.
+func accepted(action clienttesting.Action) (bool, runtime.Object, error) {
+	written := &unstructured.Unstructured{}
+	err := written.UnmarshalJSON(action.(clienttesting.PatchAction).GetPatch())
+	return true, written, err
+}

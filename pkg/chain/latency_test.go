@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -109,12 +108,12 @@ func TestAChangeIsPublishedWithoutAnotherDebounce(t *testing.T) {
 		w := newWorld(t)
 		const writing = 10 * time.Millisecond
 		var written []time.Time
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			<-time.After(writing)
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			written = append(written, time.Now())
-			return true, &unstructured.Unstructured{}, nil
+			return accepted(action)
 		})
 		w.deep()
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()

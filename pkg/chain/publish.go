@@ -334,7 +334,10 @@ func (u *publisher) write(ctx context.Context, p publication) error {
 	writing, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	at := objectsOf(u.client, p.resource, p.key.Namespace)
-	_, err = at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: u.fieldOwner, Force: true})
+	stored, err := at.Apply(writing, p.key.Name, p.object, metav1.ApplyOptions{FieldManager: u.fieldOwner, Force: true})
+	if err == nil && stored.GetAnnotations()[p.resource.Annotation] != p.value {
+		err = errNotStored
+	}
 	if err != nil {
 		return fmt.Errorf("write the annotation %s: %w", p.resource.Annotation, err)
 	}

@@ -59,9 +59,9 @@ func TestAnAnnotationThatAnotherWriterRemovesIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var writes atomic.Int32
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			writes.Add(1)
-			return true, &unstructured.Unstructured{}, nil
+			return accepted(action)
 		})
 		w.graph()
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()
@@ -125,9 +125,9 @@ func TestNothingIsPublishedOutOfScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var writes atomic.Int32
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			writes.Add(1)
-			return true, &unstructured.Unstructured{}, nil
+			return accepted(action)
 		})
 		w.outside.Store(true)
 		w.graph()
@@ -155,9 +155,9 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 			<-time.After(writing)
 			inFlight.Add(-1)
 		}
-		w.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			writes.Add(1)
-			return true, &unstructured.Unstructured{}, nil
+			return accepted(action)
 		})
 		for n := range many {
 			w.put(proxies, fmt.Sprint("p", n), map[string]any{})
@@ -304,20 +304,26 @@ type refused struct {
 	stopLeading context.CancelFunc
 
 	err error
+	// admit changes what is stored; nil changes nothing.
+	admit func(*unstructured.Unstructured)
 }
 
 func newRefused(t *testing.T) *refused {
 	t.Helper()
 	r := &refused{world: newWorld(t), writes: &atomic.Int32{}, registry: prometheus.NewRegistry()}
 	require.NoError(t, r.Register(r.registry))
-	r.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+	r.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		r.writes.Add(1)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.err != nil {
 			return true, nil, r.err
 		}
-		return true, &unstructured.Unstructured{}, nil
+		done, written, err := accepted(action)
+		if r.admit != nil {
+			r.admit(written.(*unstructured.Unstructured))
+		}
+		return done, written, err
 	})
 	r.refuse(errors.New("not now"))
 	r.graph()

@@ -251,7 +251,7 @@ func (w *world) lead() (patches func() []string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		all = append(all, string(patch.GetPatch()))
-		return true, &unstructured.Unstructured{}, nil
+		return accepted(action)
 	})
 	go func() { assert.NoError(w, w.Lead(w.Context())) }()
 	return func() []string {

@@ -157,8 +157,16 @@ func writeDelay(key referent.Key, times int, refused bool) time.Duration {
 	return wait + wait*time.Duration(sum.Sum32()%1024)/8192
 }
 
+// errNotStored is the answer to a write that was accepted and changed. Where nothing is left of it, the object does not change, so that no
+// event shows it.
+var errNotStored = errors.New("the API server accepted the write and stored something else: a mutating webhook or policy removes or replaces " +
+	"the annotation, or another field manager keeps it")
+
 // isRefused reports whether the API server, an admission policy or a webhook refuses a write, and will again.
 func isRefused(err error) bool {
+	if errors.Is(err, errNotStored) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
