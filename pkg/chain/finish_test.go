@@ -22,7 +22,7 @@ func TestEndOfAWriteOfAnEarlierConfigurationIsIgnored(t *testing.T) {
 	}
 	first, second := of(earlier, "first"), of(now, "second")
 	for _, w := range []written{first, second} {
-		u.unpublished.failed(w.key, "", true, time.Now())
+		u.unpublished.failed(w.key, "", errNotStored, time.Now())
 	}
 	u.finish([]written{first, second})
 	assert.True(t, u.unpublished.has(first.key), "the resource is another one now")

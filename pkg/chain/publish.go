@@ -294,7 +294,7 @@ type publication struct {
 }
 
 // publication returns the write for a node, if its annotation differs. The uid keeps server-side apply from creating an
-// object that has been deleted meanwhile.
+// object that has been deleted meanwhile; the resourceVersion keeps a leader that was frozen from replacing the digest of the next one.
 func (u *publisher) publication(key referent.Key) (publication, bool) {
 	value, due := u.graphState.graph.Publication(key)
 	resource, ok := u.graphState.schema.Resource(key.GroupResource())
@@ -310,6 +310,7 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	object.SetNamespace(key.Namespace)
 	object.SetName(key.Name)
 	object.SetUID(stored.GetUID())
+	object.SetResourceVersion(stored.GetResourceVersion())
 	if value != "" {
 		object.SetAnnotations(map[string]string{resource.Annotation: value})
 	}

@@ -304,8 +304,9 @@ type refused struct {
 	stopLeading context.CancelFunc
 
 	err error
-	// admit changes what is stored; nil changes nothing.
-	admit func(*unstructured.Unstructured)
+	// stored are the annotations of each object that is written, if changed; else those of the write.
+	stored  map[string]string
+	changed bool
 }
 
 func newRefused(t *testing.T) *refused {
@@ -320,8 +321,8 @@ func newRefused(t *testing.T) *refused {
 			return true, nil, r.err
 		}
 		done, written, err := accepted(action)
-		if r.admit != nil {
-			r.admit(written.(*unstructured.Unstructured))
+		if r.changed {
+			written.(*unstructured.Unstructured).SetAnnotations(r.stored)
 		}
 		return done, written, err
 	})
@@ -338,6 +339,13 @@ func (r *refused) refuse(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
+}
+
+// change has other annotations stored than those of the write; false ends that.
+func (r *refused) change(changed bool, stored map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed, r.stored = changed, stored
 }
 
 func (r *refused) reports() []chain.Unpublished {

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// writeAgain is when a write that has failed is repeated. Each further time waits twice as long: up to longestFailed where
-	// the API server or a webhook does not answer, up to longestRefused where they refuse the write.
-	writeAgain                    = 10 * time.Second
+	// writeAgain is when a write that has failed is repeated, changedAgain where another write of the object came before it: mostly the
+	// watch has delivered that soon. Each further time waits twice as long: up to longestRefused where the API server or a webhook refuses
+	// the write, up to longestFailed otherwise.
+	writeAgain, changedAgain      = 10 * time.Second, time.Second
 	longestFailed, longestRefused = time.Minute, 5 * time.Minute
-	// reportFailed is how often a write has failed before that is reported. A refusal is reported at once.
-	reportFailed = 3
+	// reportWait is how long the next attempt waits at least where a failure is reported: the third one. A refusal is reported at once.
+	reportWait = 4 * writeAgain
 	// reportAgain is when a failure that lasts is reported again: the API server keeps Events for an hour by default.
 	reportAgain = time.Hour
 	// maxReported is how many objects of a namespace are reported at a time: a policy can refuse all of them.
@@ -61,7 +62,7 @@ type failure struct {
 
 // failed adds a failure, and returns how long the next attempt waits, and whether to report it. An attempt that waits already is
 // replaced.
-func (u *unpublished) failed(key referent.Key, value string, refused bool, now time.Time) (wait time.Duration, report bool) {
+func (u *unpublished) failed(key referent.Key, value string, err error, now time.Time) (wait time.Duration, report bool) {
 	if u.failures == nil {
 		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
 	}
@@ -75,9 +76,9 @@ func (u *unpublished) failed(key referent.Key, value string, refused bool, now t
 		f.value, f.times = value, 0
 	}
 	f.times++
-	wait = writeDelay(key, f.times, refused)
+	wait = writeDelay(key, f.times, err)
 	f.due = now.Add(wait)
-	return wait, (refused || f.times >= reportFailed) && u.report(f, key.Namespace, now)
+	return wait, (isRefused(err) || wait >= reportWait) && u.report(f, key.Namespace, now)
 }
 
 // report reports whether a failure is to be reported now, and records that.
@@ -144,14 +145,17 @@ func (u *unpublished) clear() {
 	u.count.Store(0)
 }
 
-// writeDelay is how long a write waits that has failed so often. Up to an eighth is added, which the object determines: objects that
-// were refused together are not repeated together.
-func writeDelay(key referent.Key, times int, refused bool) time.Duration {
-	longest := longestFailed
-	if refused {
+// writeDelay is how long a write waits that has failed so often, the last time with err. Up to an eighth is added, which the object
+// determines: objects that were refused together are not repeated together.
+func writeDelay(key referent.Key, times int, err error) time.Duration {
+	first, longest := writeAgain, longestFailed
+	switch {
+	case isRefused(err):
 		longest = longestRefused
+	case apierrors.IsConflict(err):
+		first = changedAgain
 	}
-	wait := min(writeAgain<<min(times-1, 10), longest)
+	wait := min(first<<min(times-1, 10), longest)
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(key.Namespace + "/" + key.String())) // it never fails
 	return wait + wait*time.Duration(sum.Sum32()%1024)/8192
@@ -197,7 +201,7 @@ func (u *publisher) finish(all []written) {
 			continue
 		}
 		now := u.now()
-		wait, report := u.unpublished.failed(w.key, w.value, isRefused(w.err), now)
+		wait, report := u.unpublished.failed(w.key, w.value, w.err, now)
 		if report {
 			u.report(w)
 		}

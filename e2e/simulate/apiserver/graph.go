@@ -133,6 +133,7 @@ func (s *Server) applyAnnotations(q *request) (answer, error) {
 			Name        string            `json:"name"`
 			Namespace   string            `json:"namespace"`
 			UID         string            `json:"uid"`
+			Version     string            `json:"resourceVersion"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
@@ -150,8 +151,8 @@ func (s *Server) applyAnnotations(q *request) (answer, error) {
 		return answer{}, apierrors.NewNotFound(q.kind.gr, q.at.name)
 	}
 	return s.update(q, func(old *item) (object, error) {
-		if uid := body.Metadata.UID; uid != "" && uid != string(old.meta().UID) {
-			return nil, apierrors.NewConflict(q.kind.gr, q.at.name, fmt.Errorf("uid mismatch: %s, want %s", uid, old.meta().UID))
+		if err := q.checkNamed(body.Metadata.UID, body.Metadata.Version, old); err != nil {
+			return nil, err
 		}
 		next := clone(old.typed)
 		meta := metaOf(next)
@@ -166,4 +167,15 @@ func (s *Server) applyAnnotations(q *request) (answer, error) {
 		maps.Copy(meta.Annotations, body.Metadata.Annotations)
 		return next, nil
 	})
+}
+
+// checkNamed compares the uid and the resourceVersion that an apply names, if any, with those of the object.
+func (q *request) checkNamed(uid, version string, old *item) error {
+	if uid != "" && uid != string(old.meta().UID) {
+		return apierrors.NewConflict(q.kind.gr, q.at.name, fmt.Errorf("uid mismatch: %s, want %s", uid, old.meta().UID))
+	}
+	if version != "" && version != formatVersion(old.version) {
+		return errModified(q.kind, q.at.name)
+	}
+	return nil
 }

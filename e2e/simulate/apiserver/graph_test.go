@@ -58,7 +58,10 @@ func TestGraphAppliesAnnotations(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "1", "b": "1", "user": "1"}, applied.GetAnnotations())
 	again := applyMark(t, s, uid, `"a":"1","b":"1"`).object()
 	assert.Equal(t, applied.GetResourceVersion(), again.GetResourceVersion(), "it changes nothing")
-	assert.Equal(t, map[string]string{"b": "2", "user": "1"}, applyMark(t, s, uid, `"b":"2"`).object().GetAnnotations(), "what it owned and leaves out goes")
+	assert.Equal(t, http.StatusConflict, applyMark(t, s, uid+`","resourceVersion":"1`, `"b":"2"`).Code, "it has changed since")
+	version := again.GetResourceVersion()
+	assert.Equal(t, map[string]string{"b": "2", "user": "1"}, applyMark(t, s, uid+`","resourceVersion":"`+version, `"b":"2"`).object().GetAnnotations(),
+		"what it owned and leaves out goes")
 	refused := send(t, s, call{
 		method: http.MethodPatch, path: auth + "?fieldManager=one&force=true", contentType: "application/apply-patch+yaml", body: `{"spec":{"mode":"x"}}`,
 	})

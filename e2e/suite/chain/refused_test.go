@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -85,4 +87,25 @@ func TestADigestThatAPolicyRefuses(t *testing.T) {
 			k.stays("publishing restarts nothing")
 		})
 	}
+}
+
+// A leader that was frozen writes a digest late, into the version that it knew. The API server must refuse that, also by force, and where
+// nothing would change.
+func TestAnApplyToAnEarlierVersionIsAConflict(t *testing.T) {
+	t.Parallel()
+	s := newGraphFixture(t, shared)
+	apply := func(to *unstructured.Unstructured, digest string) error {
+		u := s.custom("Operated", "late")
+		u.SetUID(to.GetUID())
+		u.SetResourceVersion(to.GetResourceVersion())
+		u.SetAnnotations(map[string]string{checksum: digest})
+		return s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("late"), client.ForceOwnership)
+	}
+	first := s.make("Operated", "late", `{size: 1}`)
+	require.NoError(t, apply(first, "1"))
+	for _, digest := range []string{"1", "2"} {
+		require.True(t, apierrors.IsConflict(apply(first, digest)), digest)
+	}
+	require.NoError(t, apply(s.read("Operated", "late"), "2"))
+	assert.Equal(t, "2", s.read("Operated", "late").GetAnnotations()[checksum])
 }
