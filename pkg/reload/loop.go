@@ -100,7 +100,18 @@ func (l *loop) join(kind workload.Kind) {
 // reconcileLimit is how long the reconciliation of one workload may take; what is not done by then is tried again.
 const reconcileLimit = time.Minute
 
-// SetupWithManager registers the loop. It runs on the leader. Its watches run on every replica, so that a standby has synced caches.
+// onEveryReplica is a part that does not wait until this process leads.
+type onEveryReplica func(context.Context) error
+
+var _ manager.LeaderElectionRunnable = onEveryReplica(nil)
+
+func (run onEveryReplica) Start(ctx context.Context) error { return run(ctx) }
+
+// NeedLeaderElection is false.
+func (onEveryReplica) NeedLeaderElection() bool { return false }
+
+// SetupWithManager registers the loop. It runs on the leader. Its watches, and the re-checks of those that fail, run on every replica, so
+// that a standby has synced caches.
 func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) error {
 	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(loopDependencies{
@@ -121,12 +132,12 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	if err != nil {
 		return err
 	}
-	for _, run := range []manager.RunnableFunc{
-		func(ctx context.Context) error {
+	for _, run := range []manager.Runnable{
+		manager.RunnableFunc(func(ctx context.Context) error {
 			return l.events.CatchUp(ctx, deps.EventList, opts.Scope.Namespaces, l.queueAgain)
-		},
-		l.lead,
-		l.tracking.Recheck,
+		}),
+		manager.RunnableFunc(l.lead),
+		onEveryReplica(l.tracking.Recheck),
 	} {
 		if err := mgr.Add(run); err != nil {
 			return err

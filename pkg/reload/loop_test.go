@@ -41,6 +41,8 @@ type registering struct {
 	takes
 
 	workers int64 // those of the controller
+	// everywhere is how many parts run on a standby, too, besides the controller.
+	everywhere int
 }
 
 func (r *registering) GetLogger() logr.Logger { return logr.Discard() }
@@ -53,6 +55,8 @@ func (r *registering) GetControllerOptions() config.Controller {
 func (r *registering) Add(part manager.Runnable) error {
 	if part := reflect.Indirect(reflect.ValueOf(part)); part.Kind() == reflect.Struct {
 		r.workers = part.FieldByName("MaxConcurrentReconciles").Int()
+	} else if elected, ok := part.Interface().(manager.LeaderElectionRunnable); ok && !elected.NeedLeaderElection() {
+		r.everywhere++
 	}
 	return r.take()
 }
@@ -98,6 +102,7 @@ func TestSetupRegistersAllOrFails(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, 2, from.handlers, "of the Store and of the keys")
+		assert.Equal(t, 1, to.everywhere, "the webhook of a standby answers from what the re-checks read")
 	}
 	assert.NoError(t, SetupWithManager(&registering{takes: takes{all}}, Dependencies{
 		Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{},

@@ -75,6 +75,12 @@ func (q *Queue) WaitUntilOpen(ctx context.Context) error {
 	}
 }
 
+// Leads reports whether this process leads.
+func (q *Queue) Leads() bool {
+	_, leads := q.leads.Since()
+	return leads
+}
+
 // Taken records that a workload is taken from the queue.
 func (q *Queue) Taken(key workload.Key) { q.aging.Taken(key) }
 
@@ -85,7 +91,7 @@ func (q *Queue) Add(priority int, keys ...workload.Key) { q.AddAfter(0, priority
 // priorities.
 func (q *Queue) AddAfter(after time.Duration, priority int, keys ...workload.Key) {
 	to := q.to.Load()
-	if _, leads := q.leads.Since(); to == nil || !leads {
+	if to == nil || !q.Leads() {
 		return
 	}
 	q.queued(after, priority, keys...)

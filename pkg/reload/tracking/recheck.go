@@ -35,7 +35,9 @@ type rechecks struct {
 	skips map[workload.Key]int
 }
 
-// run reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
+// run reads the objects of each watch that fails, again and again until the context ends. It runs on every replica: the webhook of a
+// standby, too, answers from what the watches of config objects have delivered, where it does not read them live. Without that, it would
+// go on to refuse or to purge what the leader asks for.
 func (r *rechecks) run(ctx context.Context) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
@@ -138,9 +140,12 @@ func (r *rechecks) matched(key workload.Key) []reference.Ref {
 	return view.Intent.Refs()
 }
 
-// unseen returns the workloads of which a change would not be seen. Those whose live read was skipped in the most rounds come first, so
-// that each has its turn where reads take long. Otherwise they are sorted.
+// unseen returns the workloads of which a change would not be seen; none on a standby, which looks at all of them when it begins to lead.
+// Those whose live read was skipped in the most rounds come first, so that each has its turn where reads take long. Otherwise they are sorted.
 func (r *rechecks) unseen() []workload.Key {
+	if !r.with.Queue.Leads() {
+		return nil
+	}
 	before := r.skips
 	r.skips = map[workload.Key]int{}
 	for key := range r.watches.takeSkipped() {

@@ -121,7 +121,8 @@ func (t *Tracking) Follow(ctx context.Context, kinds Kinds) {
 	kinds.Follow(func(kind workload.Kind) { t.join(ctx, kind) }, t.stopKind)
 }
 
-// Recheck reads the objects of each watch that fails, again and again until the context ends. It runs on the leader.
+// Recheck reads the objects of each watch that fails, again and again until the context ends. It runs on every replica; a standby reads
+// config objects only.
 func (t *Tracking) Recheck(ctx context.Context) error { return t.rechecks.run(ctx) }
 
 // QueueAll queues every workload. A change of the digest keys does so, too: workloads that came without a key have waited for
