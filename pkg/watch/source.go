@@ -92,6 +92,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if refusal := s.refusal.Swap(nil); refusal != nil {
 		return nil, *refusal
 	}
+	consistent(&options)
 	list, err := s.tryList(ctx, options)
 	if s.narrowed(ctx, err) {
 		list, err = s.tryList(ctx, options)
@@ -108,6 +109,16 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool { return !s.selects(&item) })
 	return list, nil
+}
+
+// consistent has the first list be of the newest state, as a streamed one is.
+// client-go asks for any state: an API server that is behind the others would
+// answer with an older one than another watch, or the process before, has seen.
+// Without pages, servers answer out of their watch cache all the same.
+func consistent(options *metav1.ListOptions) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion, options.Limit = "", 0
+	}
 }
 
 // prepareListed prepares an object of a list unless the watcher has ended.
