@@ -155,7 +155,7 @@ func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Man
 	if err == nil {
 		return nil
 	}
-	if answered(err) && c.dropManifest(ctx, s, secret) == nil {
+	if !apianswer.MayBeStored(err) && c.dropManifest(ctx, s, secret) == nil {
 		c.state.Recreations.Done(s.Key, secret.GetName())
 	}
 	if apianswer.NotFound(err) { // no other leader has: it would have stored the manifest first, and still have it
@@ -182,19 +182,13 @@ func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobr
 		return nil, err
 	}
 	err = c.create(ctx, s, secret)
-	if err == nil || apierrors.IsAlreadyExists(err) || !answered(err) {
+	if err == nil || apierrors.IsAlreadyExists(err) || apianswer.MayBeStored(err) {
 		c.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store the manifest of the job in secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 	}
 	return secret, nil
-}
-
-// answered reports whether the API server answered a request: without an answer, it may have done what was asked for.
-func answered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < 500
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
@@ -208,11 +202,15 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 	if !fits {
 		return InOrder{s}
 	}
-	if _, err := c.patchAnnotations(ctx, s, map[string]any{c.annotations.ConfigRecord: text}); err != nil {
-		if c.keepRecord(ctx, s, text, err) {
-			return InOrder{s}
-		}
+	key := c.annotations.ConfigRecord
+	answer, err := c.patchAnnotations(ctx, s, map[string]any{key: text})
+	switch {
+	case err != nil && c.keepRecord(ctx, s, text, err):
+		return InOrder{s}
+	case err != nil:
 		return failed{s, failedWrite(reasonAdoptionFailed, err)}
+	case answer.Annotations[key] != text:
+		return c.notRecorded(s, reasonAdoptionFailed)
 	}
 	c.wroteRecord(s)
 	c.metrics.adopted(s.Object.Kind)
@@ -227,10 +225,16 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
-		return failed{s, c.explainNoRecord(s, reasonRecreationFailed, "")}
+		return c.notRecorded(s, reasonRecreationFailed)
 	}
 	c.wroteRecord(s)
 	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write
+}
+
+// notRecorded is the outcome of a write whose Record is not the one that is stored.
+func (c recreations) notRecorded(s gather.Subject, reason string) Outcome {
+	s.Stored = true
+	return failed{s, c.explainNoRecord(s, reason, "")}
 }
 
 // failedRecreation is failedWrite for a Job.

@@ -202,7 +202,7 @@ func (c recreations) failedCompletion(secret string, err error) failure {
 // mayHaveEnded reports whether the Secret of an endRecreation may be deleted: where the API server has not answered, too.
 func mayHaveEnded(ended Outcome) bool {
 	f, fails := ended.(failed)
-	return !fails || !answered(f.failure.err)
+	return !fails || apianswer.MayBeStored(f.failure.err)
 }
 
 // dropManifest deletes a Secret, and no other one that another leader has stored under its name.

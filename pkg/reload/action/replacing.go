@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 )
@@ -40,7 +41,7 @@ func inconclusive(err error) bool {
 func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob) error {
 	for _, job := range active {
 		err := r.deleteJob(ctx, *s, job.Name, client.Preconditions{UID: &job.UID})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !apianswer.NotFound(err) {
 			return fmt.Errorf("delete job %s: %w", job.Name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package action
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,8 +21,9 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 		answer error
 		waits  bool
 	}{
-		"deleted":        {},
-		"gone meanwhile": {answer: apierrors.NewNotFound(jobs, "other")},
+		"deleted":                         {},
+		"gone meanwhile":                  {answer: apierrors.NewNotFound(jobs, "other")},
+		"a proxy knows no way to the Job": {answer: apierrors.NewGenericServerResponse(http.StatusNotFound, "delete", jobs, "other", "no route", 0, true), waits: true},
 		"gone, and a user has made another Job of its name": {answer: apierrors.NewConflict(jobs, "other", errors.New("the UID in the precondition is another")), waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,23 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 			require.IsType(t, failed{}, outcome)
 			assert.Equal(t, tc.reason, outcome.(failed).failure.reason)
 			assert.Equal(t, tc.quiet, outcome.(failed).failure.quiet)
+			_, accepted := tc.client.(*accepting)
+			assert.Equal(t, accepted, outcome.(failed).subject.Stored, "the event of the write is no reason to try again")
 			assert.ErrorContains(t, outcome.(failed).failure.err, tc.message)
 		})
 	}
+}
+
+// Another admission webhook may drop annotations that it does not know: then a change of the Job stays due.
+func TestSuspendedJobWhoseRecordIsDroppedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	actions, api := j.leader(), &accepting{drops: true}
+	actions.client = api
+	for range state.Persistent + 1 {
+		require.Positive(t, j.reconcile(t, actions).RequeueAfter)
+	}
+	assert.Equal(t, state.Persistent+1, api.writes)
+	assert.Equal(t, []string{"AdoptionFailed: " + notAccepted}, j.Notes(), "after some attempts")
+	assert.Positive(t, actions.state.Deferrals.Wait(reloadtest.JobKey, time.Time{}, j.Now), "the event of the write is no reason to try again")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,8 @@ func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
 	away := apierrors.NewServiceUnavailable("away")
 	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
 	expired := apierrors.NewResourceExpired("too old")
+	unserved := apierrors.NewNotFound(corev1.Resource("events"), "")
+	proxy := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", corev1.Resource("events"), "", "no route", 0, true)
 	for name, tc := range map[string]struct {
 		namespaces []string
 		fails      []error
@@ -74,6 +77,11 @@ func TestEventsOfEarlierLeadersAreListed(t *testing.T) {
 			fails: []error{away, away, away, away}, err: away, takes: 7 * time.Second,
 			requests: []string{"?" + selector + "&", "?" + selector + "&", "?" + selector + "&", "?" + selector + "&"},
 		},
+		"after a 404 of a proxy": {
+			fails: []error{proxy}, takes: time.Second, known: []string{"/a", "other/a", "/b"},
+			requests: []string{"?" + selector + "&", "?" + selector + "&", "?" + selector + "&more"},
+		},
+		"not served":      {fails: []error{unserved}, err: unserved, requests: []string{"?" + selector + "&"}},
 		"not allowed":     {fails: []error{forbidden}, err: forbidden, requests: []string{"?" + selector + "&"}},
 		"more is too old": {fails: []error{nil, expired}, err: expired, requests: []string{"?" + selector + "&", "?" + selector + "&more"}, known: []string{"/a", "other/a"}},
 	} {

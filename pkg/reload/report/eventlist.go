@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
@@ -81,7 +82,7 @@ func (l eventList) page(ctx context.Context, namespace string, o metav1.ListOpti
 			return page, nil
 		}
 		if try == listTries || slices.ContainsFunc([]func(error) bool{
-			apierrors.IsForbidden, apierrors.IsResourceExpired, apierrors.IsNotFound, apierrors.IsBadRequest,
+			apierrors.IsForbidden, apierrors.IsResourceExpired, apianswer.NotFound, apierrors.IsBadRequest,
 		}, func(is func(error) bool) bool { return is(err) }) {
 			return nil, fmt.Errorf("list Events: %w", err)
 		}
