@@ -58,7 +58,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		if request.Digest == digest.AnyCurrent {
 			s.NeedsRun = s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
-		return reloaded{s, verdict, result.LastReload, request.Generation + 1}
+		return reloaded{s, verdict, result.LastReload, generationAfter(request.Generation)}
 	case poke.Unseen:
 		s.Stored = true
 		return r.stampUnseen(ctx, s, verdict, request)
@@ -70,6 +70,14 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	default:
 		return failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
 	}
+}
+
+// generationAfter returns the generation that a write of the spec gives a workload; 0 for a kind without generations.
+func generationAfter(before int64) int64 {
+	if before == 0 {
+		return 0
+	}
+	return before + 1
 }
 
 // newReloadRequest returns the request for a reload with a digest.

@@ -77,6 +77,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			web, out := reloadtest.Web(t), &reloadtest.Outbox{}
+			web.Object = reloadtest.Summary(web.Object.Kind, map[string]any{"metadata": map[string]any{"uid": web.Object.UID(), "generation": int64(3)}})
 			web.View.WorkloadBudget = tc.bytes
 			web.View.Managed[stamp.Hash] = "present"
 			web.View.Managed[stamp.Record] = "v1:present:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
