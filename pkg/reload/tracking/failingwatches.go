@@ -105,7 +105,7 @@ func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (w
 			t.Forget(key)
 			return
 		}
-		t.indexIntent(key, live)
+		t.enter(key, live)
 	})
 	return live, live.Kept != nil
 }

@@ -238,25 +238,38 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 	if last.Kept == nil {
 		last = before
 	}
+	key, gone := last.Key(), isGone(first, current)
+	entered := gone && t.index.Has(key)
+	if gone {
+		// Here, since a standby treats nothing that is queued, and the end of a Job that is left alone queues nothing.
+		t.with.State.Forget(key)
+	}
 	before, after = t.ifHandled(before), t.ifHandled(after)
-	if isGone(first, current) && t.index.Has(first.Key()) {
+	if entered {
 		before = first // it was handled when it was entered
 	}
-	matters := (before.Kept != nil || after.Kept != nil) && (before.Kept == nil || after.Kept == nil || after.Matters(before))
 	of.unlessGone(func() {
-		if readLive := of.takeReadLive(last); !matters && !readLive {
+		if readLive := of.takeReadLive(last); !matters(before, after) && !readLive {
 			return
 		}
-		key := last.Key()
-		after = t.forgetFormer(before, after, current)
-		if after.Kept != nil {
-			t.born(first, after)
-			t.update(before, after)
+		if after = t.forgetUnhandled(before, after, current); gone || after.Kept == nil {
+			t.index.Delete(key) // also where another one has the name: what that tracks is new, and may have changed recently
+		}
+		if after.Kept == nil {
+			t.with.Queue.Add(queue.Workload, key)
 			return
 		}
-		t.index.Delete(key)
-		t.with.Queue.Add(queue.Workload, key)
+		t.born(first, after)
+		t.update(before, after)
 	})
+}
+
+// matters reports whether a change of a workload, as far as that is handled, can change what is due.
+func matters(before, after workload.Summary) bool {
+	if before.Kept == nil || after.Kept == nil {
+		return before.Kept != nil || after.Kept != nil
+	}
+	return after.Matters(before)
 }
 
 // isGone reports whether a workload exists no more: it was deleted, perhaps with another one of its name since.
@@ -264,22 +277,15 @@ func isGone(before, current workload.Summary) bool {
 	return before.Kept != nil && (current.Kept == nil || current.UID() != before.UID())
 }
 
-// forgetFormer forgets what is kept of a workload that is gone, left alone or created again, and returns its version as far as
-// configuration matters to it. The watch of config objects does not wait: a change that it has recorded before the Job finished counts.
-func (t *Tracking) forgetFormer(before, after, current workload.Summary) workload.Summary {
-	key := before.Key()
-	switch {
-	case before.Kept == nil:
+// forgetUnhandled forgets what is kept of a workload that is left alone from now on, and returns its version as far as configuration matters
+// to it. The watch of config objects does not wait: a change that it has recorded before the Job finished counts.
+func (t *Tracking) forgetUnhandled(before, after, current workload.Summary) workload.Summary {
+	if before.Kept == nil || after.Kept != nil || isGone(before, current) || t.with.State.ForgetUnlessPending(before.Key()) {
 		return after
-	case after.Kept == nil && current.Kept != nil && current.UID() == before.UID():
-		if t.with.State.ForgetUnlessPending(key) {
-			return after
-		}
-		after = t.ifHandled(current)
 	}
-	if after.Kept == nil || before.UID() != after.UID() {
-		// Here too, since a standby treats nothing that is queued.
-		t.with.State.Forget(key)
+	after = t.ifHandled(current)
+	if after.Kept == nil {
+		t.with.State.Forget(before.Key())
 	}
 	return after
 }
@@ -322,17 +328,23 @@ func (t *Tracking) finished(key workload.Key) bool {
 
 func (t *Tracking) update(before, s workload.Summary) {
 	key := s.Key()
-	intent, added := t.indexIntent(key, s)
+	intent := t.enter(key, s)
 	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
 	if intent.Appearing() && (s.Written(before) || s.Annotations()[t.with.Reader.Keys.ConfigRecord] == "") {
 		t.with.State.Versions.Changed(key, s.ResourceVersion())
 	}
+	t.with.Queue.Add(queue.Workload, key)
+}
+
+// enter puts into the index what a workload asks for, and returns that. What the index did not have before may have changed recently.
+func (t *Tracking) enter(key workload.Key, s workload.Summary) annotation.Intent {
+	intent, added := t.indexIntent(key, s)
 	for _, ref := range added {
 		if change, ok := t.recent.Get(index.Object{Namespace: key.Namespace, Ref: ref}, t.with.Now()); ok && !startsWith(s, change) {
 			t.with.State.Changes.EventArrived(key, change.At)
 		}
 	}
-	t.with.Queue.Add(queue.Workload, key)
+	return intent
 }
 
 // startsWith reports whether a workload is a Job whose pods start with a change: it was made before this version of the Job. Such a

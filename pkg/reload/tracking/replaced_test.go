@@ -1,0 +1,124 @@
+package tracking
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// jobVersion is a Job for which Reloader reloads configmap/app, as it was at a resourceVersion.
+func jobVersion(uid, at string, finished bool) workload.Summary {
+	all, status := workload.Builtin(), map[string]any{}
+	if finished {
+		status["conditions"] = []any{map[string]any{"type": "Complete", "status": "True"}}
+	}
+	return summaryOf(all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })], map[string]any{
+		"metadata": map[string]any{
+			"namespace": "shop", "name": "import", "uid": uid, "resourceVersion": at,
+			"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
+		},
+		"status": status,
+	})
+}
+
+// A listing delivers a workload that was deleted and created again as one change. It may track the same objects.
+func TestChangeSettlesForAWorkloadThatAListingReplaces(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		before, after workload.Summary
+		since         time.Duration
+		settles       bool
+	}{
+		"a Deployment":               {before: version("u", "7", time.Now(), "configmaps"), after: version("v", "10", time.Now(), "configmaps"), settles: true},
+		"the change has settled":     {before: version("u", "7", time.Now(), "configmaps"), after: version("v", "10", time.Now(), "configmaps"), since: time.Minute},
+		"a Job from before":          {before: jobVersion("u", "7", false), after: jobVersion("v", "8", false), settles: true},
+		"a Job that starts with it":  {before: jobVersion("u", "7", false), after: jobVersion("v", "10", false)},
+		"the same Job, which starts": {before: jobVersion("u", "7", false), after: jobVersion("u", "10", false), settles: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				reader := stakaterReader(t)
+				reader.Dialects = append(reader.Dialects, reloadtest.Reader(t).Dialects...)
+				l := standby(Options{Reader: reader, FollowJobs: true, Settle: time.Second})
+				h := changesOf(l, tc.before.Kind)
+				h(workload.Summary{Kind: tc.before.Kind}, tc.before)
+				changed := time.Now()
+				l.tracking.ConfigChanged(configstate.Event{
+					Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Type: configstate.Modified, ResourceVersion: "9", Received: changed,
+				})
+				<-time.After(tc.since + time.Millisecond)
+				h(tc.before, tc.after)
+				assert.Equal(t, tc.settles, l.state.Changes.HasPending(tc.after.Key()))
+				assert.Equal(t, tc.settles, l.state.Changes.BeginAttempt(tc.after.Key()).Last.Equal(changed))
+			})
+		})
+	}
+}
+
+// The last reload of a Job is recorded when it has been created again; it may be looked at once more after it has finished.
+func TestStateOfAJobThatIsLeftAloneIsForgottenWithItsEnd(t *testing.T) {
+	t.Parallel()
+	finished := jobVersion("u", "7", true)
+	for name, tc := range map[string]struct {
+		after     workload.Summary
+		forgotten bool
+	}{
+		"deleted": {after: workload.Summary{Kind: finished.Kind}, forgotten: true},
+		"another one of its name has finished, by a listing": {after: jobVersion("v", "9", true), forgotten: true},
+		"another one of its name runs, by a listing":         {after: jobVersion("v", "9", false), forgotten: true},
+		"changed": {after: jobVersion("u", "8", true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+				return s.Finished() && !pending
+			}})
+			l.state.Writes.Stamped(finished.Key(), 1, time.Now())
+			changesOf(l, finished.Kind)(finished, tc.after)
+			assert.Equal(t, tc.forgotten, l.state.Writes.StampedAt(finished.Key()).IsZero())
+		})
+	}
+}
+
+// A change that is pending belongs to the Job that it came for.
+func TestFinishedJobThatAListingBringsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+		return s.Finished() && !pending
+	}})
+	before := jobVersion("u", "7", false)
+	h := changesOf(l, before.Kind)
+	h(workload.Summary{Kind: before.Kind}, before)
+	l.state.Changes.EventArrived(before.Key(), time.Now())
+	h(before, jobVersion("v", "9", true))
+	assert.False(t, l.tracking.index.Has(before.Key()))
+	assert.False(t, l.state.Changes.HasPending(before.Key()))
+}
+
+// While the watch of workloads fails, what they track now may have changed before they were read.
+func TestChangeSettlesForAWorkloadThatIsReadLive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, _, keys := trackingWithFailing(t, failing{"fleets.example.com": true}, liveReader{lists: "fresh"}, nil)
+		l.tracking.recent = index.NewRecent(time.Second)
+		changed := time.Now()
+		l.tracking.ConfigChanged(configstate.Event{
+			Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "fresh"}, Type: configstate.Modified, Received: changed,
+		})
+		<-time.After(time.Millisecond)
+		_, found := l.tracking.Get(t.Context(), keys[1])
+		require.True(t, found)
+		assert.Equal(t, changed, l.state.Changes.BeginAttempt(keys[1]).Last)
+	})
+}
