@@ -139,7 +139,7 @@ func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 		return action.Waiting(queue.After(wait, queue.Config))
 	}
 	if !l.actions.MayWrite(s, rank(a)) {
-		if a.MayReload { // else an event can make the write more urgent
+		if a.MayReload { // as urgent as it can be
 			l.pacing.due(s)
 			l.pacing.waits(s)
 		}

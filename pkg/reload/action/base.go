@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
@@ -38,6 +39,16 @@ func newBase(o Options) *base {
 		writer: w, annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
 		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,
 	}
+}
+
+// MayWrite is that of the writer. An event can make the write that waits more urgent, where a reload follows from it: the event is looked at
+// when it may have settled.
+func (b *base) MayWrite(s gather.Subject, class inflight.Class) bool {
+	if b.writer.MayWrite(s, class) {
+		return true
+	}
+	b.state.Changes.WaitForOther(s.Key, b.gates.Settle)
+	return false
 }
 
 // withObject returns the subject as a live read of its workload shows it.
