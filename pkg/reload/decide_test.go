@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -195,4 +196,18 @@ func TestReloadGetsASlotBeforeAnAdoption(t *testing.T) {
 	require.Equal(t, 1, q.Len())
 	key, _ := q.Get()
 	assert.Equal(t, reload.Key, key)
+}
+
+// Expressions that are not matched yet are asked for again at the pace of the attempts, however often the configuration changes.
+func TestUnresolvedWorkloadIsLookedAtWithAPace(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }})
+	s.View.Unresolved = errors.New("expressions are being matched")
+	look := func() time.Duration { return l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s)).RequeueAfter }
+	wait := look()
+	assert.Positive(t, wait)
+	assert.Equal(t, wait, look())
+	now = now.Add(wait)
+	assert.Greater(t, look(), wait)
 }

@@ -76,6 +76,9 @@ func (l *loop) reconcileInScope(ctx context.Context, s gather.Subject) action.Ou
 		return action.Waiting{}
 	}
 	if err := s.View.Unresolved; err != nil {
+		if wait := l.actions.WaitToWrite(s); wait > 0 {
+			return action.Waiting(queue.After(wait, queue.Retry))
+		}
 		l.tracking.EnterAgain(s.Key)
 		return action.Unreadable(s, err)
 	}
@@ -162,7 +165,7 @@ func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 // retryWait returns how long to wait because of earlier attempts.
 func (l *loop) retryWait(ctx context.Context, s gather.Subject) time.Duration {
 	if wait := l.state.Deferrals.Wait(s.Key, s.Events.Last, l.now()); wait > 0 {
-		if l.state.Deferrals.IgnoresEvents(s.Key) {
+		if l.state.Deferrals.IgnoresEvents(s.Key, s.Events.Last) {
 			l.pacing.waits(s)
 		}
 		return wait

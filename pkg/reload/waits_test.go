@@ -2,6 +2,7 @@ package reload
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -36,7 +39,9 @@ type served struct {
 
 	pq  priorityqueue.PriorityQueue[workload.Key]
 	key workload.Key
-	mu  sync.Mutex
+	// edit delivers a write of the workload.
+	edit func()
+	mu   sync.Mutex
 	// looks are when the workload was looked at.
 	looks []time.Time
 }
@@ -73,15 +78,17 @@ func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed)
 		}},
 	})
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)
+	s := &served{pq: priorityqueue.New[workload.Key]("test"), key: web.Key()}
 	l := newLoop(loopDependencies{client: c, Dependencies: Dependencies{
 		Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
 		Keys: &reloadtest.Keys{Present: ring},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			changed(workload.Summary{}, web)
+			s.edit = func() { changed(web, web.WithAnnotation(annotation.DefaultPrefix+"secrets", "db")) }
 			return single{web}
 		},
 	}}, opts)
-	s := &served{loop: l, pq: priorityqueue.New[workload.Key]("test"), key: web.Key()}
+	s.loop = l
 	t.Cleanup(s.pq.ShutDown)
 	var to workqueue.TypedRateLimitingInterface[workload.Key] = s.pq
 	require.NoError(t, l.queue.Source(func(context.Context) {}).Start(t.Context(), to))
@@ -142,7 +149,7 @@ func TestConstantChangeStarvesNoWorkloadThatWaits(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(s *served){
 		"the attempt is deferred": func(s *served) {
-			s.state.Deferrals.Defer(s.key, state.Deferral{Since: time.Now(), Until: time.Now().Add(time.Second)})
+			s.state.Deferrals.Defer(s.key, state.Deferral{Since: time.Now(), Until: time.Now().Add(time.Second), Stored: true})
 		},
 		"the cache is behind": func(s *served) { s.state.Writes.RecordWrite(s.key, 7, time.Now()) },
 	} {
@@ -265,6 +272,71 @@ func TestWaitEndsInTimeAlthoughEventsWait(t *testing.T) {
 				}
 				assert.InDelta(t, tc.looked, s.looked()[before].Sub(begin), float64(2*time.Millisecond))
 				assert.Equal(t, tc.writes, c.writes)
+			})
+		})
+	}
+}
+
+// denying is an API server whose admission policy refuses each write, unless it lets them pass.
+type denying struct {
+	client.Client
+	// writes are when there was one.
+	writes []time.Time
+	passes bool
+}
+
+func (d *denying) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	d.writes = append(d.writes, time.Now())
+	if !d.passes {
+		return apierrors.NewInvalid(workload.Builtin()[1].GroupKind(), "web", nil)
+	}
+	body, err := patch.Data(answer)
+	if err != nil {
+		return err
+	}
+	var sent metav1.PartialObjectMetadata
+	err = json.Unmarshal(body, &sent)
+	answer.SetAnnotations(sent.Annotations)
+	return err
+}
+
+// A user must mend what refuses the write. Until then, each change of a busy object would be one more attempt.
+func TestConstantChangeKeepsThePaceOfWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	none := func(*served, *denying) {}
+	for name, tc := range map[string]struct {
+		managed func() stamp.Managed
+		opts    Options
+		// then happens at a time, and is followed by an attempt within a time.
+		then   func(s *served, api *denying)
+		within time.Duration
+	}{
+		"an adoption":                   {managed: func() stamp.Managed { return nil }, opts: Options{Settle: time.Second, SettleMax: 5 * time.Second}, then: none, within: 3 * time.Second},
+		"a reload that need not settle": {managed: lastReload, then: none, within: 3 * time.Second},
+		"an adoption, until the workload is written": {
+			managed: func() stamp.Managed { return nil }, then: func(s *served, _ *denying) { s.edit() }, within: time.Millisecond,
+		},
+		"an adoption, until the policy lets it pass": {
+			managed: func() stamp.Managed { return nil }, then: func(_ *served, api *denying) { api.passes = true }, within: 3 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := &denying{}
+				s := serving(t, api, tc.opts, tc.managed())
+				s.work(t)
+				s.changeFor(15*time.Second + 500*time.Millisecond)
+				synctest.Wait()
+				writes := len(api.writes)
+				assert.LessOrEqual(t, writes, 8, "1,500 events")
+				assert.GreaterOrEqual(t, writes, 6, "they bring the next attempt forward")
+				then := time.Now()
+				tc.then(s, api)
+				s.changeFor(4 * time.Second)
+				synctest.Wait()
+				require.Greater(t, len(api.writes), writes)
+				assert.LessOrEqual(t, api.writes[writes].Sub(then), tc.within+10*time.Millisecond)
 			})
 		})
 	}

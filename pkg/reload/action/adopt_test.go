@@ -50,6 +50,7 @@ func (c *accepting) Patch(_ context.Context, answer client.Object, patch client.
 
 func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	t.Parallel()
+	const soon = 25 * time.Millisecond
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	lost, _ := reloadtest.Ring(t, "b").Newest()
 	newest, _ := reloadtest.Ring(t, "a").Newest()
@@ -70,24 +71,25 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		attempts int
 		note     string
 		adopted  bool
-		deferred bool
+		// wait is how long no config event leads to the next attempt.
+		wait time.Duration
 	}{
 		"nothing is recorded":             {budget: 1000, adopted: true},
 		"the key of the Record is lost":   {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
-		"the key was taken over before":   {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key"},
+		"the key was taken over before":   {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key", wait: time.Second},
 		"the Record is no Record":         {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"the hash proves what is lost":    {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
 		"there is no budget for a Record": {budget: 10, note: "changes are not acted on until the config-record fits"},
 		"nor is there, beside a hash":     {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},
 		"changes are to be reported":      {budget: 10, stored: "v1:by hand", proven: true, notify: true, note: "changes are not acted on"},
 		"the template stays as it is":     {budget: 10, stored: "v1:by hand", proven: true, restart: true, note: "changes are not acted on"},
-		"the webhook sees another state":  {api: accepting{drops: true}, budget: 1000, deferred: true},
+		"the webhook sees another state":  {api: accepting{drops: true}, budget: 1000, wait: soon},
 		"the webhook has another key still": {
-			api: accepting{drops: true}, budget: 1000, attempts: state.Persistent, note: "the webhook did not accept the config-record",
+			api: accepting{drops: true}, budget: 1000, attempts: state.Persistent, note: "the webhook did not accept the config-record", wait: time.Second,
 		},
-		"the webhook sees another state, without the key": {api: accepting{drops: true}, budget: 1000, foreign: true, deferred: true},
+		"the webhook sees another state, without the key": {api: accepting{drops: true}, budget: 1000, foreign: true, wait: soon},
 		"another installation restores its Record": {
-			api: accepting{drops: true}, budget: 1000, foreign: true, attempts: state.Persistent, note: "this installation does not have the digest key",
+			api: accepting{drops: true}, budget: 1000, foreign: true, attempts: state.Persistent, note: "this installation does not have the digest key", wait: time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,11 +122,11 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 				assert.Contains(t, out.Notes()[0], tc.note)
 			}
 			assert.Equal(t, !tc.foreign || tc.api.drops, actions.state.Takeovers.Allowed(s.Key, lost.ID))
-			assert.Equal(t, tc.deferred, actions.state.Deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "also after an event")
+			assert.Equal(t, tc.wait, actions.state.Deferrals.Wait(s.Key, now.Add(time.Millisecond), now), "also after an event")
 			count, failures := 0.0, 1.0
 			if tc.adopted {
 				count, failures = 1, 0
-			} else if !tc.api.drops || tc.foreign && !tc.deferred {
+			} else if !tc.api.drops || tc.foreign && tc.wait != soon {
 				failures = 0
 			}
 			assert.InDelta(t, count, testutil.ToFloat64(actions.metrics.adoptions.WithLabelValues("Deployment")), 0)

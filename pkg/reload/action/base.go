@@ -51,6 +51,16 @@ func (b *base) MayWrite(s gather.Subject, class inflight.Class) bool {
 	return false
 }
 
+// WaitToWrite returns how long after an attempt that failed no config event leads to any write of the workload: under constant change there
+// would be no pace otherwise. A write of the workload itself ends the wait.
+func (b *base) WaitToWrite(s gather.Subject) time.Duration {
+	wait := b.state.Deferrals.WaitToWrite(s.Key, b.now())
+	if wait > 0 {
+		b.state.Changes.WaitForOther(s.Key, b.gates.Window())
+	}
+	return wait
+}
+
 // withObject returns the subject as a live read of its workload shows it.
 func (b *base) withObject(s gather.Subject, o workload.Object) gather.Subject {
 	return b.gather.Subject(s.Key, o.Summary(), s.Events)

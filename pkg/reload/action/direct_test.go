@@ -203,7 +203,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 			}}
 			actions := newActions(Options{Gather: absentApp(t, c, ring, now), Client: c, Gates: state.Gates{Refractory: 5 * time.Second}}, &reloadtest.Outbox{})
 			ended := actions.stamps.write(t.Context(), web, policy.Verdict{})
-			assert.Equal(t, tc.wait > 0, actions.state.Deferrals.IgnoresEvents(web.Key), "events end no wait of another cause")
+			assert.Equal(t, tc.wait > 0, actions.state.Deferrals.IgnoresEvents(web.Key, now), "events end no wait of another cause")
 			result := ended.close(t.Context(), actions.base)
 			assert.Equal(t, tc.wait, result.RequeueAfter)
 			assert.Equal(t, tc.wait > 0, c.writes == 0, "a reload that waits writes nothing")

@@ -172,10 +172,17 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 // An event that came while the attempt was made was unknown to it: it ends the wait like a later one.
 func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
 	t.Parallel()
-	actions := newActions(Options{}, &reloadtest.Outbox{})
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
-	s.Stored, s.Events.Last = true, actions.now().Add(-2*time.Second)
-	failed{s, failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))}.close(t.Context(), actions.base)
-	assert.Positive(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last, actions.now()))
-	assert.Zero(t, actions.state.Deferrals.Wait(s.Key, s.Events.Last.Add(time.Second), actions.now()))
+	s.Stored, s.Events.Last = true, now.Add(-2*time.Second)
+	denied := failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
+	for range 5 { // the pause grows to 16 s
+		failed{s, denied}.close(t.Context(), actions.base)
+	}
+	wait := func(lastEvent time.Time) time.Duration { return actions.state.Deferrals.Wait(s.Key, lastEvent, now) }
+	assert.Equal(t, 16*time.Second, wait(s.Events.Last))
+	assert.Equal(t, 3*time.Second, wait(s.Events.Last.Add(time.Second)), "but not at once: there may be more of them")
+	now = now.Add(3 * time.Second)
+	assert.Zero(t, wait(s.Events.Last.Add(time.Second)))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -20,6 +21,9 @@ type idle struct {
 func (i idle) purge(ctx context.Context, s gather.Subject) Outcome {
 	if _, stored := s.View.Managed[stamp.Dummy]; !stored {
 		return InOrder{s}
+	}
+	if wait := i.WaitToWrite(s); wait > 0 {
+		return Waiting(queue.After(wait, queue.Retry))
 	}
 	if wait := i.removalContested(ctx, s, i.annotations.ConfigHash, reasonRequestContested, "removes this reload request"); wait > 0 {
 		return inOrderUntil{InOrder{s}, wait}

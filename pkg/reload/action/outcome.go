@@ -91,14 +91,13 @@ type failed struct {
 func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := b.backoff.When(s.Key, f.pace())
-	if f.soon || s.Stored {
-		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: s.Events.Last, Until: b.now().Add(after), IgnoresEvents: f.soon})
-	}
+	now := b.now()
+	b.state.Deferrals.Failed(s.Key, state.Deferral{Since: s.Events.Last, Until: now.Add(after), IgnoresEvents: f.soon, Stored: s.Stored}, now)
 	if !f.soon && b.settled(s) {
 		b.state.Changes.MarkActedOn(s.Key)
 	}
 	if f.asked {
-		b.state.Due.Postponed(s.Key, b.now())
+		b.state.Due.Postponed(s.Key, now)
 	}
 	b.metrics.failed(f.reason)
 	level, news := 0, !f.quiet || b.backoff.HasFailedLong(s.Key)

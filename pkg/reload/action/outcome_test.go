@@ -12,18 +12,20 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
-// What the user must fix is tried again with each event of its configuration. A stored request waits for the next attempt, and
-// what passes by itself waits whatever happens.
+// What the user must fix is tried again when its configuration has changed, or the workload. A stored request waits for the next attempt,
+// and what passes by itself waits whatever happens. Under constant change there is a pace in any case.
 func TestFailedAttemptIsDeferred(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const longest = 3 * time.Second
 	for name, tc := range map[string]struct {
-		stored, soon             bool
-		withoutEvent, afterEvent bool
+		stored, soon bool
+		// each is how long the next attempt waits after six that failed.
+		withoutEvent, afterEvent, afterWrite, otherWrites time.Duration
 	}{
-		"what the user must fix": {},
-		"passes by itself":       {soon: true, withoutEvent: true, afterEvent: true},
-		"a request is stored":    {stored: true, withoutEvent: true},
+		"what the user must fix": {withoutEvent: longest, afterEvent: longest, otherWrites: longest},
+		"passes by itself":       {soon: true, withoutEvent: 800 * time.Millisecond, afterEvent: 800 * time.Millisecond, afterWrite: 800 * time.Millisecond, otherWrites: 800 * time.Millisecond},
+		"a request is stored":    {stored: true, withoutEvent: 32 * time.Second, afterEvent: longest, afterWrite: longest, otherWrites: longest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,12 +34,18 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 			actions.state.Changes.EventArrived(s.Key, now)
 			actions.state.Changes.BeginAttempt(s.Key)
-			result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions.base)
-			assert.Positive(t, result.RequeueAfter)
-			deferrals := &actions.state.Deferrals
-			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now) > 0)
-			assert.Equal(t, tc.afterEvent, deferrals.Wait(s.Key, now.Add(time.Millisecond), now) > 0, "its configuration has changed since")
+			for range 6 {
+				result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions.base)
+				assert.Positive(t, result.RequeueAfter)
+			}
+			deferrals, changed := &actions.state.Deferrals, now.Add(time.Millisecond)
+			assert.Equal(t, tc.withoutEvent, deferrals.Wait(s.Key, time.Time{}, now))
+			assert.Equal(t, tc.afterEvent, deferrals.Wait(s.Key, changed, now), "its configuration has changed since")
+			assert.Equal(t, tc.otherWrites, actions.WaitToWrite(s))
 			assert.Equal(t, tc.soon, !actions.state.Changes.BeginAttempt(s.Key).FirstUnhandled.IsZero(), "the time to settle begins again, unless it passes by itself")
+			deferrals.Written(s.Key)
+			assert.Equal(t, tc.afterWrite, deferrals.Wait(s.Key, changed, now), "the workload has changed since")
+			assert.Equal(t, tc.stored, actions.WaitToWrite(s) > 0, "the write is its own")
 		})
 	}
 }

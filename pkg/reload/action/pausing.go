@@ -77,6 +77,9 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 	if wait := p.state.Resumes.Wait(s.Key, end, p.now()); wait > 0 {
 		return wait, nil
 	}
+	if wait := p.WaitToWrite(s); wait > 0 {
+		return 0, Waiting(queue.After(wait, queue.Retry))
+	}
 	if !p.MayWrite(s, inflight.Urgent) {
 		return 0, Waiting{} // queued again when it has a slot
 	}

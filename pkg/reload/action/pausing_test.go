@@ -106,6 +106,26 @@ func TestPauseIsEndedInTime(t *testing.T) {
 	}
 }
 
+// Each change of a configuration that changes all the time would be one more attempt.
+func TestEndOfAPauseThatFailsHasAPace(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: errors.New("no answer")}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, &reloadtest.Outbox{})
+	s := pausedDeployment(t, time.Second, true, now.Add(-10*time.Second).Format(time.RFC3339))
+	end := func() time.Duration {
+		_, ended := actions.EndPause(t.Context(), s)
+		require.NotNil(t, ended)
+		return ended.close(t.Context(), actions.base).RequeueAfter
+	}
+	wait := end()
+	assert.Equal(t, wait, end())
+	assert.Len(t, c.bodies, 1)
+	now = now.Add(wait)
+	assert.Greater(t, end(), wait)
+	assert.Len(t, c.bodies, 2)
+}
+
 // Reloader can run as well, and its pauses have the same annotations.
 func TestPauseWhosePeriodNoDialectReadsIsEndedOnlyAfterAReload(t *testing.T) {
 	t.Parallel()

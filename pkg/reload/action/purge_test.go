@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -21,6 +22,8 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stored bool
 		err    error
+		// fails says that an attempt has failed just now.
+		fails bool
 		// removals are those in a row that another writer has undone.
 		removals int
 		writes   int
@@ -33,6 +36,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 		"removed once before":    {stored: true, removals: 1, writes: 1},
 		"another writer sets it": {stored: true, removals: 3, wait: time.Second, note: "pod-reloader removes this reload request less and less often"},
 		"the removal fails":      {stored: true, err: errors.New("no answer"), writes: 1, failures: 1},
+		"an attempt has failed":  {stored: true, fails: true, wait: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,6 +51,9 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 			}
 			for range tc.removals {
 				actions.state.Contests.Removed(s.Key, reader.Keys.ConfigHash, now)
+			}
+			if tc.fails {
+				actions.state.Deferrals.Failed(s.Key, state.Deferral{Until: now.Add(time.Second)}, now)
 			}
 			result := actions.Purge(t.Context(), s).close(t.Context(), actions.base)
 			require.Len(t, c.bodies, tc.writes)

@@ -146,6 +146,9 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 		r.state.Runs.ClearPending(s.Key)
 		return nil
 	}
+	if wait := r.WaitToWrite(s); wait > 0 {
+		return Waiting(queue.After(wait, queue.Retry))
+	}
 	if !r.MayWrite(s, inflight.Background) {
 		return Waiting{} // queued again when it has a slot
 	}

@@ -39,23 +39,56 @@ func (d *dueReloads) Oldest() (oldest time.Time, count int) {
 // deferrals has the waits before attempts that failed may be repeated.
 type deferrals struct{ perWorkload[Deferral] }
 
-// Deferral is the wait before the next attempt.
+// Deferral is the wait before the next attempt, for which the workload is queued. What else queues the workload may bring the attempt forward.
 type Deferral struct {
-	// Since is when the last config event came that the attempt knew of, Until is when the next one may be made.
-	Since, Until time.Time
-	// IgnoresEvents means that no event ends the wait. Under constant change there would be no wait otherwise.
+	// Since is when the last config event came that the attempt knew of.
+	Since time.Time
+	// Until is when the next attempt may be made if no later config event comes, or if none ends the wait.
+	Until time.Time
+	// NotBefore is when a config event may lead to the next attempt at the earliest. Under constant change there would be no wait otherwise.
+	NotBefore time.Time
+	// IgnoresEvents means that no event ends the wait.
 	IgnoresEvents bool
+	// Stored means that the API server has stored a write of the attempt: its watch event is no reason to try again earlier.
+	Stored bool
 }
 
-// Defer records that an attempt failed. The watch event of a write of ours is no reason to try again earlier; a config event
-// is, unless the wait ignores events.
+// end returns when the wait ends for a workload whose last config event came at a time. firm means that no later one changes that.
+func (e Deferral) end(lastEvent time.Time) (at time.Time, firm bool) {
+	switch {
+	case e.IgnoresEvents:
+		return e.Until, true
+	case e.Stored && !lastEvent.After(e.Since):
+		return e.Until, false
+	default:
+		return e.NotBefore, true
+	}
+}
+
+// Defer records that the next attempt must wait.
 func (d *deferrals) Defer(key workload.Key, wait Deferral) {
 	d.with(key, func(e *Deferral) { *e = wait })
 }
 
-// IgnoresEvents reports whether no event ends the wait of a workload.
-func (d *deferrals) IgnoresEvents(key workload.Key) (firm bool) {
-	d.find(key, func(e *Deferral) { firm = e.IgnoresEvents })
+// Failed records that an attempt failed, and when it is due again.
+func (d *deferrals) Failed(key workload.Key, wait Deferral, now time.Time) {
+	wait.NotBefore = earlier(wait.Until, now.Add(longestSoon))
+	d.Defer(key, wait)
+}
+
+// Written ends the wait of a workload that was written, unless the write is that of the attempt: it may be what hindered the attempt that
+// has changed.
+func (d *deferrals) Written(key workload.Key) {
+	d.find(key, func(e *Deferral) {
+		if !e.Stored {
+			e.NotBefore = time.Time{}
+		}
+	})
+}
+
+// IgnoresEvents reports whether no later config event ends the wait of a workload whose last one came at a time.
+func (d *deferrals) IgnoresEvents(key workload.Key, lastEvent time.Time) (firm bool) {
+	d.find(key, func(e *Deferral) { _, firm = e.end(lastEvent) })
 	return firm
 }
 
@@ -63,10 +96,15 @@ func (d *deferrals) IgnoresEvents(key workload.Key) (firm bool) {
 func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
 	var wait time.Duration
 	d.find(key, func(e *Deferral) {
-		if e.IgnoresEvents || !lastEvent.After(e.Since) {
-			wait = max(e.Until.Sub(now), 0)
-		}
+		at, _ := e.end(lastEvent)
+		wait = max(at.Sub(now), 0)
 	})
+	return wait
+}
+
+// WaitToWrite returns how long after an attempt that failed no config event leads to any other write of the workload.
+func (d *deferrals) WaitToWrite(key workload.Key, now time.Time) (wait time.Duration) {
+	d.find(key, func(e *Deferral) { wait = max(e.NotBefore.Sub(now), 0) })
 	return wait
 }
 

@@ -269,17 +269,49 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	t.Parallel()
 	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
-	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second)})
-	assert.False(t, d.IgnoresEvents(key))
+	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second), Stored: true})
+	assert.False(t, d.IgnoresEvents(key, start))
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "its own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
 	d.Defer(key, Deferral{Since: start.Add(4 * time.Second), Until: start.Add(9 * time.Second), IgnoresEvents: true})
 	at := start.Add(5 * time.Second)
 	assert.Equal(t, 4*time.Second, d.Wait(key, at, at), "under constant change there would be no wait at all")
-	assert.True(t, d.IgnoresEvents(key))
+	assert.Zero(t, d.WaitToWrite(key, at), "no attempt has failed")
+	assert.True(t, d.IgnoresEvents(key, at))
 	d.Forget(key)
 	assert.Zero(t, d.Wait(key, at, at), "nothing is due any more")
+}
+
+// Constant change would leave no pace otherwise.
+func TestConfigEventBringsARetryForwardByALimitedTime(t *testing.T) {
+	t.Parallel()
+	key, start := workload.Key{Name: "cart"}, time.Now()
+	const long = time.Minute
+	for name, tc := range map[string]struct {
+		wait, event time.Duration
+		stored      bool
+		// want is when the next attempt may be made; firm that no later event changes that.
+		want time.Duration
+		firm bool
+	}{
+		"no event":                        {wait: long, want: longestSoon, firm: true},
+		"an event":                        {wait: long, event: 1, want: longestSoon, firm: true},
+		"a short wait":                    {wait: time.Second, event: 1, want: time.Second, firm: true},
+		"a write is stored, no event":     {wait: long, stored: true, want: long},
+		"a write is stored, and an event": {wait: long, stored: true, event: 1, want: longestSoon, firm: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, last := &deferrals{}, start.Add(tc.event)
+			d.Failed(key, Deferral{Since: start, Until: start.Add(tc.wait), Stored: tc.stored}, start)
+			assert.Equal(t, tc.want, d.Wait(key, last, start))
+			assert.Equal(t, tc.firm, d.IgnoresEvents(key, last))
+			assert.Zero(t, d.Wait(key, last, start.Add(tc.want)))
+			d.Written(key)
+			assert.Equal(t, tc.stored, d.Wait(key, last, start) > 0)
+		})
+	}
 }
 
 func TestStateForgetsAWorkloadInAllParts(t *testing.T) {

@@ -328,6 +328,7 @@ func (t *Tracking) finished(key workload.Key) bool {
 
 func (t *Tracking) update(before, s workload.Summary) {
 	key := s.Key()
+	t.with.State.Deferrals.Written(key)
 	intent := t.enter(key, s)
 	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
 	if intent.Appearing() && (s.Written(before) || s.Annotations()[t.with.Reader.Keys.ConfigRecord] == "") {
