@@ -78,8 +78,9 @@ type Limit[K comparable] struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespace[K]
 	items      map[K]*item[K]
-	// turns are the namespaces with waiting items, in the order in which they are served.
-	turns *list.List
+	// turns are the namespaces with waiting items, in the order in which they are served; waiting counts the items, by class.
+	turns   *list.List
+	waiting [classes]int
 	// inFlight counts the slots in use, and overdue those of them that are overdue.
 	inFlight, overdue int
 	// slow counts the slots of slow namespaces that are not overdue.
@@ -140,7 +141,7 @@ func (l *Limit[K]) Enter(name string, key K, class Class) bool {
 		it.arrival = l.arrivals
 		l.wait(it, class)
 	case class < it.class:
-		it.of.remove(it)
+		l.remove(it)
 		l.wait(it, class)
 	}
 	it.parked = !it.holds
@@ -174,7 +175,7 @@ func (l *Limit[K]) leave(key K) []K {
 	if it.holds {
 		l.release(it)
 	} else {
-		it.of.remove(it)
+		l.remove(it)
 		l.rest(it.of)
 	}
 	return l.grant()
@@ -225,7 +226,7 @@ func (l *Limit[K]) grant() []K {
 			return keys
 		}
 		l.grants++
-		it.of.remove(it)
+		l.remove(it)
 		l.take(it)
 		l.turns.MoveToBack(it.of.turn)
 		l.rest(it.of)
@@ -237,9 +238,13 @@ func (l *Limit[K]) grant() []K {
 const share = 4
 
 // choose returns the waiting item that is next, if there is a slot for it: one of the most urgent class, namespaces taking
-// turns, and each fourth time the one that has waited longest.
+// turns, and each fourth time the one that has waited longest. There may be thousands of namespaces: the first item of the most urgent class
+// ends the search.
 func (l *Limit[K]) choose() *item[K] {
-	longest := l.grants%share == share-1
+	if l.isFull() {
+		return nil
+	}
+	longest, urgent := l.grants%share == share-1, l.mostUrgent()
 	var best *item[K]
 	for turn := l.turns.Front(); turn != nil; turn = turn.Next() {
 		n := turn.Value.(*namespace[K])
@@ -251,8 +256,21 @@ func (l *Limit[K]) choose() *item[K] {
 		case best == nil, longest && it.arrival < best.arrival, !longest && it.class < best.class:
 			best = it
 		}
+		if !longest && best.class == urgent {
+			break
+		}
 	}
 	return best
+}
+
+// mostUrgent returns the most urgent class of which an item waits.
+func (l *Limit[K]) mostUrgent() Class {
+	for class, n := range l.waiting {
+		if n > 0 {
+			return Class(class)
+		}
+	}
+	return classes
 }
 
 func (l *Limit[K]) wait(it *item[K], class Class) {
@@ -261,4 +279,12 @@ func (l *Limit[K]) wait(it *item[K], class Class) {
 	}
 	it.class = class
 	it.element = it.of.waiting[class].PushBack(it)
+	l.waiting[class]++
+}
+
+// remove takes an item out of those that wait.
+func (l *Limit[K]) remove(it *item[K]) {
+	it.of.waiting[it.class].Remove(it.element)
+	it.element = nil
+	l.waiting[it.class]--
 }

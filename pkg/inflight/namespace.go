@@ -108,9 +108,3 @@ func (n *namespace[K]) next(longest bool) *item[K] {
 	}
 	return best
 }
-
-// remove takes an item out of those that wait.
-func (n *namespace[K]) remove(it *item[K]) {
-	n.waiting[it.class].Remove(it.element)
-	it.element = nil
-}

@@ -4,12 +4,17 @@ import "time"
 
 // hasCapacity reports whether there is a slot for a namespace. One that has an overdue slot gets no other one: its writes may hang.
 func (l *Limit[K]) hasCapacity(n *namespace[K]) bool {
-	if n.overdue > 0 || n.inFlight >= n.slots {
+	if l.isFull() || n.overdue > 0 || n.inFlight >= n.slots {
 		return false
 	}
-	beyond := max(l.overdue-l.options.Overdue, 0)
-	return l.inFlight-l.overdue+beyond < l.options.Total && (!n.slow || l.slow+beyond < l.options.Slow)
+	return !n.slow || l.slow+l.beyond() < l.options.Slow
 }
+
+// isFull reports whether there is no slot for any namespace.
+func (l *Limit[K]) isFull() bool { return l.inFlight-l.overdue+l.beyond() >= l.options.Total }
+
+// beyond returns how many slots are overdue beyond the bound for such.
+func (l *Limit[K]) beyond() int { return max(l.overdue-l.options.Overdue, 0) }
 
 // take gives a slot to an item; there is one.
 func (l *Limit[K]) take(it *item[K]) {
