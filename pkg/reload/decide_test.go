@@ -148,9 +148,9 @@ func TestChangeAfterAnAttemptIsLookedAt(t *testing.T) {
 	l.state.Changes.EventArrived(s.Key, now.Add(-time.Second))
 	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	l.decide(t.Context(), s)
-	after, needed := l.state.Changes.NextCheck(s.Key, now)
-	assert.True(t, needed)
-	assert.Zero(t, after)
+	looks, later := l.state.Changes.EventArrivedFor([]workload.Key{s.Key}, now)
+	assert.Equal(t, []workload.Key{s.Key}, looks)
+	assert.Empty(t, later)
 }
 
 // Only a reload is due: an adoption restarts nothing.

@@ -135,6 +135,7 @@ func TestWaitAtTheSettleGateIsRecorded(t *testing.T) {
 	result := l.actions.Close(t.Context(), l.decide(t.Context(), s))
 	require.Positive(t, result.RequeueAfter)
 	assert.Equal(t, queue.Config, *result.Priority)
-	_, needed := l.state.Changes.NextCheck(s.Key, now.Add(time.Second))
-	assert.False(t, needed, "a further event needs no look before that")
+	looks, later := l.state.Changes.EventArrivedFor([]workload.Key{s.Key}, now.Add(time.Second))
+	assert.Empty(t, looks, "a further event needs no look before that")
+	assert.Empty(t, later)
 }

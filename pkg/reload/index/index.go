@@ -205,8 +205,11 @@ func (x *Index) WorkloadsFor(e configstate.Event, later func([]workload.Key)) []
 	}
 	keys := matching(e.Namespace, e.Ref, later)
 	named := x.Trackers(e.Namespace, e.Ref)
-	if len(keys) == 0 {
+	switch {
+	case len(keys) == 0:
 		return named
+	case len(named) == 0:
+		return keys
 	}
 	both := make(map[workload.Key]bool, len(keys))
 	for _, key := range keys {

@@ -75,6 +75,36 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	assert.Empty(t, event(app1, configstate.Modified, false))
 }
 
+func TestConfigEventReachesWorkloadsThatNameTheObjectAndThoseThatMatchIt(t *testing.T) {
+	t.Parallel()
+	named, matches, both := workload.Key{Namespace: "shop", Name: "named"}, workload.Key{Namespace: "shop", Name: "matches"}, workload.Key{Namespace: "shop", Name: "both"}
+	names := reloaderIntent(t, map[string]any{"pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
+	expression := reloaderIntent(t, map[string]any{"configmap.reloader.stakater.com/reload": "app-.*"}, nil)
+	all := reloaderIntent(t, map[string]any{"configmap.reloader.stakater.com/reload": "app-.*", "pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
+	for name, tc := range map[string]struct{ names, matches, both bool }{
+		"one names it": {names: true}, "one matches it": {matches: true}, "one does both": {both: true}, "none": {},
+		"one each": {names: true, matches: true}, "one each, and one does both": {names: true, matches: true, both: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := New(patternsOf("app-1"))
+			var want []workload.Key
+			for _, w := range []struct {
+				there  bool
+				key    workload.Key
+				intent annotation.Intent
+			}{{tc.names, named, names}, {tc.matches, matches, expression}, {tc.both, both, all}} {
+				if w.there {
+					x.Set(w.key, w.intent)
+					want = append(want, w.key)
+				}
+			}
+			app := configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}, Type: configstate.Modified}
+			assert.ElementsMatch(t, want, x.WorkloadsFor(app, nil))
+		})
+	}
+}
+
 // A change of one object must not have thousands of others' workloads looked at.
 func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T) {
 	t.Parallel()

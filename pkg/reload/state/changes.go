@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -32,30 +33,53 @@ type arrivalsEntry struct {
 
 // EventArrived records the arrival of a config event. An event that was known before its workload may come late.
 func (c *changes) EventArrived(key workload.Key, at time.Time) {
-	c.with(key, func(e *arrivalsEntry) {
-		if e.inherited && at.After(e.Last) {
-			e.First, e.FirstUnhandled, e.inherited = time.Time{}, time.Time{}, false // of events that another has dealt with, only the last counts
-		}
-		e.First, e.FirstUnhandled, e.next = earlier(e.First, at), earlier(e.FirstUnhandled, at), earlier(e.next, at)
-		if at.After(e.Last) {
-			e.Last = at
-		}
-	})
+	c.with(key, func(e *arrivalsEntry) { e.arrived(at) })
 }
 
-// NextCheck returns after what time to look at a workload for a config event that came at a time, or false if it is looked at anyway. The
-// caller queues it by then.
-func (c *changes) NextCheck(key workload.Key, at time.Time) (after time.Duration, needed bool) {
-	needed = true
-	c.find(key, func(e *arrivalsEntry) {
-		switch {
-		case at.Before(e.look):
-			needed = false
-		case e.look.IsZero() && e.patience > 0:
-			e.look, after = at.Add(e.patience), e.patience
+// Look is when to look at a workload.
+type Look struct {
+	Key   workload.Key
+	After time.Duration
+}
+
+// EventArrivedFor is EventArrived for all workloads that an event concerns. It returns which of them to look at for it now, in the memory of
+// keys, and which later: the caller queues them by then. The others are looked at anyway.
+func (c *changes) EventArrivedFor(keys []workload.Key, at time.Time) (now []workload.Key, later []Look) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now = slices.DeleteFunc(keys, func(key workload.Key) bool {
+		e := c.entryLocked(key)
+		e.arrived(at)
+		after, needed := e.nextCheck(at)
+		if needed && after > 0 {
+			later = append(later, Look{key, after})
 		}
+		return !needed || after > 0
 	})
-	return after, needed
+	return now, later
+}
+
+func (e *arrivalsEntry) arrived(at time.Time) {
+	if e.inherited && at.After(e.Last) {
+		e.First, e.FirstUnhandled, e.inherited = time.Time{}, time.Time{}, false // of events that another has dealt with, only the last counts
+	}
+	e.First, e.FirstUnhandled, e.next = earlier(e.First, at), earlier(e.FirstUnhandled, at), earlier(e.next, at)
+	if at.After(e.Last) {
+		e.Last = at
+	}
+}
+
+// nextCheck returns after what time to look at the workload for a config event that came at a time, or false if it is looked at anyway.
+func (e *arrivalsEntry) nextCheck(at time.Time) (after time.Duration, needed bool) {
+	switch {
+	case at.Before(e.look):
+		return 0, false
+	case e.look.IsZero() && e.patience > 0:
+		e.look = at.Add(e.patience)
+		return e.patience, true
+	default:
+		return 0, true
+	}
 }
 
 // WaitToSettle records until when the workload waits for its configuration to settle: it is looked at again then. The next attempt ends it.

@@ -64,6 +64,11 @@ type perWorkload[Entry any] struct {
 func (p *perWorkload[Entry]) with(key workload.Key, f func(*Entry)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f(p.entryLocked(key))
+}
+
+// entryLocked returns the entry of a workload, which is new if there is none.
+func (p *perWorkload[Entry]) entryLocked(key workload.Key) *Entry {
 	e, ok := p.entries[key]
 	if !ok {
 		if p.entries == nil {
@@ -72,7 +77,7 @@ func (p *perWorkload[Entry]) with(key workload.Key, f func(*Entry)) {
 		e = new(Entry)
 		p.entries[key] = e
 	}
-	f(e)
+	return e
 }
 
 // find calls f with the entry of a workload, under the lock, if there is one.

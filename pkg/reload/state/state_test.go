@@ -87,52 +87,6 @@ func TestStampStartsTheSettleWindowAnew(t *testing.T) {
 	assert.Zero(t, m.StampedByOther(key).FirstUnhandled, "nothing is left that a stamp could be too early for")
 }
 
-func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
-	t.Parallel()
-	key := workload.Key{Name: "cart"}
-	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := &changes{}
-	needs := func(key workload.Key, at time.Time) bool {
-		m.EventArrived(key, at)
-		after, needed := m.NextCheck(key, at)
-		assert.Zero(t, after)
-		return needed
-	}
-	assert.True(t, needs(key, t0), "the first one")
-	m.BeginAttempt(key)
-	m.WaitToSettle(key, t0.Add(time.Second))
-	assert.False(t, needs(key, t0.Add(time.Second-1)))
-	assert.True(t, needs(key, t0.Add(time.Second)), "the time is over")
-	assert.True(t, needs(workload.Key{Name: "pay"}, t0))
-	m.BeginAttempt(key)
-	assert.True(t, needs(key, t0), "it was looked at, and may not wait any more")
-}
-
-func TestEventsWhileAWorkloadWaitsNeedOneLook(t *testing.T) {
-	t.Parallel()
-	type look struct {
-		after  time.Duration
-		needed bool
-	}
-	key, t0, m := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), &changes{}
-	at := func(at time.Time) look {
-		m.EventArrived(key, at)
-		after, needed := m.NextCheck(key, at)
-		return look{after, needed}
-	}
-	at(t0)
-	m.BeginAttempt(key)
-	m.WaitForOther(key, 5*time.Second)
-	assert.Equal(t, look{5 * time.Second, true}, at(t0.Add(time.Second)), "it is queued for later, or sooner where the wait ends")
-	assert.Equal(t, look{0, false}, at(t0.Add(6*time.Second-1)), "it is queued already")
-	assert.Equal(t, look{0, true}, at(t0.Add(6*time.Second)), "it is to be looked at now")
-	assert.Equal(t, t0, m.BeginAttempt(key).FirstUnhandled, "the first change that nothing has acted on stays the first")
-	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second)), "it was looked at, and may not wait any more")
-	m.WaitForOther(key, 0)
-	assert.Equal(t, look{0, true}, at(t0.Add(8*time.Second)), "without a settle time, no event waits")
-	assert.Equal(t, look{0, true}, at(t0.Add(7*time.Second-1)), "nor does one that comes late")
-}
-
 func TestChangesMayComeLate(t *testing.T) {
 	t.Parallel()
 	key := workload.Key{Name: "cart"}

@@ -167,14 +167,11 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 // queueForEvent records a config event of workloads, and queues them, unless they are queued for a time that is soon enough: under constant change
 // each event would have each of them looked at.
 func (t *Tracking) queueForEvent(keys []workload.Key, received time.Time) {
-	t.with.Queue.Add(queue.Config, slices.DeleteFunc(keys, func(key workload.Key) bool {
-		t.with.State.Changes.EventArrived(key, received)
-		after, needed := t.with.State.Changes.NextCheck(key, received)
-		if needed && after > 0 {
-			t.with.Queue.AddAfter(after, queue.Config, key)
-		}
-		return !needed || after > 0
-	})...)
+	now, later := t.with.State.Changes.EventArrivedFor(keys, received)
+	t.with.Queue.Add(queue.Config, now...)
+	for _, look := range later {
+		t.with.Queue.AddAfter(look.After, queue.Config, look.Key)
+	}
 }
 
 // join begins to handle a kind: its workloads enter the index as they are found.
