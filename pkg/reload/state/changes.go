@@ -165,11 +165,16 @@ func (c *changes) MarkActedOn(key workload.Key) {
 
 // ForgetHandled forgets the events of the attempt, which has left nothing to do; those that came meanwhile stay.
 func (c *changes) ForgetHandled(key workload.Key) {
-	c.find(key, func(e *arrivalsEntry) {
-		if e.next.IsZero() {
-			e.Arrivals = Arrivals{}
-			return
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	switch {
+	case !ok:
+	case !e.next.IsZero():
 		e.First, e.FirstUnhandled, e.inherited = e.next, e.next, false
-	})
+	case e.look.IsZero() && e.patience == 0:
+		delete(c.entries, key) // nothing is left: one that is zero, and one that is missing, are the same
+	default:
+		e.Arrivals = Arrivals{}
+	}
 }

@@ -90,3 +90,37 @@ func TestEventArrivesForAllWorkloadsThatItConcerns(t *testing.T) {
 		assert.True(t, m.HasPending(key), key.Name)
 	}
 }
+
+// Each workload of a cluster has an event at some time.
+func TestNothingIsKeptOfAWorkloadInOrder(t *testing.T) {
+	t.Parallel()
+	key, t0 := workload.Key{Name: "cart"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		before  func(m *changes)
+		attempt func(m *changes)
+		kept    bool
+		next    look
+	}{
+		"in order":                        {next: look{needed: true}},
+		"an event came meanwhile":         {attempt: func(m *changes) { m.EventArrived(key, t0.Add(time.Second)) }, kept: true, next: look{needed: true}},
+		"it waits for something else":     {attempt: func(m *changes) { m.WaitForOther(key, time.Minute) }, kept: true, next: look{time.Minute, true}},
+		"it waits to settle":              {attempt: func(m *changes) { m.WaitToSettle(key, t0.Add(time.Hour)) }, kept: true},
+		"another led when the event came": {before: func(m *changes) { m.BecomeLeader() }, next: look{needed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &changes{}
+			m.ForgetHandled(key)
+			m.EventArrived(key, t0)
+			for _, do := range []func(*changes){tc.before, func(m *changes) { m.BeginAttempt(key) }, tc.attempt} {
+				if do != nil {
+					do(m)
+				}
+			}
+			m.ForgetHandled(key)
+			assert.Equal(t, tc.kept, len(m.entries) == 1)
+			assert.Equal(t, tc.next, lookFor(t, m, key, t0.Add(2*time.Second)))
+			assert.True(t, m.HasPending(key), "a later event counts")
+		})
+	}
+}
