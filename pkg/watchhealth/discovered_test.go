@@ -40,6 +40,7 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 				client.monitor.Discovered(about, c.err)
 				if c.want == "" {
 					assert.Empty(t, client.monitor.Statuses())
+					assert.False(t, client.monitor.AnyFailing())
 					return
 				}
 				<-time.After(30 * time.Second)
@@ -48,8 +49,10 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 				assert.Contains(t, got.Detail, c.err.Error())
 				assert.Equal(t, watchhealth.Status{Watch: about, Since: began, Reason: c.want, Detail: got.Detail}, got)
 				assert.True(t, client.monitor.Failing(c.resource, "shop"))
+				assert.True(t, client.monitor.AnyFailing())
 				client.monitor.Discovered(about, nil)
 				assert.True(t, client.status().Healthy())
+				assert.False(t, client.monitor.AnyFailing())
 			})
 		})
 	}

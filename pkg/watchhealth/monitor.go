@@ -113,6 +113,18 @@ func (m *Monitor) Failing(resource, namespace string) bool {
 	return false
 }
 
+// AnyFailing reports whether any watch fails.
+func (m *Monitor) AnyFailing() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.watches {
+		if !s.Healthy() {
+			return true
+		}
+	}
+	return false
+}
+
 // Failures returns how often each resource failed for each reason.
 func (m *Monitor) Failures() map[Failure]uint64 {
 	m.mu.Lock()

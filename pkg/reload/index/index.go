@@ -127,15 +127,16 @@ func (x *Index) Trackers(namespace string, ref reference.Ref) []workload.Key {
 	return keys
 }
 
-// Tracked returns the config objects that are tracked and that pick selects, sorted.
+// Tracked returns the config objects that are tracked and that pick selects, sorted. pick is called under the lock.
 func (x *Index) Tracked(pick func(Object) bool) []Object {
 	x.mu.RLock()
 	var objects []Object
 	for at := range x.byRef {
-		objects = append(objects, at)
+		if pick(at) {
+			objects = append(objects, at)
+		}
 	}
 	x.mu.RUnlock()
-	objects = slices.DeleteFunc(objects, func(at Object) bool { return !pick(at) })
 	slices.SortFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), a.Ref.Compare(b.Ref))
 	})
@@ -159,10 +160,14 @@ func (x *Index) In(namespace string) []workload.Key {
 }
 
 // All returns the workloads, sorted: so two processes treat them in the same order.
-func (x *Index) All() []workload.Key {
+func (x *Index) All() []workload.Key { return x.Select(func(workload.Key) bool { return true }) }
+
+// Select returns the workloads that pick selects, sorted. pick may take long: it is called without the lock.
+func (x *Index) Select(pick func(workload.Key) bool) []workload.Key {
 	x.mu.RLock()
 	keys := slices.Collect(maps.Keys(x.byKey))
 	x.mu.RUnlock()
+	keys = slices.DeleteFunc(keys, func(key workload.Key) bool { return !pick(key) })
 	slices.SortFunc(keys, workload.Key.Compare)
 	return keys
 }

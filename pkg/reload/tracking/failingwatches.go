@@ -20,6 +20,8 @@ import (
 // Watches reports which watches fail; watchhealth.Monitor does. A resource is written as in the rule of a Role.
 type Watches interface {
 	Failing(resource, namespace string) bool
+	// AnyFailing reports whether any watch fails.
+	AnyFailing() bool
 	// Discovered records how the lookup of a resource ended, before which nothing is watched.
 	Discovered(about watchhealth.Watch, err error)
 }
@@ -35,6 +37,9 @@ type failingWatches struct {
 	mapper Mapper
 	now    func() time.Time
 }
+
+// any reports whether any watch fails.
+func (f failingWatches) any() bool { return f.health != nil && f.health.AnyFailing() }
 
 // includes reports whether the watch of a resource fails in a namespace.
 func (f failingWatches) includes(resource, namespace string) bool {

@@ -52,8 +52,12 @@ func (r *rechecks) run(ctx context.Context) error {
 }
 
 // once looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
-// its watch would have done; a workload is queued, and read when it is reconciled.
+// its watch would have done; a workload is queued, and read when it is reconciled. Mostly, all watches work.
 func (r *rechecks) once(ctx context.Context) {
+	r.countSkips()
+	if !r.failing.any() {
+		return
+	}
 	objects := r.unwatched()
 	keys := r.unseen()
 	if len(objects)+len(keys) == 0 {
@@ -140,16 +144,20 @@ func (r *rechecks) matched(key workload.Key) []reference.Ref {
 	return view.Intent.Refs()
 }
 
+// countSkips counts the live reads that were skipped since the last round. A workload that was read begins again.
+func (r *rechecks) countSkips() {
+	before := r.skips
+	r.skips = map[workload.Key]int{}
+	for key := range r.watches.takeSkipped() {
+		r.skips[key] = before[key] + 1
+	}
+}
+
 // unseen returns the workloads of which a change would not be seen; none on a standby, which looks at all of them when it begins to lead.
 // Those whose live read was skipped in the most rounds come first, so that each has its turn where reads take long. Otherwise they are sorted.
 func (r *rechecks) unseen() []workload.Key {
 	if !r.with.Queue.Leads() {
 		return nil
-	}
-	before := r.skips
-	r.skips = map[workload.Key]int{}
-	for key := range r.watches.takeSkipped() {
-		r.skips[key] = before[key] + 1
 	}
 	keys := r.withFailingWatch()
 	slices.SortStableFunc(keys, func(a, b workload.Key) int { return r.skips[b] - r.skips[a] })
@@ -160,10 +168,10 @@ func (r *rechecks) unseen() []workload.Key {
 func (r *rechecks) withFailingWatch() []workload.Key {
 	kinds := map[schema.GroupVersionKind]map[string]bool{}
 	all := r.failing.includesNamespaces(r.with.Scope)
-	return slices.DeleteFunc(r.index.All(), func(key workload.Key) bool {
+	return r.index.Select(func(key workload.Key) bool {
 		w := r.watches.get(key.Kind)
 		if w == nil || all {
-			return w == nil
+			return w != nil
 		}
 		gvk := w.kind.GroupVersionKind
 		if kinds[gvk] == nil {
@@ -174,6 +182,6 @@ func (r *rechecks) withFailingWatch() []workload.Key {
 			fails = r.failing.includesKind(w, key.Namespace)
 			kinds[gvk][key.Namespace] = fails
 		}
-		return !fails
+		return fails
 	})
 }

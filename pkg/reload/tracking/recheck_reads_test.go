@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // readsOnce is a Store that calls read for each object.
@@ -58,4 +59,50 @@ func TestRecheckEndsWithItsContext(t *testing.T) {
 		assert.Empty(t, rechecked.seen)
 		assert.Empty(t, rechecked.queued())
 	})
+}
+
+// countingWatches counts the watches that are asked for.
+type countingWatches struct {
+	failing
+	asked int
+}
+
+func (c *countingWatches) Failing(resource, namespace string) bool {
+	c.asked++
+	return c.failing.Failing(resource, namespace)
+}
+
+// There are hundreds of thousands of objects, and mostly no watch fails.
+func TestRecheckAsksForNoWatchWhileAllWork(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		watches failing
+		asks    bool
+	}{"all work": {failing{}, false}, "one fails": {failing{"daemonsets.apps": true}, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _, _ := trackingWithFailing(t, nil, nil, nil)
+			watches := &countingWatches{failing: tc.watches}
+			l.tracking.rechecks.failing.health = watches
+			l.tracking.rechecks.once(t.Context())
+			assert.Equal(t, tc.asks, watches.asked > 0)
+		})
+	}
+}
+
+// The live read of a workload was skipped, and then not any more, since its watch worked for a round.
+func TestRoundInWhichAllWatchesWorkEndsTheSkips(t *testing.T) {
+	t.Parallel()
+	l, _, keys := trackingWithFailing(t, failing{}, nil, nil)
+	rechecks, w := l.tracking.rechecks, l.tracking.watches.get(keys[1].Kind)
+	for _, skipped := range []bool{true, true, false} {
+		if skipped {
+			w.setSkipped(keys[1], true)
+		}
+		rechecks.once(t.Context())
+		assert.Equal(t, skipped, len(rechecks.skips) > 0)
+	}
+	w.setSkipped(keys[1], true)
+	rechecks.once(t.Context())
+	assert.Equal(t, map[workload.Key]int{keys[1]: 1}, rechecks.skips, "it is counted anew")
 }

@@ -37,6 +37,8 @@ func (f failing) Failing(resource, namespace string) bool {
 	return f[resource] || f[resource+" "+namespace]
 }
 
+func (f failing) AnyFailing() bool { return len(f) > 0 }
+
 func (failing) Discovered(watchhealth.Watch, error) {}
 
 // recheckStore is a Store that counts what is looked at.
