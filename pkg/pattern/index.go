@@ -41,8 +41,8 @@ type namespaceIndex[K comparable] struct {
 	tables  map[reference.Kind]*table[K]
 	// memory is how many bytes are left for patterns.
 	memory int
-	// byKey has the uses of a workload that are kept, sorted.
-	byKey map[K][]use
+	// byKey has the patterns of a workload that are kept, sorted by their uses.
+	byKey map[K][]held[K]
 }
 
 // use is a pattern that a workload has for one kind of config objects.
@@ -59,6 +59,21 @@ func (u use) compare(other use) int {
 func (u use) in(uses []use) bool {
 	_, found := slices.BinarySearchFunc(uses, u, use.compare)
 	return found
+}
+
+// held is a pattern that a workload has, and that is kept.
+type held[K comparable] struct {
+	kind reference.Kind
+	row  *row[K]
+	// at is where the row has the workload.
+	at int
+}
+
+func (h held[K]) use() use { return use{h.kind, h.row.pattern.text} }
+
+// search returns where a use is among some sorted ones, or would be.
+func search[K comparable](sorted []held[K], u use) (at int, found bool) {
+	return slices.BinarySearchFunc(sorted, u, func(h held[K], u use) int { return h.use().compare(u) })
 }
 
 // Use is a pattern for names of one kind.
@@ -83,7 +98,7 @@ func (x *Index[K]) enter(namespace string, create bool) *namespaceIndex[K] {
 	if n == nil && create {
 		n = &namespaceIndex[K]{
 			names:  func(kind reference.Kind) []string { return x.names(namespace, kind) },
-			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]use{}, memory: x.memory, backlog: backlog[K]{memory: x.memory, next: batch[K]{memory: x.memory}},
+			tables: map[reference.Kind]*table[K]{}, byKey: map[K][]held[K]{}, memory: x.memory, backlog: backlog[K]{memory: x.memory, next: batch[K]{memory: x.memory}},
 		}
 		x.namespaces[namespace] = n
 	}
@@ -218,22 +233,23 @@ func (n *namespaceIndex[K]) set(key K, patterns []Use) {
 	patterns = slices.Clone(patterns)
 	slices.SortFunc(patterns, func(a, b Use) int { return a.use().compare(b.use()) })
 	patterns = slices.CompactFunc(patterns, func(a, b Use) bool { return a.use() == b.use() })
-	before, after := n.byKey[key], make([]use, 0, len(patterns))
+	asked := make([]use, 0, len(patterns))
 	for _, p := range patterns {
-		after = append(after, p.use())
+		asked = append(asked, p.use())
 	}
-	// Those that go give their memory to those that come.
-	kept, swept := n.drop(key, before, after), n.kindsOf(before)
+	kept := n.drop(n.byKey[key], asked) // what goes gives its memory to what comes
 	fitting := within(patterns, n.memory, func(u Use) int { return n.cost(u, kept) })
-	after = after[:0]
+	after := make([]held[K], 0, len(fitting))
 	for _, p := range fitting {
-		if after = append(after, p.use()); !p.use().in(kept) {
-			n.memory -= n.table(p.Kind).add(key, p.Pattern)
+		if at, has := search(kept, p.use()); has {
+			after = append(after, kept[at])
+		} else {
+			after = append(after, n.add(key, p))
 		}
 	}
-	n.sweep(swept)
-	slices.SortFunc(after, use.compare)
-	n.byKey[key] = slices.Clip(after)
+	n.sweep()
+	slices.SortFunc(after, func(a, b held[K]) int { return a.use().compare(b.use()) })
+	n.byKey[key] = after
 	if len(after) == 0 {
 		delete(n.byKey, key)
 	}
@@ -258,23 +274,22 @@ func (n *namespaceIndex[K]) effort(key K, patterns []Use) int {
 func (n *namespaceIndex[K]) effortOfDrops(key K, patterns []Use) int {
 	before, kept := n.byKey[key], map[use]bool{}
 	for _, p := range patterns {
-		if u := p.use(); u.in(before) {
-			kept[u] = true
+		if _, has := search(before, p.use()); has {
+			kept[p.use()] = true
 		}
 	}
 	if len(kept) == len(before) {
 		return 0
 	}
 	sum, swept := 0, map[reference.Kind]bool{}
-	for _, u := range before {
-		if kept[u] {
+	for _, h := range before {
+		if kept[h.use()] {
 			continue
 		}
-		t := n.tables[u.kind]
-		sum += t.effortOfDrop(u.text)
-		if !swept[u.kind] {
-			swept[u.kind] = true
-			sum += bit * len(t.rows)
+		sum++
+		if len(h.row.keys) == 1 && !swept[h.kind] {
+			swept[h.kind] = true
+			sum += bit * len(n.tables[h.kind].rows)
 		}
 	}
 	return sum
@@ -313,30 +328,34 @@ func (n *namespaceIndex[K]) table(kind reference.Kind) *table[K] {
 	return t
 }
 
-// drop takes the patterns from a workload that it has no more, and returns those that remain, sorted.
-func (n *namespaceIndex[K]) drop(key K, before, after []use) (kept []use) {
-	for _, u := range before {
-		if u.in(after) {
-			kept = append(kept, u)
-		} else {
-			n.memory += n.tables[u.kind].drop(key, u.text)
+// add gives a workload a pattern that it does not have.
+func (n *namespaceIndex[K]) add(key K, p Use) held[K] {
+	r, cost := n.table(p.Kind).add(key, p.Pattern)
+	n.memory -= cost
+	return held[K]{p.Kind, r, len(r.keys) - 1}
+}
+
+// drop takes the patterns from a workload that it has no more, and returns those that remain. Both are sorted.
+func (n *namespaceIndex[K]) drop(before []held[K], asked []use) (kept []held[K]) {
+	for _, h := range before {
+		if h.use().in(asked) {
+			kept = append(kept, h)
+			continue
+		}
+		n.memory += n.tables[h.kind].drop(h)
+		if h.at < len(h.row.keys) { // another workload has its place
+			others := n.byKey[h.row.keys[h.at]]
+			at, _ := search(others, h.use())
+			others[at].at = h.at
 		}
 	}
 	return kept
 }
 
-// kindsOf returns the kinds of some sorted uses.
-func (n *namespaceIndex[K]) kindsOf(uses []use) (kinds []reference.Kind) {
-	for _, u := range uses {
-		kinds = append(kinds, u.kind)
-	}
-	return slices.Compact(kinds)
-}
-
-// sweep removes the rows that no workload has from the tables of some kinds, and the tables without rows.
-func (n *namespaceIndex[K]) sweep(kinds []reference.Kind) {
-	for _, kind := range kinds {
-		if t := n.tables[kind]; t.sweep() {
+// sweep removes the rows that no workload has, and the tables without rows.
+func (n *namespaceIndex[K]) sweep() {
+	for kind, t := range n.tables {
+		if t.sweep() {
 			delete(n.tables, kind)
 		}
 	}

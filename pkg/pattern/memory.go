@@ -48,8 +48,8 @@ func within(patterns []Use, memory int, cost func(Use) int) []Use {
 }
 
 // cost returns how many bytes it counts to give a pattern to a workload that has some already.
-func (n *namespaceIndex[K]) cost(u Use, kept []use) int {
-	if u.use().in(kept) {
+func (n *namespaceIndex[K]) cost(u Use, kept []held[K]) int {
+	if _, has := search(kept, u.use()); has {
 		return 0
 	}
 	return n.table(u.Kind).cost(u.Pattern)

@@ -18,6 +18,8 @@ type table[K comparable] struct {
 	// rows are in the order in which the patterns came, so that the order of answers does not depend on a map.
 	rows   []*row[K]
 	byText map[string]*row[K]
+	// unused counts the rows that no workload has.
+	unused int
 	// steps is how many steps the patterns take for each character of a name, at most.
 	steps int
 }
@@ -45,14 +47,6 @@ func (t *table[K]) effort(name string) int {
 		return bit * len(t.rows)
 	}
 	return len(name)*t.steps + (look+bit)*len(t.rows)
-}
-
-// effortOfDrop returns how many steps it takes to take a pattern from a workload.
-func (t *table[K]) effortOfDrop(text string) int {
-	if r := t.byText[text]; r != nil {
-		return len(r.keys)
-	}
-	return 0
 }
 
 // effortOf returns how many steps it takes to match a pattern with every name, at most. It counts no further than what is quick.
@@ -137,10 +131,11 @@ func (t *table[K]) cost(p *Pattern) int {
 	}
 }
 
-// add gives a pattern to a workload, matches it with every name if it is new, and returns its cost.
-func (t *table[K]) add(key K, p *Pattern) (cost int) {
+// add gives a pattern to a workload, matches it with every name if it is new, and returns its row and its cost. The row has the workload
+// last.
+func (t *table[K]) add(key K, p *Pattern) (r *row[K], cost int) {
 	cost = t.cost(p)
-	r := t.byText[p.text]
+	r = t.byText[p.text]
 	if r == nil {
 		r = &row[K]{pattern: p, memory: max(0, cost-pairMemory)}
 		for _, slot := range t.after(p.prefix) {
@@ -156,18 +151,22 @@ func (t *table[K]) add(key K, p *Pattern) (cost int) {
 		t.steps += p.steps
 	}
 	r.keys = append(r.keys, key)
-	return cost
+	return r, cost
 }
 
-// drop takes a pattern from a workload, and returns what no longer counts. A row that no workload has any more remains until the next sweep.
-func (t *table[K]) drop(key K, text string) (memory int) {
-	r := t.byText[text]
-	r.keys = slices.DeleteFunc(r.keys, func(k K) bool { return k == key })
+// drop takes a pattern from a workload, and returns what no longer counts. The last workload of the row takes its place. A row that no
+// workload has any more remains until the next sweep.
+func (t *table[K]) drop(h held[K]) (memory int) {
+	r, last := h.row, len(h.row.keys)-1
+	r.keys[h.at] = r.keys[last]
+	clear(r.keys[last:])
+	r.keys = r.keys[:last]
 	if r.pattern != everything {
 		memory = pairMemory
 	}
-	if len(r.keys) == 0 {
-		delete(t.byText, text)
+	if last == 0 {
+		delete(t.byText, r.pattern.text)
+		t.unused++
 		t.steps -= r.pattern.steps
 		memory += r.memory
 	}
@@ -177,7 +176,9 @@ func (t *table[K]) drop(key K, text string) (memory int) {
 // sweep removes the rows that no workload has, and reports whether none is left. They go all at once, since a workload has hundreds of
 // patterns and a namespace can have ten thousands.
 func (t *table[K]) sweep() (empty bool) {
-	t.rows = slices.DeleteFunc(t.rows, func(r *row[K]) bool { return len(r.keys) == 0 })
+	if t.unused > 0 {
+		t.rows, t.unused = slices.DeleteFunc(t.rows, func(r *row[K]) bool { return len(r.keys) == 0 }), 0
+	}
 	return len(t.rows) == 0
 }
 
