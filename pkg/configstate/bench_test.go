@@ -73,3 +73,30 @@ func BenchmarkPut(b *testing.B) {
 		s.metadata.put(w, meta, origin{})
 	}
 }
+
+// BenchmarkReplace is what a listing of 20,000 objects in 200 namespaces takes: the first one, and one that brings nothing new.
+func BenchmarkReplace(b *testing.B) {
+	var metas []*metav1.PartialObjectMetadata
+	for n := range 20_000 {
+		metas = append(metas, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprint("shop-", n%200), Name: fmt.Sprint(n), UID: "uid", ResourceVersion: "1",
+		}})
+	}
+	for name, first := range map[string]bool{"first": true, "again": false} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				s, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Ring: func() digest.Ring { return digest.Ring{} }})
+				require.NoError(b, err)
+				s.OnEvent(func(Event) {})
+				w := s.watches[scopeKey{kind: reference.ConfigMap}]
+				if !first {
+					s.metadata.replace(w, metas)
+				}
+				b.StartTimer()
+				s.metadata.replace(w, metas)
+			}
+		})
+	}
+}

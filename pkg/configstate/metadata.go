@@ -132,17 +132,21 @@ func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadat
 		}
 		fresh[at][meta.Name] = objectOf(meta)
 	}
+	var events []Event
+	first := !c.progress.listed(w)
+	if first {
+		events = make([]Event, 0, len(metas)) // mostly, all are new
+	}
 
 	c.mu.Lock()
 	initial := c.progress.begin()
-	var events []Event
 	for _, meta := range metas {
 		if kind, changed := difference(c.objects[scopeKey{w.kind, meta.Namespace}], meta); changed {
 			events = append(events, c.event(w, meta, kind, initial))
 		}
 	}
 	gone := c.takeOutLocked(w, fresh)
-	if !c.progress.listed(w) {
+	if first {
 		gone = append(gone, c.readOnlyLocked(w, fresh, gone)...)
 	}
 	for _, k := range gone {
