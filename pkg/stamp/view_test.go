@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,24 @@ func TestReadOfView(t *testing.T) {
 	kept := workload.Object{Kind: w.kind, Raw: raw}.Keep(workload.Keep{Label: ours, Annotation: ours})
 	small, _ := w.reader.ReadSummary(workload.Summary{Kind: w.kind, Kept: kept})
 	assert.Equal(t, view, small, "the same from what is kept of it")
+}
+
+// The Deployment controller copies the annotations to the ReplicaSet, beside its own. Their longest values are those after many rollbacks.
+func TestFullWorkloadLeavesTheReplicaSetValid(t *testing.T) {
+	t.Parallel()
+	const prefix, number = "deployment.kubernetes.io/", "2147483647"
+	added := 0
+	for key, value := range map[string]string{
+		"revision": number, "desired-replicas": number, "max-replicas": number, "revision-history": strings.Repeat("7", 2000),
+	} {
+		added += len(prefix) + len(key) + len(value)
+	}
+	w := newWorld(t)
+	raw := w.manifest(w.lists("a", ""))
+	used, _ := workload.Object{Kind: w.kind, Raw: raw}.AnnotationSizes()
+	keys := len(w.keys.ConfigHash) + len(w.keys.ConfigRecord) + len(w.keys.LastReload)
+	view, _ := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
+	assert.LessOrEqual(t, used+keys+view.WorkloadBudget+added, maxAnnotations, "with values of ours that take the whole budget")
 }
 
 func TestReadOfWrongTypes(t *testing.T) {

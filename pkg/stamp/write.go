@@ -55,8 +55,10 @@ type View struct {
 const maxAnnotations = 256 << 10
 
 // maxOnWorkload leaves some bytes of it to the Deployment controller: it copies the annotations to the ReplicaSet, and
-// adds its own there (revision, revision-history, desired-replicas and max-replicas of deployment.kubernetes.io).
-const maxOnWorkload = maxAnnotations - 512
+// adds its own there (revision, revision-history, desired-replicas and max-replicas of deployment.kubernetes.io). Each rollback to
+// the ReplicaSet makes its revision-history longer, up to 2,000 characters (maxRevHistoryLengthInChars of
+// k8s.io/kubernetes/pkg/controller/deployment/sync.go).
+const maxOnWorkload = maxAnnotations - 2560
 
 // Reader reads Views of raw workloads.
 type Reader struct {
