@@ -43,8 +43,8 @@ type Input struct {
 	Last Data
 	// Bundles are the caBundles of the webhook configuration, one for each webhook; none if it does not exist.
 	Bundles [][]byte
-	// Shared says that another program sets the caBundles as well, as while an installation changes to the certificates of that
-	// program: CAs of others then stay.
+	// Shared says that another program or a user sets the caBundles as well, as while an installation changes to certificates of
+	// theirs: CAs of others then stay.
 	Shared bool
 	// TrustedFor says for how long each CA has been in all caBundles, as far as this replica has seen it.
 	TrustedFor map[Fingerprint]time.Duration

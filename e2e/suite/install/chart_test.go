@@ -137,22 +137,31 @@ func newChartWorld(t *testing.T) *world {
 	return w
 }
 
-// giveCertificateAndAccount makes a certificate, and an account with the permissions of the documentation.
-func giveCertificateAndAccount(t *testing.T, w *world) []string {
+// givenSecret has the certificate of giveCertificate.
+const givenSecret = "our-certificate"
+
+// giveCertificate makes a certificate, and returns its CA.
+func (w *world) giveCertificate(t *testing.T) []byte {
 	t.Helper()
 	made, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Hour, CALifetime: 2 * time.Hour}.
 		Decide(certs.Input{Now: time.Now()}, rand.Reader)
 	require.NoError(t, err)
 	require.NoError(t, w.Client().Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ours.Namespace, Name: "our-certificate"}, Type: corev1.SecretTypeTLS, Data: made.Data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: ours.Namespace, Name: givenSecret}, Type: corev1.SecretTypeTLS, Data: made.Data,
 	}))
+	return made.Data["ca.crt"]
+}
+
+// giveCertificateAndAccount makes a certificate, and an account with the permissions of the documentation.
+func giveCertificateAndAccount(t *testing.T, w *world) []string {
+	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	require.NoError(t, os.WriteFile(ca, made.Data["ca.crt"], 0o600))
+	require.NoError(t, os.WriteFile(ca, w.giveCertificate(t), 0o600))
 	w.kubectl(t, "create", "serviceaccount", "ours", "-n", ours.Namespace)
 	permissions := w.helm(t, "template", "pod-reloader", w.chart(), "--set", "serviceAccount.create=false,serviceAccount.name=ours",
 		"--set", "webhook.certificates.mode=given,webhook.annotations.from=elsewhere",
 		"--validate", "--show-only", "templates/role.yaml", "--show-only", "templates/clusterrole.yaml")
-	_, err = w.KubectlInput(patiently(t), permissions, "apply", "-f", "-")
+	_, err := w.KubectlInput(patiently(t), permissions, "apply", "-f", "-")
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, err := w.KubectlInput(context.WithoutCancel(t.Context()), permissions, "delete", "-f", "-")

@@ -3,16 +3,20 @@ package install_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/certs/rotate"
 )
 
-// TestChangingTheCertificateMode changes the mode of an installation from cert-manager to self-managed and back, while the webhook
-// is called all the time. It is not parallel: it replaces the installation of other tests, and puts the default one back.
+// TestChangingTheCertificateMode changes the mode of an installation from cert-manager to self-managed and back, and at last to a given
+// certificate, while the webhook is called all the time. It is not parallel: it replaces the installation of other tests, and puts the default one back.
 func TestChangingTheCertificateMode(t *testing.T) {
 	u := newUser(t, shared)
 	w, ctx := shared, patiently(t)
@@ -32,28 +36,48 @@ func TestChangingTheCertificateMode(t *testing.T) {
 
 	l := startCalls(u)
 	defer l.stop()
-	for _, step := range []struct{ name, dir, serves string }{
-		{"to self-managed", selfManaged, certificatesSecret},
-		{"back to cert-manager", certManager, leafSecret},
-		{"to self-managed again", selfManaged, certificatesSecret},
-	} {
-		_, err = w.Kubectl(ctx, "apply", "-k", step.dir)
-		require.NoError(t, err, step.name)
-		require.NoError(t, w.kubelet.follow(ctx), "%s: the new replicas become ready", step.name)
-		w.requireServedAndTrusted(t, step.serves)
-		l.awaitMore(ctx, t)
-		assert.Empty(t, l.failed(), step.name)
-		if step.dir == selfManaged {
-			u.forgetEarlierCAs()
-		} else {
-			u.kubectl("delete", "secret", certificatesSecret, "-n", ours.Namespace) // as documented
-		}
-	}
+	u.changesMode(l, "to self-managed", selfManaged, certificatesSecret)
+	u.forgetEarlierCAs()
+	u.changesMode(l, "back to cert-manager", certManager, leafSecret)
+	u.kubectl("delete", "secret", certificatesSecret, "-n", ours.Namespace) // as documented
+	u.changesMode(l, "to self-managed again", selfManaged, certificatesSecret)
+	u.forgetEarlierCAs()
+	u.changesMode(l, "to a given certificate", given(t, w, w.secret(t, certificatesSecret).Data["ca.crt"]), givenSecret)
 	l.stop()
 	t.Logf("%d calls", l.calls.Load())
 	assert.Empty(t, l.failed(), "no call failed")
 	assert.Equal(t, string(before), string(w.secret(t, leafSecret).Data["ca.crt"]), "the CA of cert-manager was not made again")
 	require.True(t, u.stampedAnew(), "also on a new connection of the API server")
+}
+
+// changesMode applies a kustomization, after which the replicas serve the certificate of a Secret. No call fails meanwhile.
+func (u *user) changesMode(l *load, name, dir, serves string) {
+	u.Helper()
+	ctx := patiently(u.T)
+	_, err := u.world.Kubectl(ctx, "apply", "-k", dir)
+	require.NoError(u, err, name)
+	require.NoError(u, u.world.kubelet.follow(ctx), "%s: the new replicas become ready", name)
+	u.world.requireServedAndTrusted(u.T, serves)
+	l.awaitMore(ctx, u.T)
+	assert.Empty(u, l.failed(), name)
+}
+
+// given is strict for a certificate that a user gives, as the chart renders it: the caBundle has its CA in addition to the earlier one.
+func given(t *testing.T, w *world, earlier []byte) string {
+	t.Helper()
+	bundle := base64.StdEncoding.EncodeToString(append(w.giveCertificate(t), earlier...))
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/annotations", "value": map[string]string{rotate.SharedBundle: "true"}},
+		{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle},
+	})
+	require.NoError(t, err)
+	return strict(t, w, []string{"guard"}, map[string]any{
+		"target": map[string]any{"kind": "MutatingWebhookConfiguration", "name": ours.Name}, "patch": string(patch),
+	}, map[string]any{
+		"target": map[string]any{"kind": "Deployment", "name": ours.Name},
+		"patch": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"any"},"spec":{"template":{"spec":{` +
+			`"volumes":[{"name":"tls","secret":{"secretName":"` + givenSecret + `"}}]}}}}`,
+	})
 }
 
 // forgetEarlierCAs is what happens a day after the mode was changed.

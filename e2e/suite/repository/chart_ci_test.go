@@ -137,8 +137,7 @@ func checkGiven(t *testing.T, rendered objects) {
 	assert.NotContains(t, spec, "topologySpreadConstraints")
 	assert.Contains(t, fmt.Sprint(spec["volumes"]), "secretName:our-certificate")
 	configuration := rendered["MutatingWebhookConfiguration /pod-reloader"]
-	metadata, _ := configuration["metadata"].(map[string]any)
-	assert.NotContains(t, metadata, "annotations", "cert-manager would overwrite the given bundle")
+	assert.NotContains(t, field(t, configuration, "metadata", "annotations"), "cert-manager.io/inject-ca-from", "cert-manager would overwrite the given bundle")
 	webhook, _ := list(configuration["webhooks"])[0].(map[string]any)
 	bundle := field(t, webhook, "clientConfig", "caBundle")
 	assert.True(t, strings.HasPrefix(fmt.Sprint(bundle), "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS"), bundle)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
+	"github.com/pod-reloader/pod-reloader/pkg/certs/rotate"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
@@ -125,7 +126,8 @@ func TestChartTakesAGivenCertificate(t *testing.T) {
 	ca := "-----BEGIN CERTIFICATE-----"
 	given := "webhook.certificates.mode=given"
 	rendered := template(t, helm, given, "webhook.certificates.existingSecret=mine", "webhook.certificates.caBundle="+ca)
-	assert.Contains(t, fmt.Sprint(list(rendered["MutatingWebhookConfiguration /pod-reloader"]["webhooks"])),
+	webhook := rendered["MutatingWebhookConfiguration /pod-reloader"]
+	assert.Contains(t, fmt.Sprint(list(webhook["webhooks"])),
 		"caBundle:"+base64.StdEncoding.EncodeToString([]byte(ca)))
 	deployment := fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"])
 	assert.Contains(t, deployment, "secret:map[secretName:mine]")
@@ -133,6 +135,7 @@ func TestChartTakesAGivenCertificate(t *testing.T) {
 	assert.NotContains(t, rendered, "ClusterRole /pod-reloader-certificates")
 	assert.NotContains(t, fmt.Sprint(rendered["Role pod-reloader/pod-reloader"]), "pod-reloader-certificates")
 
+	assert.Equal(t, map[string]any{rotate.SharedBundle: "true"}, field(t, webhook, "metadata", "annotations"), "replicas of before leave the CA")
 	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
 	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")
 	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "secret:map[secretName:pod-reloader-tls]")

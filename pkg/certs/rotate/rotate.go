@@ -190,22 +190,26 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// injected reports whether the CA injector of cert-manager sets the caBundles, by one of the annotations that ask for it:
-// https://cert-manager.io/docs/concepts/ca-injector/
-func injected(registration *admissionv1.MutatingWebhookConfiguration) bool {
+// SharedBundle is the annotation of a webhook configuration whose caBundles have CAs that pod-reloader does not know, if it is "true": the
+// chart sets it with a given certificate.
+const SharedBundle = "pod-reloader.cs.sap.com/shared-ca-bundle"
+
+// shared reports whether the caBundles have CAs of others: by SharedBundle, or by one of the annotations that ask the CA injector of
+// cert-manager for them: https://cert-manager.io/docs/concepts/ca-injector/
+func shared(registration *admissionv1.MutatingWebhookConfiguration) bool {
 	for key := range registration.Annotations {
 		if strings.HasPrefix(key, "cert-manager.io/inject-") {
 			return true
 		}
 	}
-	return false
+	return registration.Annotations[SharedBundle] == "true"
 }
 
 // input is what the decision is made of.
 func (r *Rotator) input(registration *admissionv1.MutatingWebhookConfiguration, secret *corev1.Secret) certs.Input {
 	s := certs.Input{Last: r.last, Now: r.clock.now(), TrustedFor: map[certs.Fingerprint]time.Duration{}}
 	if registration != nil {
-		s.Shared = injected(registration)
+		s.Shared = shared(registration)
 		for _, w := range registration.Webhooks {
 			s.Bundles = append(s.Bundles, w.ClientConfig.CABundle)
 		}

@@ -151,28 +151,41 @@ func TestNewNeedsNames(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestCAsOfTheInjectorStay(t *testing.T) {
+// While an installation changes to certificates of others, its old replicas still run.
+func TestCAsOfOthersStayWhereTheBundleIsShared(t *testing.T) {
 	t.Parallel()
 	other := newServer(t)
 	r, _ := start(t, other)
 	awaitValid(t, r)
 	var foreign []byte
 	other.do(func() { foreign = other.registration.Webhooks[0].ClientConfig.CABundle })
-
-	s := newServer(t)
-	r, _ = start(t, s)
-	awaitValid(t, r)
-	s.do(func() {
-		s.registration.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "pod-reloader/pod-reloader"}
-		for i := range s.registration.Webhooks {
-			s.registration.Webhooks[i].ClientConfig.CABundle = foreign
-		}
-	})
-	second, _ := start(t, s)
-	awaitValid(t, second)
-	s.do(func() {
-		for _, w := range s.registration.Webhooks {
-			assert.Len(t, certs.InAll([][]byte{w.ClientConfig.CABundle}), 2, "its own CA is added, and the other one stays")
-		}
-	})
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        int
+		why         string
+	}{
+		"the CA injector": {map[string]string{"cert-manager.io/inject-ca-from": "pod-reloader/pod-reloader"}, 2, "its own CA is added, and the other one stays"},
+		"a given CA":      {map[string]string{rotate.SharedBundle: "true"}, 2, "the same"},
+		"not shared":      {map[string]string{rotate.SharedBundle: "false", "example.org/a": "b"}, 1, "only its own CA is trusted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			r, _ := start(t, s)
+			awaitValid(t, r)
+			s.do(func() {
+				s.registration.Annotations = tc.annotations
+				for i := range s.registration.Webhooks {
+					s.registration.Webhooks[i].ClientConfig.CABundle = foreign
+				}
+			})
+			second, _ := start(t, s)
+			awaitValid(t, second)
+			s.do(func() {
+				for _, w := range s.registration.Webhooks {
+					assert.Len(t, certs.InAll([][]byte{w.ClientConfig.CABundle}), tc.want, tc.why)
+				}
+			})
+		})
+	}
 }
