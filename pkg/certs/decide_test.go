@@ -294,6 +294,46 @@ func TestShortLifetimesShortenTheWaits(t *testing.T) {
 	assert.Equal(t, []certs.Step{certs.Drop}, steps)
 }
 
+// During an upgrade that changes the lifetimes, some replicas have the lifetimes of before: they must not replace each other's certificates
+// again and again.
+func TestReplicasWithDifferentLifetimesAgree(t *testing.T) {
+	t.Parallel()
+	short, shortCA := policy, policy
+	short.Lifetime, shortCA.CALifetime = day, 365*day
+	tests := map[string]struct {
+		before, after certs.Policy
+		age           time.Duration
+		want          []certs.Step
+		why           string
+	}{
+		"shortened":                {policy, short, time.Minute, []certs.Step{certs.Sign}, "the new lifetime counts at once"},
+		"lengthened":               {short, policy, time.Minute, nil, "the next certificate has the new lifetime"},
+		"lengthened, due":          {short, policy, 17 * time.Hour, []certs.Step{certs.Sign, certs.Sign}, "it is too long for the replicas of before"},
+		"CA shortened":             {policy, shortCA, time.Minute, []certs.Step{certs.Prepare, certs.Promote}, "as with the certificate"},
+		"CA lengthened":            {shortCA, policy, time.Minute, nil, "the same"},
+		"shortened a little":       {policy, certs.Policy{Names: policy.Names, Lifetime: 85 * day, CALifetime: policy.CALifetime}, time.Minute, nil, "the next certificate has it"},
+		"shortened when it is due": {policy, short, 61 * day, []certs.Step{certs.Sign}, "once"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.policy = tc.before
+			c.take()
+			c.now = c.now.Add(tc.age)
+			var all []certs.Step
+			for range 4 {
+				for _, c.policy = range []certs.Policy{tc.after, tc.before} {
+					steps, _ := c.take()
+					all = append(all, steps...)
+				}
+				c.now = c.now.Add(10 * time.Minute)
+			}
+			assert.Equal(t, tc.want, all, tc.why)
+		})
+	}
+}
+
 // FuzzDecide: no content of the Secret and of the caBundle makes it panic, and what it writes can be served.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte("ca.crt"), []byte("ca.key"), []byte("tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}))

@@ -70,9 +70,11 @@ func due(c *x509.Certificate, lifetime time.Duration, now time.Time) bool {
 	return !now.Before(renewal(c, lifetime)) || c.NotAfter.Sub(now) > lifetime+lifetime/10
 }
 
-// renewal is when a certificate is replaced.
+// renewal is when a certificate is replaced. One with a shorter lifetime is measured by its own: while an upgrade changes the lifetime,
+// replicas have different ones, and would replace each other's certificates again and again.
 func renewal(c *x509.Certificate, lifetime time.Duration) time.Time {
-	return c.NotAfter.Add(-lifetime / 3)
+	own := c.NotAfter.Sub(c.NotBefore) - backdate
+	return c.NotAfter.Add(-max(min(lifetime, own), 0) / 3)
 }
 
 // current reports whether a certificate is valid now.
