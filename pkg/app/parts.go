@@ -1,17 +1,21 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/chain/permissions"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
@@ -135,6 +139,10 @@ func (b *builder) buildLoop(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
+	jobs, err := b.jobs(api)
+	if err != nil {
+		return err
+	}
 	return reload.SetupWithManager(mgr, reload.Dependencies{
 		API: api, Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(api),
 		Events: b.outbox, EventList: b.eventClient,
@@ -154,7 +162,7 @@ func (b *builder) buildLoop(mgr manager.Manager) error {
 		Webhook:           o.Webhook.Enabled,
 		Workers:           o.Reload.Workers,
 		CountByNamespace:  o.Reload.CountByNamespace,
-		Jobs:              b.jobs(),
+		Jobs:              jobs,
 		Now:               b.host.Now,
 	})
 }
@@ -176,13 +184,24 @@ func keptPause(selection options.Selection) string {
 }
 
 // jobs says how Jobs are created again. Only the annotations of Reloader ask for that.
-func (b *builder) jobs() action.Jobs {
+func (b *builder) jobs(api *resources) (action.Jobs, error) {
 	o := b.options
 	_, served := o.Selection.Kinds.Get(workload.Job().GroupVersionKind)
-	return action.Jobs{
+	jobs := action.Jobs{
 		Follow: served && !o.Selection.WithoutStakater, RerunFinished: o.Reload.RerunFinishedJobs,
 		Store: jobrun.Store{Namespace: o.Namespace, Installation: o.Installation, Keys: o.Selection.Keys},
 	}
+	if !o.Selection.WithoutSecrets && len(o.Selection.Scope.Namespaces) == 0 {
+		return jobs, nil // all Secrets may be listed
+	}
+	client, err := authorizationclient.NewForConfigAndClient(api.config, api.http)
+	if err != nil {
+		return jobs, fmt.Errorf("make a client for access reviews: %w", err)
+	}
+	jobs.MayList = func(ctx context.Context) (bool, error) {
+		return permissions.Own(client)(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: o.Namespace})
+	}
+	return jobs, nil
 }
 
 // workloads builds the watches of the workloads, one for each kind.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/certs/rotate"
+	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
@@ -134,8 +135,8 @@ func TestChartTakesAGivenCertificate(t *testing.T) {
 	assert.Contains(t, deployment, "--webhook-tls-directory=/etc/pod-reloader/tls")
 	assert.NotContains(t, rendered, "ClusterRole /pod-reloader-certificates")
 	assert.NotContains(t, fmt.Sprint(rendered["Role pod-reloader/pod-reloader"]), "pod-reloader-certificates")
-
 	assert.Equal(t, map[string]any{rotate.SharedBundle: "true"}, field(t, webhook, "metadata", "annotations"), "replicas of before leave the CA")
+
 	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
 	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")
 	assert.Contains(t, fmt.Sprint(rendered["Deployment pod-reloader/pod-reloader"]), "secret:map[secretName:pod-reloader-tls]")
@@ -237,13 +238,16 @@ func TestChartExcludesItselfFromReloads(t *testing.T) {
 	}
 }
 
-// Where the program follows no Jobs, it has no permission on them, and none to list the Secrets of its namespace, which would show it
-// manifests of Jobs.
+// Where the program follows no Jobs, it has no permission on them. Where it creates none again, it has none to list the Secrets of its
+// namespace.
 func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
-	const jobs, secrets = "map[apiGroups:[batch] resources:[jobs] verbs:[list watch]]", "map[apiGroups:[] resources:[secrets] verbs:[list]]"
-	for value, follows := range map[string]bool{"reloader.enabled=true": true, "reloader.enabled=false": false, "reloader.ignoreJobs=true": false} {
+	const jobs, secrets = "map[apiGroups:[batch] resources:[jobs] verbs:[list watch]]", "resources:[secrets] verbs:[get list delete]]"
+	listed := regexp.MustCompile(`map\[apiGroups:\[\] resources:\[secrets\] verbs:\[[^\]]*(get|list|watch)`)
+	for value, want := range map[string]struct{ follows, recreates bool }{
+		"reloader.enabled=true": {follows: true}, "reloader.recreateJobs=true": {true, true}, "reloader.enabled=false": {}, "reloader.ignoreJobs=true": {},
+	} {
 		for _, scope := range []string{"namespaces={my-app}", "secrets.enabled=false"} {
 			t.Run(value+","+scope, func(t *testing.T) {
 				t.Parallel()
@@ -252,8 +256,10 @@ func TestChartGrantsNothingForJobsThatAreNotFollowed(t *testing.T) {
 				if workloads == nil {
 					workloads = rendered["ClusterRole /pod-reloader"]
 				}
-				assert.Equal(t, follows, strings.Contains(fmt.Sprint(list(workloads["rules"])), jobs))
-				assert.Equal(t, follows, strings.Contains(fmt.Sprint(list(rendered["Role pod-reloader/pod-reloader"]["rules"])), secrets))
+				assert.Equal(t, want.follows, strings.Contains(fmt.Sprint(list(workloads["rules"])), jobs))
+				own := fmt.Sprint(list(rendered["Role pod-reloader/pod-reloader"]["rules"]))
+				assert.Equal(t, want.recreates, strings.Contains(own, secrets))
+				assert.Equal(t, want.recreates, listed.MatchString(own), "no Secret without a name")
 			})
 		}
 	}

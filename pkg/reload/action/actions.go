@@ -58,6 +58,9 @@ type Jobs struct {
 	RerunFinished bool
 	// Store is where their manifests are between the deletion and the creation.
 	Store jobrun.Store
+	// MayList reports whether the manifests may be listed. Only an installation that creates Jobs again needs the permission. nil: they may
+	// be.
+	MayList func(ctx context.Context) (bool, error)
 }
 
 // Ignores reports whether a workload is a Job that is left alone, whatever its annotations ask for. pending says that a change of its

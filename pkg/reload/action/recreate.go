@@ -45,9 +45,7 @@ type recreations struct {
 // recreate deletes a Job whose reload is due, and creates it again. Nothing is deleted before the API server has accepted the new
 // Job in a dry run and a Secret has its manifest, from which any leader can create it.
 func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
-	if !c.state.Recreations.AreListed() { // the Job may have a manifest already, of which it would be created, too
-		return failed{s, transientFailure(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
-	}
+	listed := c.state.Recreations.AreListed()
 	if ended := c.complete(ctx, s.Key); ended != nil { // the manifest of an earlier leader was listed after this reconciliation began
 		return ended
 	}
@@ -55,8 +53,10 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	switch {
 	case apianswer.NotFound(err):
 		return InOrder{s}
-	case err != nil:
+	case err != nil: // above all, without the permissions to create Jobs again: those to list the manifests are then missing as well
 		return failed{s, failedRecreation(err)}
+	case !listed: // the Job may have a manifest already, of which it would be created, too
+		return failed{s, transientFailure(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
 	}
 	cached, job := s, jobrun.Job{Object: o}
 	s = c.withObject(s, o)

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -99,16 +100,56 @@ func TestManifestsAreListedWithinAHalfMinuteAfterThePermissionIsBack(t *testing.
 	})
 }
 
+// Where Jobs are followed and not created again, an installation has neither the permission to list the manifests nor that to read a Job.
+// No request of it is refused, and the Job is reported, not postponed.
+func TestManifestsAreNotListedWithoutThePermission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const granted = 9 * time.Minute
+		j, start, lists := newJobFixture(t, nil, nil), time.Now(), 0
+		j.API.Before = func(call string) error {
+			if call == "list" {
+				lists++
+			}
+			if call == "get Job" && time.Since(start) < granted {
+				return forbidden("Job")
+			}
+			return nil
+		}
+		actions := j.unlistedLeader()
+		actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return time.Since(start) >= granted, nil }
+		j.reconcile(t, actions)
+		require.Len(t, j.Notes(), 1)
+		assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
+		assert.Empty(t, j.Writes())
+		actions.ResumeRecreations(t.Context())
+		assert.Equal(t, 1, lists, "when it is granted")
+		assert.LessOrEqual(t, time.Since(start), granted+33*time.Second)
+		assert.True(t, actions.state.Recreations.AreListed())
+	})
+}
+
+func TestManifestsAreListedWhereThePermissionIsNotKnown(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	actions := j.unlistedLeader()
+	actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return false, errors.New("no answer") }
+	actions.ResumeRecreations(t.Context())
+	assert.True(t, actions.state.Recreations.AreListed())
+}
+
 // Where Jobs are not followed, the permission to list the manifests may be left out.
 func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		err   error
-		lists int
+		err    error
+		denied bool
+		lists  int
 	}{
-		"no permission": {forbidden("Secret"), 1},
-		"no answer":     {errors.New("the connection is lost"), 2},
-		"listed":        {nil, 1},
+		"no permission": {err: forbidden("Secret"), lists: 1},
+		"known before":  {denied: true},
+		"no answer":     {err: errors.New("the connection is lost"), lists: 2},
+		"listed":        {lists: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +163,7 @@ func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
 				}
 				actions := j.unlistedLeader()
 				actions.recreations.jobs.Follow = false
+				actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return !tc.denied, nil }
 				actions.ResumeRecreations(t.Context())
 				assert.Equal(t, tc.lists, lists)
 			})
