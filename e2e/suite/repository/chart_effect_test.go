@@ -87,7 +87,7 @@ var effects = map[string]effect{
 	"reloader.enableCSIIntegration": {value: `true`, object: deployment, text: "--enable-csi-integration"},
 	"webhook.enabled":               {value: `false`, object: webhookObject},
 	"webhook.failurePolicy":         {value: `"Fail"`, object: webhookObject, text: "failurePolicy:Fail"},
-	"webhook.timeoutSeconds":        {value: `7`, object: webhookObject, text: "timeoutSeconds:7"},
+	"webhook.timeoutSeconds":        {value: `4`, object: webhookObject, text: "timeoutSeconds:4"},
 	"webhook.annotations":           {value: `{"a":"b"}`, object: webhookObject, text: "annotations:map[a:b]"},
 	"webhook.reinvocationPolicy":    {value: `"Never"`, object: webhookObject, text: "reinvocationPolicy:Never"},
 	"webhook.matchConditions":       {value: `[{"name":"a","expression":"false"}]`, object: webhookObject, text: "map[expression:false name:a]"},

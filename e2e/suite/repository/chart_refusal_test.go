@@ -42,6 +42,16 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"namespaces={a}", "namespacesToIgnore={b}"},
 			want:   "take the ignored ones out of namespaces",
 		},
+		"TimeoutOfTwoCalls": {
+			reason: "the loop would give up each write before the API server stores it without the webhook",
+			values: []string{"webhook.timeoutSeconds=5"},
+			want:   "webhook.timeoutSeconds is 5, and pod-reloader gives up a write of its own after 10 seconds: while the webhook does not answer, nothing would be reloaded. Set it to 4 at most",
+		},
+		"TimeoutOfOneCall": {
+			reason: "the same with one call",
+			values: []string{"webhook.timeoutSeconds=10", "webhook.reinvocationPolicy=Never"},
+			want:   "Set it to 9 at most",
+		},
 		"AutoReloadAllWithoutReloader": {
 			reason: "nothing would read what it adds",
 			values: []string{"reloader.autoReloadAll=true", "reloader.enabled=false"},

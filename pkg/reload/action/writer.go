@@ -21,7 +21,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes.
+// writeLimit is how long a write may take. A validating webhook may take up to 30 s, but a namespace has few slots for writes. Two calls
+// of our own webhook without an answer must take less: the API server stores the write after them, for the loop to stamp directly.
 const writeLimit = 10 * time.Second
 
 // The bounds for workloads with a slot for their writes, in total: those that have had it for less than 400 ms, and those that have had it
