@@ -74,11 +74,23 @@ labels otherwise. */}}
 {{- end -}}
 {{- end }}
 
-{{/* The namespace of the Deployment that `helm test` creates by a dry run; empty where the webhook is not called for it. */}}
+{{/* The namespace of the Deployment that `helm test` creates by a dry run; empty where the webhook is not called for it, or where that
+depends on labels of the namespace, which are not known. */}}
 {{- define "pod-reloader.testNamespace" -}}
 {{- $namespace := .Values.test.namespace | default (first (.Values.namespaces | default list)) | default .Release.Namespace -}}
 {{- $excluded := has $namespace (ternary (list) (prepend (.Values.namespacesToIgnore | default list) "kube-system") (not (empty .Values.namespaces))) -}}
-{{- if not $excluded }}{{ $namespace }}{{ end -}}
+{{- if not (or $excluded (and .Values.namespaceSelector (not .Values.test.namespace))) }}{{ $namespace }}{{ end -}}
+{{- end }}
+
+{{/* Not empty where the chart has the pod of `helm test`: it may have permissions, and the webhook is called for its Deployment, whose
+labels are test.labels or the matchLabels of objectSelector. */}}
+{{- define "pod-reloader.hasTest" -}}
+{{- $labels := .Values.test.labels | default (.Values.objectSelector).matchLabels | default dict -}}
+{{- $unlabeled := false -}}
+{{- range (.Values.objectSelector).matchExpressions -}}
+{{- if and (has .operator (list "In" "Exists")) (not (hasKey $labels .key)) }}{{ $unlabeled = true }}{{ end -}}
+{{- end -}}
+{{- if and .Values.webhook.enabled .Values.rbac.create (include "pod-reloader.testNamespace" .) (not $unlabeled) }}true{{ end -}}
 {{- end }}
 
 {{/* The annotations of an object, if it has any; the labels are right before them. */}}
