@@ -16,15 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const (
@@ -33,8 +29,10 @@ const (
 	// inNamespace is how many workloads a namespace has.
 	inNamespace = 500
 	// Home is the namespace of pod-reloader.
-	Home   = "pod-reloader"
-	prefix = "pod-reloader.cs.sap.com/"
+	Home = "pod-reloader"
+	// Selected is a label of all namespaces with workloads; its value is yes.
+	Selected = "example.com/reloaded"
+	prefix   = "pod-reloader.cs.sap.com/"
 	// unchanged is the value of all configuration.
 	unchanged = "0"
 )
@@ -150,11 +148,18 @@ func (m *Model) fill() error {
 }
 
 func (m *Model) fillNamespace(from, to int) error {
+	if err := m.namespace(m.namespaceOf(from), map[string]any{Selected: "yes"}); err != nil {
+		return err
+	}
 	for n := from; n < to; n++ {
+		value := unchanged
+		if n%(m.Workloads/Probes) == 0 {
+			value = "an earlier content"
+		}
 		err := errors.Join(
 			m.store(world.ConfigMaps, m.namespaceOf(n), named("config", n), configMapObject(unchanged)),
 			m.store(world.Secrets, m.namespaceOf(n), named("secret", n), world.Object{"data": map[string]any{"key": "MA=="}}),
-			m.deploy(n),
+			m.deploy(n, named("web", n), value),
 		)
 		if err != nil {
 			return err
@@ -168,6 +173,10 @@ func (m *Model) namespaceOf(n int) string {
 		n = 0
 	}
 	return named("team", n/inNamespace)
+}
+
+func (m *Model) namespace(name string, labels map[string]any) error {
+	return m.store(world.Namespaces, "", name, world.Object{"metadata": map[string]any{"labels": labels}})
 }
 
 func (m *Model) store(resource world.Resource, namespace, name string, o world.Object) error {
@@ -195,80 +204,6 @@ func (m *Model) DeleteShared() {
 func (m *Model) Change(round int) error {
 	n := m.Workloads - 1 - round*(m.Workloads/100)%m.Workloads
 	return m.store(world.ConfigMaps, m.namespaceOf(n), named("config", n), configMapObject(fmt.Sprint("changed-", round)))
-}
-
-// deploy stores a workload with the Record of its configuration; that of a probe is of an earlier content.
-func (m *Model) deploy(n int) error {
-	config, secret := named("config", n), named("secret", n)
-	listed := config
-	uses := []any{
-		map[string]any{"configMapRef": map[string]any{"name": config}},
-		map[string]any{"secretRef": map[string]any{"name": secret}},
-	}
-	if m.Shared {
-		listed += "," + shared
-		uses = append(uses, map[string]any{"configMapRef": map[string]any{"name": shared}})
-	}
-	value := unchanged
-	if n%(m.Workloads/Probes) == 0 {
-		value = "an earlier content"
-	}
-	text, err := m.record(n, value)
-	if err != nil {
-		return err
-	}
-	var variables []any
-	for i := range 20 {
-		variables = append(variables, map[string]any{"name": named("VARIABLE", i), "value": "a literal value " + named("web", n)})
-	}
-	return m.store(world.Deployments, m.namespaceOf(n), named("web", n), world.Object{
-		"metadata": map[string]any{
-			"labels": map[string]any{"app.kubernetes.io/name": named("web", n), "app.kubernetes.io/managed-by": "Helm"},
-			"annotations": map[string]any{
-				prefix + "configmaps": listed, prefix + "secrets": secret, prefix + "config-record": text, "deployment.kubernetes.io/revision": "3",
-			},
-		},
-		"spec": map[string]any{
-			"selector": map[string]any{"matchLabels": map[string]any{"app": named("web", n)}},
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": map[string]any{"app": named("web", n)}},
-				"spec": map[string]any{"containers": []any{map[string]any{
-					"name": "main", "image": "example.com/app:1", "env": variables, "envFrom": uses,
-				}}},
-			},
-		},
-	})
-}
-
-// record is the text of the Record of a workload that was adopted when its ConfigMap had a value.
-func (m *Model) record(n int, value string) (string, error) {
-	key, _ := m.ring.Newest()
-	items := map[reference.Ref]record.Item{}
-	add := func(resource world.Resource, ref reference.Ref, content digest.Content) {
-		stored, _ := m.server.Get(world.Key{Resource: resource, Namespace: m.namespaceOf(n), Name: ref.Name})
-		version := "1"
-		if value == unchanged {
-			version, _, _ = unstructured.NestedString(stored, "metadata", "resourceVersion")
-		}
-		items[ref], _ = record.ItemOf(key.ID, digest.StateOf(content, "", version, m.ring))
-	}
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: m.namespaceOf(n), Name: name} }
-	configMap := func(name, value string) {
-		add(world.ConfigMaps, reference.Ref{Kind: reference.ConfigMap, Name: name},
-			digest.OfConfigMap(&corev1.ConfigMap{ObjectMeta: meta(name), Data: map[string]string{"key": value}}))
-	}
-	configMap(named("config", n), value)
-	if m.Shared {
-		configMap(shared, unchanged)
-	}
-	secret := named("secret", n)
-	add(world.Secrets, reference.Ref{Kind: reference.Secret, Name: secret},
-		digest.OfSecret(&corev1.Secret{ObjectMeta: meta(secret), Data: map[string][]byte{"key": []byte(unchanged)}}))
-	text, fits := record.New("", key.ID, items).Text(record.MaxSize)
-	if !fits {
-		return "", errors.New("the Record does not fit")
-	}
-	return text, nil
 }
 
 // named is prefix-n.
