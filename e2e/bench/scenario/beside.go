@@ -21,8 +21,11 @@ type beside struct {
 	log     string
 }
 
+// settings are flags and environment variables of pod-reloader, in addition to those that it always has beside a model.
+type settings struct{ args, env []string }
+
 // startBeside starts pod-reloader.
-func (w *world) startBeside(ctx context.Context, m *model.Model) (*beside, error) {
+func (w *world) startBeside(ctx context.Context, m *model.Model, more settings) (*beside, error) {
 	path, err := installation.Build(ctx, ".")
 	if err != nil {
 		return nil, err
@@ -38,15 +41,17 @@ func (w *world) startBeside(ctx context.Context, m *model.Model) (*beside, error
 	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
 		return nil, fmt.Errorf("write a kubeconfig: %w", err)
 	}
-	b := &beside{log: filepath.Join(directory, "log"), command: exec.CommandContext(ctx, path,
-		"--kubeconfig="+kubeconfig, "--namespace="+model.Home, "--webhook=false", "--settle=0s", "--refractory=0s",
-		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")}
+	args := append([]string{
+		"--kubeconfig=" + kubeconfig, "--namespace=" + model.Home, "--webhook=false", "--settle=0s", "--refractory=0s",
+		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+	}, more.args...)
+	b := &beside{log: filepath.Join(directory, "log"), command: exec.CommandContext(ctx, path, args...)}
 	log, err := os.Create(b.log)
 	if err != nil {
 		return nil, fmt.Errorf("create a log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	b.command.Env = toolchain.Inherited()
+	b.command.Env = append(toolchain.Inherited(), more.env...)
 	b.command.Stdout, b.command.Stderr = log, log
 	b.began = time.Now()
 	if err := b.command.Start(); err != nil {
@@ -55,12 +60,12 @@ func (w *world) startBeside(ctx context.Context, m *model.Model) (*beside, error
 	return b, nil
 }
 
+// quiet is for how long pod-reloader uses next to no processor time when it has nothing to do any more.
+const quiet = 250 * time.Millisecond
+
 // atRest returns the processor time that pod-reloader has used when it has used next to none for a while.
-func (b *beside) atRest(ctx context.Context) (time.Duration, error) {
-	const (
-		between  = 250 * time.Millisecond
-		patience = 2 * time.Minute
-	)
+func (b *beside) atRest(ctx context.Context, between time.Duration) (time.Duration, error) {
+	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for before := time.Duration(-1); ; {

@@ -41,29 +41,29 @@ type deleted struct {
 
 // deletions deletes and creates the ConfigMap that so many workloads track.
 func (w *world) deletions(ctx context.Context, workloads int) (found deleted, err error) {
-	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads, Shared: true})
+	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
 	if err != nil {
 		return deleted{}, err
 	}
 	defer func() { err = errors.Join(err, m.Stop()) }()
 	defer process.end()
-	before, err := process.atRest(ctx)
+	before, err := process.atRest(ctx, quiet)
 	if err != nil {
 		return deleted{}, err
 	}
 	for range w.Deletions {
 		m.DeleteShared()
-		if _, err := process.atRest(ctx); err != nil {
+		if _, err := process.atRest(ctx, quiet); err != nil {
 			return deleted{}, err
 		}
 		if err := m.StoreShared(); err != nil {
 			return deleted{}, err
 		}
-		if _, err := process.atRest(ctx); err != nil {
+		if _, err := process.atRest(ctx, quiet); err != nil {
 			return deleted{}, err
 		}
 	}
-	after, err := process.atRest(ctx)
+	after, err := process.atRest(ctx, quiet)
 	if err != nil {
 		return deleted{}, err
 	}

@@ -49,14 +49,14 @@ type modelled struct {
 }
 
 // model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
-func (w *world) model(ctx context.Context, cluster model.Cluster) (*model.Model, *beside, error) {
+func (w *world) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
 	began := time.Now()
 	m, err := model.Start(ctx, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
 	w.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
-	process, err := w.startBeside(ctx, m)
+	process, err := w.startBeside(ctx, m, more)
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Stop())
 	}
@@ -71,13 +71,17 @@ func (w *world) model(ctx context.Context, cluster model.Cluster) (*model.Model,
 
 // inModel starts pod-reloader beside so many workloads.
 func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err error) {
-	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads})
+	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads}, settings{})
 	if err != nil {
 		return modelled{}, err
 	}
 	defer func() { err = errors.Join(err, m.Stop()) }()
 	defer process.end()
 	found.caughtUp = time.Since(process.began)
+	used, err := processorTime(process.command.Process.Pid)
+	if err != nil {
+		return modelled{}, err
+	}
 	var resident []int64
 	for range w.Looks {
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
@@ -100,11 +104,12 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		}
 		found.latencies = append(found.latencies, time.Since(changed))
 	}
-	if _, err := process.atRest(ctx); err != nil {
+	if _, err := process.atRest(ctx, quiet); err != nil {
 		return modelled{}, err
 	}
 	written := m.Written()
 	found.off = max(written-model.Probes-w.HugeChanges, model.Probes+w.HugeChanges-written)
-	w.say("%d workloads: resident %.1f MB, caught up in %s", workloads, found.resident, found.caughtUp.Round(time.Millisecond))
+	w.say("%d workloads: resident %.1f MB, caught up in %s, with %s of processor time",
+		workloads, found.resident, found.caughtUp.Round(time.Millisecond), used.Round(time.Millisecond))
 	return found, nil
 }

@@ -41,6 +41,11 @@ type Sizes struct {
 	Huge, HugeChanges int
 	// Tracking is the number of workloads of the one ConfigMap that is deleted, and created again, Deletions times.
 	Tracking, Deletions int
+	// Grown is the number of workloads of a cluster in which an event must cost what it does among GrownFrom, at least 500. GrownRounds is how
+	// often that is measured for each type of event.
+	Grown, GrownFrom, GrownRounds int
+	// Rest is for how long nothing happens there after that.
+	Rest time.Duration
 	// Looks is how often the resident memory is looked at for one figure, their median.
 	Looks int
 	// Rate is that of admission reviews a second, for the time Load, so many times.
@@ -76,6 +81,7 @@ func Full() Sizes {
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
 		Tracking: 10_000, Deletions: 2,
+		Grown: 20_000, GrownFrom: 1000, GrownRounds: 3, Rest: 65 * time.Second,
 		Rate: 200, Load: 3 * time.Second, Loads: 3,
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 200, Crashes: true,
@@ -97,6 +103,7 @@ func Quick() Sizes {
 		Looks: 2, Deployments: 20, Links: 40,
 		Huge: 2000, HugeChanges: 2,
 		Tracking: 200, Deletions: 2,
+		Grown: 1000, GrownFrom: 500, GrownRounds: 1, Rest: time.Second,
 		Rate: 50, Load: time.Second, Loads: 1,
 		LoadFor: time.Second, LoadShare: 5,
 		Writes:  10,
@@ -147,8 +154,10 @@ func scenarios() []scenario {
 		{"resolving", empty, resolving},
 		{"huge", empty, huge},
 		{"deletion", empty, deletion},
+		{"growth", empty, growth},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},
+		{"rest", empty, resting},
 	}
 }
 

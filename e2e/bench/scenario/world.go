@@ -85,6 +85,8 @@ type world struct {
 	name string
 	// floors are the programs from e2e/bench/floor that were started.
 	floors []*controlplane.Process
+	// grown are the clusters of growth, the small one first.
+	grown []*grown
 	// profiles is the address at which the one replica serves profiles.
 	profiles string
 }
@@ -130,6 +132,9 @@ func (w *world) throughProxy(config *rest.Config) { config.Host = "https://" + w
 
 func (w *world) close() error {
 	var errs []error
+	for _, g := range w.grown {
+		errs = append(errs, g.end())
+	}
 	if w.in != nil {
 		errs = append(errs, w.in.Close())
 	}
