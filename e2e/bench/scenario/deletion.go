@@ -24,7 +24,7 @@ func deletion(ctx context.Context, w *world) ([]figure.Figure, error) {
 	return []figure.Figure{
 		{
 			Name: fmt.Sprintf("deletion of an object that %d workloads track: processor time", w.Tracking), Unit: figure.Milliseconds,
-			Value: milliseconds(many.used), Floor: milliseconds(few.used), Budget: figure.Times(20),
+			Value: milliseconds(many.used), Floor: milliseconds(few.used), Budget: figure.Times(13),
 			Note: fmt.Sprintf("with its creation after that, mean of %d; the floor is with a tenth of the workloads", w.Deletions),
 		},
 		{Name: "missed or doubled", Value: float64(few.off + many.off), Budget: figure.Exactly(0)},
