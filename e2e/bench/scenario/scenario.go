@@ -80,12 +80,12 @@ func Full() Sizes {
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
-		Tracking: 10_000, Deletions: 2,
+		Tracking: 10_000, Deletions: 1,
 		Grown: 20_000, GrownFrom: 1000, GrownRounds: 3, Rest: 65 * time.Second,
 		Rate: 200, Load: 3 * time.Second, Loads: 3,
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 200, Crashes: true,
-		Objects: 10_000, Syncs: 3,
+		Objects: 10_000, Syncs: 2,
 		BenchTime: "500ms", BenchTimes: 3, StartTime: "2s",
 	}
 }
