@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // upstreamLeaks are functions of libraries in which a goroutine may wait for ever.
@@ -33,6 +35,21 @@ func inBubble(t *testing.T, f func(t *testing.T)) (left []string) {
 	}()
 	synctest.Test(t, f)
 	return nil
+}
+
+// reconcilePanics returns how many reconciliations have panicked in this process: controller-runtime recovers and counts them for all
+// replicas and histories together.
+func reconcilePanics() (sum float64) {
+	families, _ := metrics.Registry.Gather() // what fails concerns other families
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_panics_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	return sum
 }
 
 // stacks returns the stacks of all goroutines.

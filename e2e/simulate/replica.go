@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
@@ -218,12 +220,20 @@ func (r *replica) over() (over bool, err error) {
 func (s *simulation) ended(r *replica, err error) {
 	r.endpoint.Store(false)
 	s.net.CloseHost(r.name)
-	if !r.leaving {
+	if !r.leaving && !s.closing {
 		s.note("%s ended by itself: %v", r.name, err)
 		s.endings = append(s.endings, fmt.Sprintf("%s: %v", r.name, err))
+		if s.patience() == calm || !lostLease(err) {
+			s.oracle.report(oracle.Violation{
+				Law: "alive", Signature: "alive/ended", Subject: r.name, Text: fmt.Sprintf("the program ended by itself: %v", err), At: time.Now(),
+			})
+		}
 	}
 	s.vacate(r)
 }
+
+// lostLease reports whether a process ended because it could not renew its lease, as it must: another replica leads then.
+func lostLease(err error) bool { return err != nil && strings.Contains(err.Error(), "leader election lost") }
 
 // restartDelay is how long it takes until a container that has ended runs again.
 const restartDelay = 500 * time.Millisecond

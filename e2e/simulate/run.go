@@ -78,6 +78,7 @@ const (
 func Run(t *testing.T, h history.History, o Options) Result {
 	t.Helper()
 	var result Result
+	panics := reconcilePanics()
 	left := inBubble(t, func(t *testing.T) { //nolint:thelper // it is the test
 		s, err := newSimulation(h, o)
 		if err != nil {
@@ -91,6 +92,11 @@ func Run(t *testing.T, h history.History, o Options) Result {
 	})
 	for _, stack := range left {
 		result.Violations = append(result.Violations, oracle.Violation{Law: "alive", Signature: "alive/leak", Text: "a goroutine is left over: " + stack})
+	}
+	if n := reconcilePanics() - panics; n > 0 {
+		result.Violations = append(result.Violations, oracle.Violation{
+			Law: "alive", Signature: "alive/panic", Text: fmt.Sprintf("%v reconciliations panicked", n),
+		})
 	}
 	return result
 }

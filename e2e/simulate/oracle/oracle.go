@@ -42,6 +42,7 @@ func New(options Options) *Oracle {
 		&leaderLaw{ledger: l}, o.hotLoop, &scopeLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
 		&requiredLaw{ledger: l}, explained, &heldLaw{ledger: l}, newStrategyLaw(l), newRestartLaw(l), runs, &pauseLaw{ledger: l}, &costLaw{ledger: l},
 		&currentLaw{ledger: l}, newPublishedLaw(l), recreations, newCountedLaw(l, explained, recreations), newPendingLaw(l), o.idle,
+		&aliveLaw{ledger: l},
 	}
 	return o
 }
