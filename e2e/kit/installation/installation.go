@@ -31,12 +31,7 @@ type Installation struct {
 	// certificates is the directory of tls.crt and tls.key.
 	certificates, kubeconfig, executable string
 	canaries                             atomic.Int64
-	// keeping are what keeps the replicas running; its context is nil where nothing does.
-	keeping struct {
-		ctx    context.Context
-		cancel context.CancelFunc
-		all    sync.WaitGroup
-	}
+	keeping                              keeper
 
 	mutex    sync.Mutex
 	started  int
@@ -206,44 +201,17 @@ func (i *Installation) RestartAll(ctx context.Context) error {
 	return nil
 }
 
-// keepRunning starts a replica that ends, until it is removed or stopKeeping.
-func (i *Installation) keepRunning(replica *Replica) {
-	ctx := i.keeping.ctx
-	if ctx == nil {
-		return
-	}
-	i.keeping.all.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-replica.Exited():
-			}
-			if !slices.Contains(i.Replicas(), replica) {
-				return
-			}
-			_ = replica.Start(ctx) // what does not start is tried again
-		}
-	})
-}
-
-func (i *Installation) stopKeeping() {
-	if i.keeping.cancel != nil {
-		i.keeping.cancel()
-	}
-	i.keeping.all.Wait()
-}
-
-// Close kills the replicas and gives up the balancer; the objects stay.
+// Close kills the replicas and gives up the balancer; the objects stay. The error has each replica that was to be kept running and
+// ended by itself, but for a lost lease.
 func (i *Installation) Close() error {
-	i.stopKeeping()
+	ended := i.stopKeeping()
 	for _, r := range i.Replicas() {
 		r.Kill()
 	}
 	if i.balancer == nil {
-		return nil
+		return ended
 	}
-	return i.balancer.Close()
+	return errors.Join(ended, i.balancer.Close())
 }
 
 func (i *Installation) each(do func(*Replica) error) error {

@@ -17,7 +17,8 @@ type Options struct {
 	// Env is added to the environment of every replica, as NAME=value.
 	Env []string
 	// KeepRunning starts replicas again that end by themselves, as the kubelet does: where the API server or the machine
-	// stalls for long, the leader loses its lease and ends. It is not for tests that stop replicas, but for removing them.
+	// stalls for long, the leader loses its lease and ends. Any other end by itself fails the test. It is not for tests that stop
+	// replicas, but for removing them.
 	KeepRunning bool
 	// Patient has the API server wait for the webhook as long as it may, half a minute: after the three seconds of the manifests,
 	// a write on a machine that stalls passes without a stamp. It is not for tests of a webhook that does not answer.

@@ -69,10 +69,14 @@ type kept struct {
 	installation *Installation
 }
 
-// Run runs the tests.
+// Run runs the tests. They fail as a whole where a replica has ended by itself, but for a lost lease.
 func (k *kept) Run() int {
-	defer k.installation.stopKeeping()
-	return k.M.Run()
+	code := k.M.Run()
+	if err := k.installation.stopKeeping(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: a replica of the shared installation ended:", err)
+		return max(code, 1)
+	}
+	return code
 }
 
 // logTail is how much of a replica's log a failing test shows.

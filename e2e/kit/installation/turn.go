@@ -2,6 +2,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -45,8 +46,8 @@ func NewInTurn(t *testing.T, cp *controlplane.ControlPlane, options Options) *In
 // leave gives the lease back and takes the webhook away. The API server waits for its webhook, which is away only where no
 // process listens.
 func (i *Installation) leave(ctx context.Context) error {
-	i.stopKeeping()
-	if err := i.StopAll(ctx); err != nil {
+	ended := i.stopKeeping()
+	if err := errors.Join(ended, i.StopAll(ctx)); err != nil {
 		return fmt.Errorf("stop the replicas: %w", err)
 	}
 	name := i.WebhookConfiguration()

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -60,24 +61,31 @@ type history struct {
 	versions int
 	unseen   int64
 	deleted  bool
+	// creations is how many objects of this name were seen, one after the other.
+	creations int
 }
 
 // take notes a version. An object that was deleted and created again starts a new history.
-func (h *history) take(object *unstructured.Unstructured, at time.Time) {
+func (h *history) take(object *unstructured.Unstructured, at time.Time) error {
+	var err error
 	if h.current != nil && h.uid == object.GetUID() {
-		h.compare(object, at)
+		err = h.compare(object, at)
 	} else {
 		h.changes, h.versions, h.unseen = nil, 0, 0
+		h.creations++
+		_, err = h.kind.template(object)
 	}
 	h.uid, h.current, h.version, h.deleted = object.GetUID(), object, object.GetResourceVersion(), false
 	h.versions++
+	return err
 }
 
-func (h *history) compare(object *unstructured.Unstructured, at time.Time) {
+func (h *history) compare(object *unstructured.Unstructured, at time.Time) error {
 	h.unseen += max(0, object.GetGeneration()-h.current.GetGeneration()-1)
-	before, after := h.kind.template(h.current), h.kind.template(object)
-	if reflect.DeepEqual(before, after) {
-		return
+	before, err := h.kind.template(h.current)
+	after, afterErr := h.kind.template(object)
+	if err = cmp.Or(afterErr, err); err != nil || reflect.DeepEqual(before, after) {
+		return err
 	}
 	h.changes = append(h.changes, Change{
 		Time: at, Generation: object.GetGeneration(), ResourceVersion: object.GetResourceVersion(),
@@ -85,6 +93,7 @@ func (h *history) compare(object *unstructured.Unstructured, at time.Time) {
 		ImageBefore: images(before), ImageAfter: images(after),
 		TemplateBefore: before, TemplateAfter: after,
 	})
+	return nil
 }
 
 func annotations(template map[string]any) map[string]string {

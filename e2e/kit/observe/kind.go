@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,12 +42,12 @@ func replicaSets() Kind {
 const replicaSet = "ReplicaSet"
 
 // template is the pod template of an object; nil when it has none.
-func (k Kind) template(object *unstructured.Unstructured) map[string]any {
+func (k Kind) template(object *unstructured.Unstructured) (map[string]any, error) {
 	template, _, err := unstructured.NestedMap(object.Object, strings.Split(k.Template, ".")...)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("the template of %s %s: %w", k.Name, object.GetName(), err)
 	}
-	return template
+	return template, nil
 }
 
 // Workload names one workload.

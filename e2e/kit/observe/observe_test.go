@@ -83,12 +83,14 @@ func TestRecreatedWorkloadHasANewHistory(t *testing.T) {
 	watcher := observe.New(t, cp.Admin(), namespace)
 	web := observe.Deployment(namespace, "web")
 	assert.Nil(t, watcher.Object(web))
-	for range 3 {
+	assert.Zero(t, watcher.Creations(web))
+	for n := range 3 {
 		object := deployment(namespace)
 		require.NoError(t, cp.Client().Create(t.Context(), object))
 		patch(t, namespace, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"v1"}]`)
 		require.NoError(t, watcher.Sync(t.Context()))
 		assert.Len(t, watcher.Changes(web), 1, "the first version of an object is no change")
+		assert.Equal(t, n+1, watcher.Creations(web))
 		require.NoError(t, cp.Client().Delete(t.Context(), object))
 		require.NoError(t, watcher.Sync(t.Context()))
 		assert.Nil(t, watcher.Object(web), "the barrier covers deletions")

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,16 @@ func (w *Watcher) Versions(of Workload) int {
 	return 0
 }
 
+// Creations is how many workloads of this name were seen, one after the other: the changes are those of the last one.
+func (w *Watcher) Creations(of Workload) int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if h := w.histories[of]; h != nil {
+		return h.creations
+	}
+	return 0
+}
+
 // Unseen is how many generations of a workload were never seen. It is 0 as long as the API server runs through: only when
 // it lost its history, as after a restart, must the watcher list anew and may miss what was between.
 func (w *Watcher) Unseen(of Workload) int64 {
@@ -239,7 +250,7 @@ func (w *Watcher) take(kind Kind, object *unstructured.Unstructured, gone bool) 
 	if gone {
 		h.deleted, h.version = true, object.GetResourceVersion()
 	} else if h.version != object.GetResourceVersion() {
-		h.take(object, at)
+		w.failure = cmp.Or(w.failure, h.take(object, at))
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})

@@ -45,7 +45,7 @@ const (
 
 // Steadily makes attempts until one is right, and returns what was wrong with the last one. A wrong one is the last as well, unless the
 // machine stalled meanwhile, or a process that the attempt depends on, which is asked all the time and may refuse: then it is
-// inconclusive, and what was wrong is noted ([Note]).
+// inconclusive, and what was wrong is noted ([Note]). Ask the API server, not the program that is tested: its own fault is no excuse.
 func Steadily(t testing.TB, attempt func() error, asks ...func(context.Context) error) error {
 	t.Helper()
 	watch := func() func() time.Duration { return stalls(t.Context(), asks...) }

@@ -65,15 +65,14 @@ func TestModelAgreesWithTheControlPlane(t *testing.T) {
 					return errors.New(different)
 				}
 				return nil
-			}, on.askAPI, on.askReplica))
+			}, on.askAPI))
 		})
 	}
 }
 
 // subject is what one attempt runs on. Before it has started and after its end, questions are not passed on.
 type subject struct {
-	plane   atomic.Pointer[plane]
-	replica atomic.Pointer[installation.Replica]
+	plane atomic.Pointer[plane]
 	// stop ends what the attempt before ran on; nil before the first one. What the last one ran on ends with the test, which shows
 	// the logs.
 	stop func() error
@@ -87,15 +86,6 @@ func (s *subject) askAPI(ctx context.Context) error {
 	}
 	_, err := p.list(ctx, world.Namespaces, "application/json")
 	return err
-}
-
-// askReplica asks whether the program answers.
-func (s *subject) askReplica(ctx context.Context) error {
-	replica := s.replica.Load()
-	if replica == nil {
-		return nil
-	}
-	return controlplane.URLReady(replica.HealthURL + "/healthz")(ctx)
 }
 
 // run runs a history for real. It returns the facts before each step and at the end, and the history with the time that each
@@ -121,10 +111,8 @@ func (s *subject) run(t *testing.T, h history.History) (history.History, []facts
 	registerOthers(t, cp, h.Setup.OtherWebhooks)
 	setUp(t, cp, p)
 	s.plane.Store(&p)
-	s.replica.Store(in.Replicas()[0])
 	timed, seen := play(t, p, h)
 	s.plane.Store(nil)
-	s.replica.Store(nil)
 	return timed, seen
 }
 

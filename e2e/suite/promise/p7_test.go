@@ -133,6 +133,9 @@ func encoded(t *testing.T, object any) []byte {
 	return text
 }
 
+// keyID is the length of the id of the key, with which a hash begins.
+const keyID = 8
+
 // A reader of a digest cannot test guesses: computing it needs the key, which is in its Secret only.
 func digestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
@@ -158,6 +161,8 @@ func digestsDependOnTheKeyAndTheNamespace(t *testing.T, cp *controlplane.Control
 	require.NoError(t, in.StopAll(s.Patiently()))
 	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace(), Name: fixture.DigestKey}}))
 	require.NoError(t, in.StartAll(s.Patiently()))
-	anew, _ := digests(s, "third")
-	assert.NotEqual(t, hash, anew, "another key makes another digest of the same content")
+	anew, entryAnew := digests(s, "third")
+	assert.NotEqual(t, entry, entryAnew, "another key makes another digest of the same content")
+	assert.NotEqual(t, hash[:keyID], anew[:keyID], "the hash begins with the id of the key")
+	assert.NotEqual(t, hash[keyID:], anew[keyID:], "the rest of the hash differs as well")
 }
