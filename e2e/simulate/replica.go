@@ -233,7 +233,9 @@ func (s *simulation) ended(r *replica, err error) {
 }
 
 // lostLease reports whether a process ended because it could not renew its lease, as it must: another replica leads then.
-func lostLease(err error) bool { return err != nil && strings.Contains(err.Error(), "run the manager: leader election lost") }
+func lostLease(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "run the manager: leader election lost")
+}
 
 // restartDelay is how long it takes until a container that has ended runs again.
 const restartDelay = 500 * time.Millisecond

@@ -89,7 +89,7 @@ func (s *Server) mutateOnce(q *request, r review, hooks []*hook, state *round) (
 		next, err := s.callMutating(q, h, &r)
 		if next != nil {
 			state.change()
-			r = r.replaced(next)
+			r, q.patched = r.replaced(next), h.Config.Name
 		}
 		if policy := h.Config.ReinvocationPolicy; policy != nil && *policy == admissionregistrationv1.IfNeededReinvocationPolicy {
 			state.called[h] = true
@@ -119,6 +119,14 @@ func (q *request) outcome(h *hook, err error) error {
 // rejected notes which webhook made the request fail.
 func (q *request) rejected(h *hook, err error) error {
 	q.webhook = h.Config.Name
+	return err
+}
+
+// invalid notes which webhook made an object invalid: the last one that has changed it, where what the client sent is valid.
+func (q *request) invalid(err error, sent, admitted object, validate func(object) error) error {
+	if sent != admitted && validate(clone(sent)) == nil {
+		q.webhook = q.patched
+	}
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -301,4 +302,27 @@ func TestReplyNamesTheWebhooksThatWereCalled(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "first"}, replies[0].Called)
 	assert.Empty(t, replies[1].Called)
 	assert.Equal(t, []bool{false, true}, []bool{replies[1].Call.Partial, replies[2].Call.Partial})
+}
+
+func TestWebhookThatMakesAnObjectInvalidIsNamed(t *testing.T) {
+	t.Parallel()
+	spoil := func(_ context.Context, _ *admissionv1.AdmissionRequest) (string, error) {
+		return `[{"op":"replace","path":"/spec/template/spec/containers","value":[]}]`, nil
+	}
+	for name, tc := range map[string]struct {
+		body string
+		want string
+	}{
+		"of a valid object":    {cartBody, "w.example.com"},
+		"of an invalid object": {strings.Replace(cartBody, `"name":"cart"`, `"name":"Not A Name"`, 1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var replies []world.Reply
+			s := server(t, with(webhook("w.example.com", spoil)), func(o *apiserver.Options) { o.OnReply = func(r world.Reply) { replies = append(replies, r) } })
+			a := post(t, s, deployments, tc.body)
+			require.Equal(t, 422, a.Code, a.Body)
+			assert.Equal(t, tc.want, replies[0].Webhook)
+		})
+	}
 }

@@ -55,7 +55,12 @@ func (s *Server) storeNew(q *request, admitted, wanted object) (*item, error) {
 		s.identify(meta)
 		prepareCreate(q.kind, admitted)
 		if err := validateCreate(q.kind, admitted); err != nil {
-			return nil, err
+			return nil, q.invalid(err, wanted, admitted, func(sent object) error {
+				as := metaOf(sent)
+				as.Name, as.UID, as.CreationTimestamp = meta.Name, meta.UID, meta.CreationTimestamp
+				prepareCreate(q.kind, sent)
+				return validateCreate(q.kind, sent)
+			})
 		}
 		if err := s.validate(q, review{operation: admissionv1.Create, object: admitted}); err != nil {
 			return nil, err

@@ -38,9 +38,10 @@ type request struct {
 	err error
 	// deletion has the options of a DELETE.
 	deletion metav1.DeleteOptions
-	// warnings go with the answer; webhook is the one that made the request fail.
+	// warnings go with the answer; webhook is the one that made the request fail, patched the last one that changed the object.
 	warnings []string
 	webhook  string
+	patched  string
 	// called names the webhooks that were called.
 	called []string
 }

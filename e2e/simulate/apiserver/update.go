@@ -129,7 +129,10 @@ func (s *Server) attempt(q *request, old *item, produce producer) (*item, error)
 	q.prepare(admitted, old.typed)
 	next := newItem(q.kind, admitted, old)
 	if err := validateUpdate(next, old); err != nil {
-		return nil, err
+		return nil, q.invalid(err, wanted, admitted, func(sent object) error {
+			q.prepare(sent, old.typed)
+			return validateUpdate(newItem(q.kind, sent, old), old)
+		})
 	}
 	if err := s.validate(q, review{operation: admissionv1.Update, object: admitted, old: old, form: next}); err != nil {
 		return nil, err

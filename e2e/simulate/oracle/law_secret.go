@@ -95,6 +95,36 @@ func (l *secretLaw) stored(c world.Commit) {
 	if _, manifest := l.manifestOf(c.Key); !manifest {
 		l.secrets.commit(c)
 	}
+	if path := world.PodPath(c.Key.Resource.Plural); path != nil && c.New != nil {
+		l.searchManaged(c, world.Annotations(c.New))
+		l.searchManaged(c, world.Annotations(world.Section(c.New, path...)))
+	}
+}
+
+// searchManaged is the law "secret" for what the webhook or the loop has put into a stored workload.
+func (l *secretLaw) searchManaged(c world.Commit, annotations world.Object) {
+	for name, value := range annotations {
+		text, _ := value.(string)
+		if !isManagedAnnotation(name, l.options.Prefix) {
+			continue
+		}
+		l.count("annotations searched for Secrets")
+		l.search(c.At, "annotation", name+" of "+idOf(c.Key).String(), text)
+	}
+}
+
+// reply is the law "secret" for warnings and errors that the webhook answers with. What is said about a Secret is about its own content.
+func (l *secretLaw) reply(r world.Reply) {
+	if r.Call.Key.Resource.Plural == "secrets" {
+		return
+	}
+	where := "the answer to the " + r.Call.Verb + " of " + idOf(r.Call.Key).String()
+	for _, warning := range r.Warnings {
+		l.search(r.At, "reply", where, warning)
+	}
+	if r.Failure != nil {
+		l.search(r.At, "reply", where, r.Failure.Message)
+	}
 }
 
 // request is the law "secret": no request of the program has a value of a Secret, but for its own one with the keys.
