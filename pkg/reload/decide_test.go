@@ -204,7 +204,9 @@ func TestUnresolvedWorkloadIsLookedAtWithAPace(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }})
 	s.View.Unresolved = errors.New("expressions are being matched")
-	look := func() time.Duration { return l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s)).RequeueAfter }
+	look := func() time.Duration {
+		return l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s)).RequeueAfter
+	}
 	wait := look()
 	assert.Positive(t, wait)
 	assert.Equal(t, wait, look())
