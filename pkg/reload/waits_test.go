@@ -277,15 +277,15 @@ func TestWaitEndsInTimeAlthoughEventsWait(t *testing.T) {
 	}
 }
 
-// denying is an API server whose admission policy refuses each write, unless it lets them pass.
-type denying struct {
+// policed is an API server whose admission policy refuses each write, unless it lets them pass.
+type policed struct {
 	client.Client
 	// writes are when there was one.
 	writes []time.Time
 	passes bool
 }
 
-func (d *denying) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (d *policed) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	d.writes = append(d.writes, time.Now())
 	if !d.passes {
 		return apierrors.NewInvalid(workload.Builtin()[1].GroupKind(), "web", nil)
@@ -303,27 +303,27 @@ func (d *denying) Patch(_ context.Context, answer client.Object, patch client.Pa
 // A user must mend what refuses the write. Until then, each change of a busy object would be one more attempt.
 func TestConstantChangeKeepsThePaceOfWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	none := func(*served, *denying) {}
+	none := func(*served, *policed) {}
 	for name, tc := range map[string]struct {
 		managed func() stamp.Managed
 		opts    Options
 		// then happens at a time, and is followed by an attempt within a time.
-		then   func(s *served, api *denying)
+		then   func(s *served, api *policed)
 		within time.Duration
 	}{
 		"an adoption":                   {managed: func() stamp.Managed { return nil }, opts: Options{Settle: time.Second, SettleMax: 5 * time.Second}, then: none, within: 3 * time.Second},
 		"a reload that need not settle": {managed: lastReload, then: none, within: 3 * time.Second},
 		"an adoption, until the workload is written": {
-			managed: func() stamp.Managed { return nil }, then: func(s *served, _ *denying) { s.edit() }, within: time.Millisecond,
+			managed: func() stamp.Managed { return nil }, then: func(s *served, _ *policed) { s.edit() }, within: time.Millisecond,
 		},
 		"an adoption, until the policy lets it pass": {
-			managed: func() stamp.Managed { return nil }, then: func(_ *served, api *denying) { api.passes = true }, within: 3 * time.Second,
+			managed: func() stamp.Managed { return nil }, then: func(_ *served, api *policed) { api.passes = true }, within: 3 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				api := &denying{}
+				api := &policed{}
 				s := serving(t, api, tc.opts, tc.managed())
 				s.work(t)
 				s.changeFor(15*time.Second + 500*time.Millisecond)
