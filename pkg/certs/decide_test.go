@@ -294,7 +294,7 @@ func TestShortLifetimesShortenTheWaits(t *testing.T) {
 	assert.Equal(t, []certs.Step{certs.Drop}, steps)
 }
 
-// During an upgrade that changes the lifetimes, some replicas have the lifetimes of before: they must not replace each other's certificates
+// During an upgrade that changes the lifetimes, some replicas have the former lifetimes: they must not replace each other's certificates
 // again and again.
 func TestReplicasWithDifferentLifetimesAgree(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestReplicasWithDifferentLifetimesAgree(t *testing.T) {
 	}{
 		"shortened":                {policy, short, time.Minute, []certs.Step{certs.Sign}, "the new lifetime counts at once"},
 		"lengthened":               {short, policy, time.Minute, nil, "the next certificate has the new lifetime"},
-		"lengthened, due":          {short, policy, 17 * time.Hour, []certs.Step{certs.Sign, certs.Sign}, "it is too long for the replicas of before"},
+		"lengthened, due":          {short, policy, 17 * time.Hour, []certs.Step{certs.Sign, certs.Sign}, "it is too long for the former replicas"},
 		"CA shortened":             {policy, shortCA, time.Minute, []certs.Step{certs.Prepare, certs.Promote}, "as with the certificate"},
 		"CA lengthened":            {shortCA, policy, time.Minute, nil, "the same"},
 		"shortened a little":       {policy, certs.Policy{Names: policy.Names, Lifetime: 85 * day, CALifetime: policy.CALifetime}, time.Minute, nil, "the next certificate has it"},

@@ -92,8 +92,8 @@ func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {
 	return job
 }
 
-// FieldsOf returns the managedFields for a Job that was created from a replacement. The API server gives all fields of a new object to who
-// creates it, so that the next server-side apply of the user would conflict with pod-reloader. The fields have their former owners then, and
+// FieldsOf returns the managedFields for a Job that was created from a replacement. The API server makes the creator
+// of an object the owner of its fields, so that the next server-side apply of the user would conflict with pod-reloader. The fields have their former owners then, and
 // those of subresources, such as the status, the present ones. It returns nil where another writer has come meanwhile: its fields stay.
 func FieldsOf(created, replacement *unstructured.Unstructured, creator string) []metav1.ManagedFieldsEntry {
 	former, present := replacement.GetManagedFields(), created.GetManagedFields()

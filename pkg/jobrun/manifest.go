@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -32,6 +34,7 @@ type Manifest struct {
 // The keys of the Secret.
 const (
 	jobKey    = "job.json"
+	fieldsKey = "managed-fields.json"
 	reloadKey = "last-reload.json"
 	rootCAKey = "kube-root-ca.crt.uid"
 )
@@ -68,13 +71,21 @@ func (s Store) Name(uid string) string {
 	return installation + "-job-" + strings.ToLower(uid)
 }
 
-// Encode returns the Secret with a Manifest.
+// Encode returns the Secret with a Manifest. The managedFields of the Job are beside it: server-side apply takes no manifest with them.
 func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
-	text, err := json.Marshal(m.Job.Object)
+	job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(m.Job.Object)}
+	fields := job.GetManagedFields()
+	job.SetManagedFields(nil)
+	text, err := json.Marshal(job.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode the Job: %w", err)
 	}
+	owners, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode the managedFields of the Job: %w", err)
+	}
 	data := map[string]any{
+		fieldsKey: base64.StdEncoding.EncodeToString(owners),
 		jobKey:    base64.StdEncoding.EncodeToString(text),
 		reloadKey: base64.StdEncoding.EncodeToString([]byte(m.Reload.String())),
 	}
@@ -106,6 +117,12 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 	m := Manifest{Job: job, UID: job.GetAnnotations()[s.Keys.RecreatedFrom]}
 	if job.GetAPIVersion() != "batch/v1" || job.GetKind() != "Job" || job.GetName() == "" || job.GetNamespace() == "" || m.UID == "" {
 		return Manifest{}, fmt.Errorf("decode %s: it is not a Job that replaces another one", jobKey)
+	}
+	if text, err = content(secret, fieldsKey); err == nil { // else the Job is that of pod-reloader, as any that it creates
+		var fields []metav1.ManagedFieldsEntry
+		if json.Unmarshal(text, &fields) == nil {
+			job.SetManagedFields(fields)
+		}
 	}
 	if text, err = content(secret, reloadKey); err != nil {
 		return Manifest{}, err

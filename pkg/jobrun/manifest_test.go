@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
@@ -29,6 +30,7 @@ func TestManifestComesBack(t *testing.T) {
 			Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
 		},
 	}
+	m.Job.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply}})
 	for _, rootCA := range []string{"uid-of-the-root-ca", ""} {
 		m.RootCA = rootCA
 		secret, err := s.Encode(m)
@@ -39,6 +41,9 @@ func TestManifestComesBack(t *testing.T) {
 	}
 	secret, err := s.Encode(m)
 	require.NoError(t, err)
+	job, err := base64.StdEncoding.DecodeString(secret.Object["data"].(map[string]any)["job.json"].(string))
+	require.NoError(t, err)
+	assert.NotContains(t, string(job), "managedFields", "server-side apply of the manifest would be refused")
 	assert.Equal(t, "pod-reloader", secret.GetNamespace())
 	assert.Equal(t, "reloader-job-u1", secret.GetName())
 	assert.Equal(t, "reloader", secret.GetLabels()[prefix+"recreation"])

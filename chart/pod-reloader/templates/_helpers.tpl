@@ -82,15 +82,24 @@ depends on labels of the namespace, which are not known. */}}
 {{- if not (or $excluded (and .Values.namespaceSelector (not .Values.test.namespace))) }}{{ $namespace }}{{ end -}}
 {{- end }}
 
-{{/* Not empty where the chart has the pod of `helm test`: it may have permissions, and the webhook is called for its Deployment, whose
-labels are test.labels or the matchLabels of objectSelector. */}}
-{{- define "pod-reloader.hasTest" -}}
+{{/* Not empty where objectSelector selects the Deployment of the check, whose labels are test.labels, or else the matchLabels. */}}
+{{- define "pod-reloader.selectsTest" -}}
 {{- $labels := .Values.test.labels | default (.Values.objectSelector).matchLabels | default dict -}}
-{{- $unlabeled := false -}}
-{{- range (.Values.objectSelector).matchExpressions -}}
-{{- if and (has .operator (list "In" "Exists")) (not (hasKey $labels .key)) }}{{ $unlabeled = true }}{{ end -}}
+{{- $left := false -}}
+{{- range $key, $value := (.Values.objectSelector).matchLabels -}}
+{{- if ne (get $labels $key | toString) ($value | toString) }}{{ $left = true }}{{ end -}}
 {{- end -}}
-{{- if and .Values.webhook.enabled .Values.rbac.create (include "pod-reloader.testNamespace" .) (not $unlabeled) }}true{{ end -}}
+{{- range (.Values.objectSelector).matchExpressions -}}
+{{- $has := hasKey $labels .key -}}
+{{- $in := and $has (has (get $labels .key) (.values | default list)) -}}
+{{- if or (and (eq .operator "In") (not $in)) (and (eq .operator "NotIn") $in) (and (eq .operator "Exists") (not $has)) (and (eq .operator "DoesNotExist") $has) }}{{ $left = true }}{{ end -}}
+{{- end -}}
+{{- if not $left }}true{{ end -}}
+{{- end }}
+
+{{/* Not empty where the chart has the pod of `helm test`: it may have permissions, and the webhook is called for its Deployment. */}}
+{{- define "pod-reloader.hasTest" -}}
+{{- if and .Values.webhook.enabled .Values.rbac.create (include "pod-reloader.testNamespace" .) (include "pod-reloader.selectsTest" .) }}true{{ end -}}
 {{- end }}
 
 {{/* The annotations of an object, if it has any; the labels are right before them. */}}

@@ -12,7 +12,7 @@ import (
 )
 
 // The API server makes the creator of an object the owner of its fields. A Job that is created again goes back to its user: neither the next
-// change of its manifest, nor a field that the manifest has no more, conflicts with pod-reloader.
+// change of its manifest, nor a field that was taken out of the manifest, conflicts with pod-reloader.
 func TestJobThatIsCreatedAgainBelongsToItsUser(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
@@ -41,6 +41,6 @@ func TestJobThatIsCreatedAgainBelongsToItsUser(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, second.UID, job.UID, "it is the same Job")
 	assert.Equal(t, "import-2", job.Labels["chart"])
-	assert.NotContains(t, job.Labels, "team", "the manifest has it no more")
+	assert.NotContains(t, job.Labels, "team", "it was taken out of the manifest")
 	assert.Contains(t, job.Annotations, fixture.LastReload, "that of pod-reloader stays")
 }

@@ -88,6 +88,22 @@ var testedReleases = map[string]struct {
 		namespace: "pod-reloader", values: append(selected("Exists"), "objectSelector.matchLabels.tier=web"), test: true,
 		notes: "in all namespaces but kube-system.", flags: " --object-selector=tier,tier=web",
 	},
+	"WorkloadsWithALabelOfTheTest": {
+		namespace: "pod-reloader", values: []string{"objectSelector.matchLabels.tier=web", "test.labels.tier=web"}, test: true,
+		notes: "in all namespaces but kube-system.", flags: " --object-selector=tier=web",
+	},
+	"WorkloadsWithAnotherLabelThanTheTest": {
+		namespace: "pod-reloader", values: []string{"objectSelector.matchLabels.tier=web", "test.labels.tier=db"},
+		notes: "in all namespaces but kube-system.", flags: " --object-selector=tier=web",
+	},
+	"WorkloadsWithAnotherValueThanTheTest": {
+		namespace: "pod-reloader", values: append(selected("In", "web"), "test.labels.tier=db"),
+		notes: "in all namespaces but kube-system.", flags: " '--object-selector=tier in (web)'",
+	},
+	"WorkloadsLeftOutWithTheTest": {
+		namespace: "pod-reloader", values: append(selected("NotIn", "db"), "test.labels.tier=db"),
+		notes: "in all namespaces but kube-system.", flags: " '--object-selector=tier notin (db)'",
+	},
 	"WorkloadsLeftOut": {
 		namespace: "pod-reloader", values: selected("NotIn", "db"), test: true,
 		notes: "in all namespaces but kube-system.", flags: " '--object-selector=tier notin (db)'",
@@ -133,5 +149,7 @@ func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 		assert.Contains(t, notes, "/pod-reloader why deployment/NAME --namespace NAMESPACE"+release.flags, name)
 		assert.Equal(t, release.test, strings.Contains(notes, "helm test pod-reloader --namespace "+release.namespace), name)
 		assert.Equal(t, !release.test, strings.Contains(notes, "pod-reloader check --namespace"), name)
+		unselected := !release.test && strings.Contains(release.flags, "--object-selector")
+		assert.Equal(t, unselected, strings.Contains(notes, "--labels=KEY=VALUE"), name)
 	}
 }

@@ -42,15 +42,10 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"namespaces={a}", "namespacesToIgnore={b}"},
 			want:   "take the ignored ones out of namespaces",
 		},
-		"TimeoutOfTwoCalls": {
+		"TimeoutOfTheLoop": {
 			reason: "the loop would give up each write before the API server stores it without the webhook",
-			values: []string{"webhook.timeoutSeconds=5"},
-			want:   "webhook.timeoutSeconds is 5, and pod-reloader gives up a write of its own after 10 seconds: while the webhook does not answer, nothing would be reloaded. Set it to 4 at most",
-		},
-		"TimeoutOfOneCall": {
-			reason: "the same with one call",
-			values: []string{"webhook.timeoutSeconds=10", "webhook.reinvocationPolicy=Never"},
-			want:   "Set it to 9 at most",
+			values: []string{"webhook.timeoutSeconds=10"},
+			want:   "webhook.timeoutSeconds is 10, and pod-reloader gives up a write of its own after 10 seconds",
 		},
 		"AutoReloadAllWithoutReloader": {
 			reason: "nothing would read what it adds",

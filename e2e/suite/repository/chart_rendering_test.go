@@ -135,7 +135,7 @@ func TestChartTakesAGivenCertificate(t *testing.T) {
 	assert.Contains(t, deployment, "--webhook-tls-directory=/etc/pod-reloader/tls")
 	assert.NotContains(t, rendered, "ClusterRole /pod-reloader-certificates")
 	assert.NotContains(t, fmt.Sprint(rendered["Role pod-reloader/pod-reloader"]), "pod-reloader-certificates")
-	assert.Equal(t, map[string]any{rotate.SharedBundle: "true"}, field(t, webhook, "metadata", "annotations"), "replicas of before leave the CA")
+	assert.Equal(t, map[string]any{rotate.SharedBundle: "true"}, field(t, webhook, "metadata", "annotations"), "the replicas that are replaced leave the CA")
 
 	rendered = template(t, helm, given, "webhook.annotations.inject=yes")
 	assert.NotContains(t, fmt.Sprint(rendered["MutatingWebhookConfiguration /pod-reloader"]), "caBundle", "another tool sets it")

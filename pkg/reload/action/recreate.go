@@ -53,7 +53,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	switch {
 	case apianswer.NotFound(err):
 		return InOrder{s}
-	case err != nil: // above all, without the permissions to create Jobs again: those to list the manifests are then missing as well
+	case err != nil: // where the permissions to create Jobs again are missing, so is that to list the manifests
 		return failed{s, failedRecreation(err)}
 	case !listed: // the Job may have a manifest already, of which it would be created, too
 		return failed{s, transientFailure(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
