@@ -2,6 +2,7 @@ package chain_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,15 +87,15 @@ func TestADigestIsWrittenIntoTheVersionThatTheWatchHasDelivered(t *testing.T) {
 		w.graph() // its proxy is of version 2
 		go func() { assert.NoError(t, w.Lead(t.Context())) }()
 		w.pass(time.Second)
-		require.Equal(t, []string{"2"}, take("1"))
+		require.Equal(t, []string{"2"}, slices.Compact(take("1")))
 		w.pass(time.Second)
-		require.Equal(t, []string{"2"}, take("1"), "again, without an event, too")
+		require.Equal(t, []string{"2"}, slices.Compact(take("1")), "again, without an event, too")
 		w.pass(10 * time.Minute)
-		assert.Less(t, len(take("3")), 18, "less and less often")
+		assert.Less(t, len(take("3")), 20, "less and less often")
 
 		w.put(proxies, "p", map[string]any{"service": "s"})
 		w.pass(70 * time.Second)
-		assert.Equal(t, []string{"3"}, take("3"))
+		assert.Equal(t, []string{"3"}, slices.Compact(take("3")))
 	})
 }
 
@@ -109,7 +110,7 @@ func TestADigestWhoseObjectHasChangedIsWrittenSoon(t *testing.T) {
 		before := w.writes.Load()
 		w.set(tls, "2")
 		w.pass(20 * time.Second)
-		assert.EqualValues(t, 5, w.writes.Load()-before, "after 1 s, 2 s, 4 s and 8 s")
+		assert.EqualValues(t, 7, w.writes.Load()-before, "after 0.2 s, 0.4 s, and so on")
 		assert.Empty(t, w.reports(), "it may pass")
 		w.pass(2 * time.Minute)
 		assert.Len(t, w.reports(), 1, "it lasts")

@@ -17,7 +17,7 @@ const (
 	// writeAgain is when a write that has failed is repeated, changedAgain where another write of the object came before it: mostly the
 	// watch has delivered that soon. Each further time waits twice as long: up to longestRefused where the API server or a webhook refuses
 	// the write, up to longestFailed otherwise.
-	writeAgain, changedAgain      = 10 * time.Second, time.Second
+	writeAgain, changedAgain      = 10 * time.Second, 200 * time.Millisecond
 	longestFailed, longestRefused = time.Minute, 5 * time.Minute
 	// reportWait is how long the next attempt waits at least where a failure is reported: the third one. A refusal is reported at once.
 	reportWait = 4 * writeAgain

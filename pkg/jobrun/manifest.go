@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -29,6 +28,13 @@ type Manifest struct {
 	RootCA string
 	// Reload explains the reload. Time and hash are those of the attempt: the new Job may get others.
 	Reload record.LastReload
+}
+
+// ToCreate returns the Job to create. It has no managedFields: the API server makes the creator the owner of what is new, whatever they say.
+func (m Manifest) ToCreate() *unstructured.Unstructured {
+	job := m.Job.DeepCopy()
+	job.SetManagedFields(nil)
+	return job
 }
 
 // The keys of the Secret.
@@ -73,14 +79,11 @@ func (s Store) Name(uid string) string {
 
 // Encode returns the Secret with a Manifest. The managedFields of the Job are beside it: server-side apply takes no manifest with them.
 func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
-	job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(m.Job.Object)}
-	fields := job.GetManagedFields()
-	job.SetManagedFields(nil)
-	text, err := json.Marshal(job.Object)
+	text, err := json.Marshal(m.ToCreate().Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode the Job: %w", err)
 	}
-	owners, err := json.Marshal(fields)
+	owners, err := json.Marshal(m.Job.GetManagedFields())
 	if err != nil {
 		return nil, fmt.Errorf("encode the managedFields of the Job: %w", err)
 	}

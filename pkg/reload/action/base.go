@@ -52,7 +52,8 @@ func (b *base) MayWrite(s gather.Subject, class inflight.Class) bool {
 }
 
 // WaitToWrite returns how long after an attempt that failed no config event leads to any write of the workload: under constant change there
-// would be no pace otherwise. A write of the workload itself ends the wait.
+// would be no pace otherwise. A write of the workload by others ends the wait, unless a write of the attempt was stored: its event
+// would end the wait as well.
 func (b *base) WaitToWrite(s gather.Subject) time.Duration {
 	wait := b.state.Deferrals.WaitToWrite(s.Key, b.now())
 	if wait > 0 {

@@ -363,7 +363,10 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
 			}, &reloadtest.Outbox{})
-			actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			ended := actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			if f, fails := ended.(failed); fails {
+				assert.True(t, f.subject.Stored, "its own writes would end the wait")
+			}
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
 			paused, _, _ := unstructured.NestedBool(stored.Object, "spec", "paused")

@@ -167,7 +167,7 @@ func (c recreations) replace(ctx context.Context, s gather.Subject, m jobrun.Man
 // storeManifest stores the manifest of a Job that the API server accepts, and returns its Secret. Where that may be there, it is
 // remembered also where an error is returned.
 func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobrun.Manifest) (*unstructured.Unstructured, error) {
-	err := c.create(ctx, s, m.Job.DeepCopy(), client.DryRunAll)
+	err := c.create(ctx, s, m.ToCreate(), client.DryRunAll)
 	switch {
 	case err == nil: // a user has deleted it
 		return nil, errDeleted

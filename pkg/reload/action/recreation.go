@@ -119,7 +119,7 @@ func (c recreations) cancelRecreation(ctx context.Context, s gather.Subject, r r
 
 // createJob creates the Job of a manifest. It is gone for good with its namespace only.
 func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreation) Outcome {
-	job := r.manifest.Job.DeepCopy()
+	job := r.manifest.ToCreate()
 	err := c.create(ctx, s, job)
 	switch {
 	case err == nil:

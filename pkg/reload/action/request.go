@@ -64,6 +64,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		return r.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
 		r.pauses.revertPause(ctx, s, request)
+		s.Stored = request.Further != nil // the watch events of the pause and of its end are no reason to try again earlier
 		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
 	case poke.Conflict:
 		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
