@@ -121,12 +121,7 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 	if job.GetAPIVersion() != "batch/v1" || job.GetKind() != "Job" || job.GetName() == "" || job.GetNamespace() == "" || m.UID == "" {
 		return Manifest{}, fmt.Errorf("decode %s: it is not a Job that replaces another one", jobKey)
 	}
-	if text, err = content(secret, fieldsKey); err == nil { // else the Job is that of pod-reloader, as any that it creates
-		var fields []metav1.ManagedFieldsEntry
-		if json.Unmarshal(text, &fields) == nil {
-			job.SetManagedFields(fields)
-		}
-	}
+	job.SetManagedFields(fieldsIn(secret))
 	if text, err = content(secret, reloadKey); err != nil {
 		return Manifest{}, err
 	}
@@ -140,6 +135,15 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 		m.RootCA = string(text)
 	}
 	return m, nil
+}
+
+// fieldsIn returns the managedFields in a Secret; none where they cannot be read. Then pod-reloader keeps the fields of the Job.
+func fieldsIn(secret *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
+	var fields []metav1.ManagedFieldsEntry
+	if text, err := content(secret, fieldsKey); err != nil || json.Unmarshal(text, &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 func content(secret *unstructured.Unstructured, key string) ([]byte, error) {
