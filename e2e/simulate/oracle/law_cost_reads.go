@@ -170,11 +170,13 @@ func (l *readsLaw) exists(key id, now time.Time) bool {
 // that is or was above it.
 func (l *readsLaw) disturbedReads(key id, now time.Time) bool {
 	return l.graph.leaves[key] || slices.ContainsFunc(l.faults.spans, func(s *span) bool {
-		return s.open || s.to.Add(s.recovery()).After(now) || s.kind == "watch-held" && s.to.Add(silentRecovery).After(now)
+		silent := s.kind == "watch-held" || s.kind == "frozen"
+		return s.open || s.to.Add(s.recovery()).After(now) || silent && s.to.Add(silentRecovery).After(now)
 	})
 }
 
-// silentRecovery is how long a watch that was held back may still count as silent: until its next bookmark, and the reads after that.
+// silentRecovery is how long a watch that was held back, or whose process was frozen, may still count as silent: until its next bookmark, and
+// the reads after that, which every replica makes.
 const silentRecovery = 3 * time.Minute
 
 // recordRead records the answer to a read of a content.

@@ -89,6 +89,12 @@ func TestReadsOfContents(t *testing.T) {
 			s.begin()
 			read(s, standby)
 		}},
+		"by a standby that was frozen": {options: hooked, because: "it has missed a bookmark", happens: func(s *harness) {
+			s.begin()
+			s.fault("frozen", standby, time.Minute)
+			s.wait(75 * time.Second)
+			read(s, standby)
+		}},
 		"by a standby that answers": {options: hooked, because: "it does not know the content", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { read(s, standby) })
