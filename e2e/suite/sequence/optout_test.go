@@ -55,7 +55,7 @@ func TestNearlyFullAnnotationsStayValid(t *testing.T) {
 	}
 	full := s.Manifest("Deployment", "full", fixture.Uses{ConfigMaps: names, Unread: true})
 	annotations := full.GetAnnotations()
-	annotations["filler"] = strings.Repeat("x", 255<<10-3200)
+	annotations["filler"] = strings.Repeat("x", 255<<10-5248)
 	full.SetAnnotations(annotations)
 	template := map[string]any{"metadata": map[string]any{
 		"labels":      map[string]any{"app": "full"},
@@ -64,7 +64,7 @@ func TestNearlyFullAnnotationsStayValid(t *testing.T) {
 	spec := full.Object["spec"].(map[string]any)
 	template["spec"] = spec["template"].(map[string]any)["spec"]
 	spec["template"] = template
-	s.CreatePromptly(full) // 255 KiB of annotations are the user's right
+	s.CreatePromptly(full) // almost 255 KiB of annotations are the user's right
 
 	w := observe.Deployment(s.Namespace, "full")
 	assert.Contains(t, s.Get(w).GetAnnotations()[fixture.ConfigRecord], ":*", "the Record takes the form that fits")
