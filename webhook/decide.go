@@ -216,7 +216,7 @@ func (h *Handler) observe(req *admissionv1.AdmissionRequest, d decision, took ti
 		return
 	}
 	identified(log, req).Info("admission decided", "rule", d.rule, "outcome", d.outcome,
-		"changes", policy.Describe(d.result.Changes, reference.MaxNamed), "warnings", len(d.warnings),
+		"changes", policy.Describe(d.result.Changes), "warnings", len(d.warnings),
 		"dryRun", req.DryRun != nil && *req.DryRun, "duration", took.String())
 }
 
@@ -226,7 +226,7 @@ func (d decision) response() admission.Response {
 	if d.acted() {
 		response.AuditAnnotations = map[string]string{"rule": d.rule, "outcome": d.outcome}
 		if len(d.result.Changes) > 0 {
-			response.AuditAnnotations["changes"] = policy.Describe(d.result.Changes, reference.MaxNamed)
+			response.AuditAnnotations["changes"] = policy.Describe(d.result.Changes)
 		}
 	}
 	if d.result.Reject != nil {

@@ -47,7 +47,7 @@ func TestCheckerFindsWhatDoesNotCompile(t *testing.T) {
 	t.Parallel()
 	unraced(t)
 	check := newChecker(t)
-	file := filepath.Join(root(t), "pkg", "stamp", "rules.go")
+	file := filepath.Join(toolchain.RootOf(t), "pkg", "stamp", "rules.go")
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, check.file(file, content))
@@ -61,14 +61,6 @@ func TestCheckerFindsWhatDoesNotCompile(t *testing.T) {
 	}
 }
 
-// root returns the root of the repository.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := toolchain.Root()
-	require.NoError(t, err)
-	return dir
-}
-
 // checker type-checks packages of the program against what the compiler has left of those that they import.
 type checker struct {
 	files    *token.FileSet
@@ -78,7 +70,7 @@ type checker struct {
 func newChecker(t *testing.T) checker {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./pkg/...")
-	list.Dir = root(t)
+	list.Dir = toolchain.RootOf(t)
 	out, err := list.Output()
 	require.NoError(t, err)
 	exports := map[string]string{}

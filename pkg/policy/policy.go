@@ -89,8 +89,8 @@ func ChangesOf(last record.LastReload) []Change {
 	return changes
 }
 
-// Describe joins Changes for a message and counts those beyond most.
-func Describe(changes []Change, most int) string { return reference.List(changes, most) }
+// Describe joins Changes for a message: it names the first eight, and counts the others.
+func Describe(changes []Change) string { return reference.List(changes, reference.MaxNamed) }
 
 // Input is all that a decision depends on.
 type Input struct {
@@ -206,7 +206,7 @@ func holdMissing(in Input, found findings) (Action, []Change, string) {
 	if in.ReloadMissingRequired || len(found.changes) == 0 || len(found.missing) == 0 {
 		return Nothing, nil, ""
 	}
-	return Hold, found.missing, HeldBy(Describe(found.missing, reference.MaxNamed))
+	return Hold, found.missing, HeldBy(Describe(found.missing))
 }
 
 // HeldBy is the reason why a reload is held, with the missing objects as a list.
@@ -219,7 +219,7 @@ func reloadChanged(_ Input, found findings) (Action, []Change, string) {
 	if len(found.changes) == 0 {
 		return Nothing, nil, ""
 	}
-	return Reload, found.changes, Describe(found.changes, reference.MaxNamed)
+	return Reload, found.changes, Describe(found.changes)
 }
 
 // firstSeen restarts nothing for what is not known yet.

@@ -42,7 +42,6 @@ func TestCycleIsHeldWithItsPath(t *testing.T) {
 		hold := w.Hold(key("a/" + name))
 		require.NotNil(t, hold, name)
 		assert.Equal(t, referent.Cycle, hold.Reason)
-		assert.Equal(t, keys("a/b", "a/c", "a/d", "a/b"), hold.Cycle)
 		assert.Equal(t, "a.example.io/b → a.example.io/c → a.example.io/d → a.example.io/b", hold.Detail)
 		assert.Equal(t, key("a/"+name), hold.Node)
 	}
@@ -65,7 +64,7 @@ func TestSelfReferenceIsACycle(t *testing.T) {
 	w.Evaluate()
 	hold := w.Hold(key("a/b"))
 	require.NotNil(t, hold)
-	assert.Equal(t, keys("a/b", "a/b"), hold.Cycle)
+	assert.Equal(t, "a.example.io/b → a.example.io/b", hold.Detail)
 }
 
 func TestCycleByAReferrer(t *testing.T) {
@@ -81,7 +80,7 @@ func TestCycleByAReferrer(t *testing.T) {
 	w.set("b/o", map[string]any{"a": "o"})
 	w.Evaluate()
 	require.NotNil(t, w.Hold(key("a/o")))
-	assert.Equal(t, keys("a/o", "b/o", "a/o"), w.Hold(key("b/o")).Cycle)
+	assert.Equal(t, "a.example.io/o → b.example.io/o → a.example.io/o", w.Hold(key("b/o")).Detail)
 }
 
 func TestLongChainNeedsNoRecursion(t *testing.T) {

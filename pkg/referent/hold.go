@@ -45,11 +45,9 @@ type Hold struct {
 	Detail string
 	// Lacking is the custom resource whose objects are not known; nil where the reason is about one object.
 	Lacking *Resource
-	// Cycle is the path of a Cycle, from a node back to the same one.
-	Cycle []Key
 }
 
-// equal reports whether both say the same. Detail says what is in Cycle.
+// equal reports whether both say the same.
 func (h *Hold) equal(o *Hold) bool {
 	if h == nil || o == nil {
 		return h == o

@@ -101,7 +101,7 @@ func cyclic(n *node, cycle []Key) *Hold {
 	if cycle == nil {
 		return nil
 	}
-	return &Hold{Reason: Cycle, Node: n.key, Detail: pathText(cycle), Cycle: cycle}
+	return &Hold{Reason: Cycle, Node: n.key, Detail: pathText(cycle)}
 }
 
 // pathText describes a path in a message: a → b → a. It names the first maxPath keys.

@@ -71,7 +71,7 @@ func (r *reporting) held(t *testing.T, absent []reference.Ref) {
 			verdict.Changes = append(verdict.Changes, policy.Change{Ref: ref, Type: policy.Deleted})
 		}
 		verdict.Action = policy.Hold
-		verdict.Reason = policy.HeldBy(policy.Describe(verdict.Changes, reference.MaxNamed))
+		verdict.Reason = policy.HeldBy(policy.Describe(verdict.Changes))
 	}
 	r.loop.problems.reportHold(t.Context(), reloadtest.Web(t), verdict)
 }

@@ -48,8 +48,6 @@ type loopDependencies struct {
 	client    action.Client
 	apiReader client.Reader
 	log       logr.Logger
-	// instance names this process in Events, and no other one of the same host.
-	instance string
 }
 
 // newLoop puts the parts together.
@@ -79,7 +77,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 		state: l.state, now: l.now, retry: with.Retry,
 	}
 	l.events = report.New(report.Options{
-		Out: with.Events, Alerts: with.Alerts, Instance: with.instance, Leads: l.leads, State: l.state,
+		Out: with.Events, Alerts: with.Alerts, Instance: opts.Instance, Leads: l.leads, State: l.state,
 		Metrics: with.Metrics, CountByNamespace: opts.CountByNamespace, Now: l.now, Log: with.log,
 	})
 	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
@@ -116,7 +114,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 	log := mgr.GetLogger().WithName("reload")
 	l := newLoop(loopDependencies{
 		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, apiReader: deps.API,
-		log: log, instance: opts.Instance,
+		log: log,
 	}, opts)
 	if deps.Reread != nil {
 		deps.Reread(l.tracking.Reindex)

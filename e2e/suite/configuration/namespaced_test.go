@@ -18,9 +18,7 @@ import (
 // documented returns a file that docs/configuration.md shows.
 func documented(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := toolchain.Root()
-	require.NoError(t, err)
-	page, err := os.ReadFile(filepath.Join(dir, "docs", "configuration.md"))
+	page, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "docs", "configuration.md"))
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
 	require.True(t, found, "the page has no file %s", name)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 var (
@@ -31,7 +33,7 @@ func TestLinkTargetsExist(t *testing.T) {
 			if file != "" {
 				target = filepath.Join(filepath.Dir(p.name), file)
 			}
-			if _, err := os.Stat(filepath.Join(root(t), target)); !assert.NoError(t, err, "%s links to %s", p.name, match[1]) {
+			if _, err := os.Stat(filepath.Join(toolchain.RootOf(t), target)); !assert.NoError(t, err, "%s links to %s", p.name, match[1]) {
 				continue
 			}
 			if anchor != "" {
@@ -104,7 +106,7 @@ func matchesAny(pattern *regexp.Regexp, names []string) bool {
 // testsIn are the names of the tests of a package.
 func testsIn(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root(t), dir, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(toolchain.RootOf(t), dir, "*_test.go"))
 	require.NoError(t, err)
 	var names []string
 	for _, file := range files {

@@ -55,7 +55,7 @@ var (
 // pages reads README.md and all of docs/.
 func pages(t *testing.T) []page {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(root(t), "docs", "*.md"))
+	names, err := filepath.Glob(filepath.Join(toolchain.RootOf(t), "docs", "*.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	all := []page{readPage(t, readme)}
@@ -67,7 +67,7 @@ func pages(t *testing.T) []page {
 
 func readPage(t *testing.T, name string) page {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root(t), name))
+	content, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), name))
 	require.NoError(t, err)
 	p, closed := parsePage(name, string(content))
 	require.True(t, closed, "%s: a fenced block is not closed", name)
@@ -131,11 +131,4 @@ func (p page) anchors() map[string]bool {
 		found[strings.ReplaceAll(text, " ", "-")] = true
 	}
 	return found
-}
-
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := toolchain.Root()
-	require.NoError(t, err)
-	return dir
 }

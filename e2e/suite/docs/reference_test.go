@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
@@ -291,7 +292,7 @@ func program(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, dir := range []string{"pkg", "webhook"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root(t), dir), func(path string, _ os.DirEntry, err error) error {
+		require.NoError(t, filepath.WalkDir(filepath.Join(toolchain.RootOf(t), dir), func(path string, _ os.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				files = append(files, path)
 			}
@@ -318,7 +319,7 @@ func TestEveryRuleAndOutcomeIsDocumented(t *testing.T) {
 	for file, of := range constants {
 		count := 0
 		text := readPage(t, of.page).prose
-		ast.Inspect(parse(t, filepath.Join(root(t), file)), func(n ast.Node) bool {
+		ast.Inspect(parse(t, filepath.Join(toolchain.RootOf(t), file)), func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) == 0 || !of.named.MatchString(spec.Names[0].Name) {
 				return true

@@ -124,7 +124,7 @@ func newReader(t *testing.T, cp *controlplane.ControlPlane) *reader {
 	t.Helper()
 	r := &reader{dir: t.TempDir(), version: cp.Version()}
 	for _, part := range []string{"manifests", "chart"} {
-		require.NoError(t, os.CopyFS(filepath.Join(r.dir, part), os.DirFS(filepath.Join(root(t), part))))
+		require.NoError(t, os.CopyFS(filepath.Join(r.dir, part), os.DirFS(filepath.Join(toolchain.RootOf(t), part))))
 	}
 	home := t.TempDir()
 	kubeconfig := filepath.Join(home, "kubeconfig")
@@ -157,7 +157,7 @@ func (r *reader) follow(t *testing.T, b block) {
 	case "go":
 		file := filepath.Join(t.TempDir(), "main.go")
 		require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
-		require.NoError(t, compare(b.expected, r.within(t, compiling, root(t), "go vet "+file+" && go run "+file)), where)
+		require.NoError(t, compare(b.expected, r.within(t, compiling, toolchain.RootOf(t), "go vet "+file+" && go run "+file)), where)
 	case "yaml":
 		r.judge(t, where, b.text)
 	case "text", "mermaid":

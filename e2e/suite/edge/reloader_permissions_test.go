@@ -66,7 +66,7 @@ func (w *where) permissions(t *testing.T) {
 			text, err := os.ReadFile(process.LogPath())
 			require.NoError(t, err)
 			for line := range strings.Lines(string(text)) {
-				if containsEach(line, what) {
+				if fixture.ContainsAll(line, what) {
 					return nil
 				}
 			}
@@ -101,15 +101,6 @@ func (b *bare) awaitWorkload(name, what string, holds func(*unstructured.Unstruc
 		}
 		return nil
 	})
-}
-
-func containsEach(text string, parts []string) bool {
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			return false
-		}
-	}
-	return true
 }
 
 // runAs runs the program everywhere, with the permissions of an account, and with the variables that Reloader's chart sets.

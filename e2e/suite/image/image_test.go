@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // version is that of the release that is published here.
@@ -42,7 +44,7 @@ func TestPublishRefusesWhatIsNoRelease(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			said, err := run(t, "make", "-C", root(t), "publish", "VERSION="+test.version, "REGISTRY="+test.registry, "ENGINE=false")
+			said, err := run(t, "make", "-C", toolchain.RootOf(t), "publish", "VERSION="+test.version, "REGISTRY="+test.registry, "ENGINE=false")
 			require.Error(t, err, test.reason)
 			assert.Contains(t, said, test.problem, test.reason)
 		})
@@ -52,7 +54,7 @@ func TestPublishRefusesWhatIsNoRelease(t *testing.T) {
 // publish does what a release does, for this platform and with nothing below the program.
 func publish(t *testing.T, registry string) {
 	t.Helper()
-	said, err := run(t, "make", "-C", root(t), "publish", "VERSION=v"+version, "REGISTRY="+registry, "ENGINE=buildah",
+	said, err := run(t, "make", "-C", toolchain.RootOf(t), "publish", "VERSION=v"+version, "REGISTRY="+registry, "ENGINE=buildah",
 		"BASE=scratch", "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "PUSHFLAGS=--tls-verify=false", "HELMFLAGS=--plain-http")
 	t.Cleanup(func() {
 		_, _ = run(t, "buildah", "rmi", registry+"/pod-reloader:"+version+"-linux-"+runtime.GOARCH)
@@ -76,7 +78,7 @@ func checkConfiguration(t *testing.T, image string) {
 	assert.Equal(t, []string{"/pod-reloader"}, got.Config.Entrypoint)
 	labels := got.Config.Labels
 	assert.Equal(t, "v"+version, labels["org.opencontainers.image.version"])
-	assert.Equal(t, strings.TrimSpace(output(t, "git", "-C", root(t), "rev-parse", "HEAD")), labels["org.opencontainers.image.revision"])
+	assert.Equal(t, strings.TrimSpace(output(t, "git", "-C", toolchain.RootOf(t), "rev-parse", "HEAD")), labels["org.opencontainers.image.revision"])
 	assert.Equal(t, "Apache-2.0", labels["org.opencontainers.image.licenses"])
 	assert.Equal(t, "https://github.com/pod-reloader/pod-reloader", labels["org.opencontainers.image.source"])
 }
@@ -105,7 +107,7 @@ func checkContent(t *testing.T, image string) {
 	}
 	require.Equal(t, []string{"pod-reloader"}, files)
 	assert.Contains(t, output(t, program, "version"), "pod-reloader v"+version)
-	released, err := os.ReadFile(filepath.Join(root(t), "dist", "pod-reloader-linux-"+runtime.GOARCH))
+	released, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "dist", "pod-reloader-linux-"+runtime.GOARCH))
 	require.NoError(t, err)
 	published, err := os.ReadFile(program)
 	require.NoError(t, err)

@@ -112,10 +112,3 @@ func tool(t *testing.T, name string) string {
 	require.NoError(t, err)
 	return filepath.Join(dir, name)
 }
-
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := toolchain.Root()
-	require.NoError(t, err)
-	return dir
-}

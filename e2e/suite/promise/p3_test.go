@@ -40,11 +40,17 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 		return 1
 	})
 	s.Settled()
+	assertOneRollout(s, released)
+}
+
+// assertOneRollout checks that the release of each of some workloads was one rollout, with the new image and the new configuration.
+func assertOneRollout(s *fixture.Fixture, released []observe.Workload) {
+	s.Helper()
 	for _, w := range released {
 		s.AssertChanges(w, 1, "a release is one rollout")
 		for _, change := range s.Watcher.Changes(w)[:1] {
-			assert.Equal(t, "example.com/app:2", change.ImageAfter, w)
-			assert.NotEqual(t, change.AnnotationsBefore[fixture.ConfigHash], change.AnnotationsAfter[fixture.ConfigHash],
+			assert.Equal(s, "example.com/app:2", change.ImageAfter, w)
+			assert.NotEqual(s, change.AnnotationsBefore[fixture.ConfigHash], change.AnnotationsAfter[fixture.ConfigHash],
 				"%s: the stamp of the new image is that of the new configuration", w)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -123,13 +122,7 @@ func TestP3TargetedReleaseRollsOutOnce(t *testing.T) {
 		}
 	}
 	s.Settled()
-	for _, w := range released {
-		s.AssertChanges(w, 1, "a release is one rollout")
-		for _, change := range s.Watcher.Changes(w)[:1] {
-			assert.Equal(t, "example.com/app:2", change.ImageAfter, w)
-			assert.NotEqual(t, change.AnnotationsBefore[fixture.ConfigHash], change.AnnotationsAfter[fixture.ConfigHash], w)
-		}
-	}
+	assertOneRollout(s, released)
 }
 
 // targetedRelease changes configuration and image of a workload, and reports whether that was in time.

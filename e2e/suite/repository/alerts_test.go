@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // The engine of Prometheus evaluates each rule on series for which it must fire, and on others for which it must not.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
-	out, err := run(t.Context(), tool(t, "alerts", "alerts"), filepath.Join(root(t), alertTests))
+	out, err := run(t.Context(), tool(t, "alerts", "alerts"), filepath.Join(toolchain.RootOf(t), alertTests))
 	require.NoError(t, err)
 	assert.Regexp(t, `^\d+ expectations are met\n$`, string(out))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // The pod of `helm test` runs the check where the webhook is called, with the permission to do so, and is not selected as a replica.
@@ -141,7 +142,7 @@ func TestChartHasNoTestWhereTheWebhookIsNotCalled(t *testing.T) {
 func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	for name, release := range testedReleases {
-		args := []string{"install", "pod-reloader", filepath.Join(root(t), "chart/pod-reloader"), "--dry-run=client", "--namespace", release.namespace}
+		args := []string{"install", "pod-reloader", filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"), "--dry-run=client", "--namespace", release.namespace}
 		_, notes, found := strings.Cut(string(helmOn(t, cluster, append(args, set(release.values)...)...)), "NOTES:\n")
 		require.True(t, found)
 		assert.Contains(t, notes, "kubectl rollout status deployment/pod-reloader --namespace "+release.namespace, name)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 var (
@@ -147,14 +148,14 @@ func checkGiven(t *testing.T, rendered objects) {
 func TestChartRendersItsValueFiles(t *testing.T) {
 	t.Parallel()
 	helm := tool(t, "helm", "helm")
-	files, err := os.ReadDir(filepath.Join(root(t), valuesDirectory))
+	files, err := os.ReadDir(filepath.Join(toolchain.RootOf(t), valuesDirectory))
 	require.NoError(t, err)
 	require.Len(t, files, len(valueFiles))
 	for name, want := range valueFiles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(root(t), valuesDirectory, name)
-			_, err := run(t.Context(), helm, "lint", filepath.Join(root(t), "chart/pod-reloader"), "--strict", "--values", file, "--kube-version", "1.36.0")
+			file := filepath.Join(toolchain.RootOf(t), valuesDirectory, name)
+			_, err := run(t.Context(), helm, "lint", filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"), "--strict", "--values", file, "--kube-version", "1.36.0")
 			require.NoError(t, err)
 			rendered := templateFile(t, helm, name)
 			for _, key := range want.has {
@@ -295,7 +296,7 @@ var guardedPaths = []string{"spec", ".spec.template", ".spec.pod.template", "spe
 // templateFile renders the chart with a file of ci/.
 func templateFile(t *testing.T, helm, name string) objects {
 	t.Helper()
-	out, err := run(t.Context(), helm, append(templateArgs(t, nil), "--values", filepath.Join(root(t), valuesDirectory, name))...)
+	out, err := run(t.Context(), helm, append(templateArgs(t, nil), "--values", filepath.Join(toolchain.RootOf(t), valuesDirectory, name))...)
 	require.NoError(t, err)
 	return parse(t, out)
 }

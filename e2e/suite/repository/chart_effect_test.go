@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // effect is another value than the default, and what it is found in.
@@ -266,7 +268,7 @@ func TestChartSnapshots(t *testing.T) {
 	for name := range valueFiles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := run(t.Context(), helm, append(templateArgs(t, nil), "--values", filepath.Join(root(t), valuesDirectory, name))...)
+			out, err := run(t.Context(), helm, append(templateArgs(t, nil), "--values", filepath.Join(toolchain.RootOf(t), valuesDirectory, name))...)
 			require.NoError(t, err)
 			file := filepath.Join("testdata", "chart", name)
 			if *update {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 )
 
@@ -236,5 +237,5 @@ func TestChartRendersTheWholeConfiguration(t *testing.T) {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	require.NoError(t, os.WriteFile(filepath.Join(root(t), file), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(toolchain.RootOf(t), file), []byte(text), 0o600))
 }

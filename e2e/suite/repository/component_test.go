@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // The component namespaced makes a Role of the ClusterRole. What other components change is in it, whether they come before or after it.
@@ -90,10 +92,10 @@ func renderComponents(t *testing.T, kubectl string, components ...string) error 
 	t.Helper()
 	paths := make([]string, 0, len(components))
 	for _, component := range components {
-		paths = append(paths, filepath.Join(root(t), "manifests/components", component))
+		paths = append(paths, filepath.Join(toolchain.RootOf(t), "manifests/components", component))
 	}
 	_, err := run(t.Context(), kubectl, "kustomize", kustomization(t, map[string]any{
-		"resources": []string{filepath.Join(root(t), "manifests")}, "components": paths,
+		"resources": []string{filepath.Join(toolchain.RootOf(t), "manifests")}, "components": paths,
 	}))
 	return err //nolint:wrapcheck // the caller looks at its text
 }

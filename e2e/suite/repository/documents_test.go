@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 var (
@@ -46,7 +48,7 @@ func TestDocumentsLinkToExistingFiles(t *testing.T) {
 			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
 				continue
 			}
-			assert.FileExistsf(t, filepath.Join(root(t), filepath.Dir(document), match[1]),
+			assert.FileExistsf(t, filepath.Join(toolchain.RootOf(t), filepath.Dir(document), match[1]),
 				"%s links to %s", document, match[1])
 		}
 	}
@@ -115,7 +117,7 @@ func documents(t *testing.T) []string {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), file))
+	text, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), file))
 	require.NoError(t, err)
 	return string(text)
 }

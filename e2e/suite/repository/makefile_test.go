@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // smallProject is a project with the Makefile of this one, whose program only prints its version: it is built in no time.
@@ -142,9 +144,9 @@ func TestReleaseCheckComparesTheCommitWithTheVersion(t *testing.T) {
 // The variable that names the program is set for all packages, so that whichever starts the program needs it built.
 func TestMakeBuildsTheProgramForSuitesThatRunApart(t *testing.T) {
 	t.Parallel()
-	output, err := runMake(t, root(t), nil, "--dry-run", "test", "PKG=./e2e/simulate/check")
+	output, err := runMake(t, toolchain.RootOf(t), nil, "--dry-run", "test", "PKG=./e2e/simulate/check")
 	require.NoError(t, err, output)
-	assert.Contains(t, output, " "+filepath.Join(root(t), "bin", "e2e", "pod-reloader")+"\n")
+	assert.Contains(t, output, " "+filepath.Join(toolchain.RootOf(t), "bin", "e2e", "pod-reloader")+"\n")
 	assert.Contains(t, output, "e2e/cmd/tools build")
 }
 

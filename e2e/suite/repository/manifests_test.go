@@ -280,7 +280,7 @@ func tool(t *testing.T, name, program string) string {
 // kustomize renders the base with components, as the kustomization of a user does.
 func kustomize(t *testing.T, kubectl string, components ...string) objects {
 	t.Helper()
-	directory := filepath.Join(root(t), "manifests")
+	directory := filepath.Join(toolchain.RootOf(t), "manifests")
 	switch {
 	case slices.Contains(components, withCertManager):
 		components = slices.DeleteFunc(slices.Clone(components), func(c string) bool { return c == withCertManager })
@@ -330,7 +330,7 @@ func template(t *testing.T, helm string, values ...string) objects {
 func templateArgs(t *testing.T, values []string) []string {
 	t.Helper()
 	args := []string{
-		"template", "pod-reloader", filepath.Join(root(t), "chart/pod-reloader"), "--namespace", "pod-reloader",
+		"template", "pod-reloader", filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"), "--namespace", "pod-reloader",
 		// Without a cluster, Helm assumes a version that it was linked with.
 		"--kube-version", "1.36.0", "--skip-tests",
 	}

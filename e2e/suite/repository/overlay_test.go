@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // identities are names and namespaces that an overlay gives to the installation.
@@ -37,11 +39,11 @@ func TestOverlayRenamesTheWholeInstallation(t *testing.T) {
 			t.Run(fmt.Sprint(name, components), func(t *testing.T) {
 				t.Parallel()
 				inner := kustomization(t, map[string]any{
-					"resources": []string{filepath.Join(root(t), "manifests")}, "namespace": identity.namespace, "namePrefix": identity.prefix, "nameSuffix": identity.suffix,
+					"resources": []string{filepath.Join(toolchain.RootOf(t), "manifests")}, "namespace": identity.namespace, "namePrefix": identity.prefix, "nameSuffix": identity.suffix,
 				})
 				paths := make([]string, 0, len(components))
 				for _, component := range components {
-					paths = append(paths, filepath.Join(root(t), "manifests/components", component))
+					paths = append(paths, filepath.Join(toolchain.RootOf(t), "manifests/components", component))
 				}
 				out, err := run(t.Context(), kubectl, "kustomize",
 					kustomization(t, map[string]any{"resources": []string{inner}, "components": paths}))

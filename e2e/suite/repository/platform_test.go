@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // A contributor may have macOS, which no check compiles for. What files for Linux only declare, and other files use, is declared there,
@@ -20,7 +22,7 @@ func TestPlatformsDeclareTheSame(t *testing.T) {
 	var dirs []string
 	for _, file := range trackedFiles(t) {
 		if filepath.Ext(file) == ".go" {
-			dirs = append(dirs, filepath.Join(root(t), filepath.Dir(file)))
+			dirs = append(dirs, filepath.Join(toolchain.RootOf(t), filepath.Dir(file)))
 		}
 	}
 	slices.Sort(dirs)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // A copy of the repository, without git, is released for this platform, and then again elsewhere. What is compiled for the
@@ -94,7 +96,7 @@ func copyOf(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, file := range trackedFiles(t) {
-		content, err := os.ReadFile(filepath.Join(root(t), file))
+		content, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), file))
 		require.NoError(t, err)
 		target := filepath.Join(dir, file)
 		require.NoError(t, os.MkdirAll(filepath.Dir(target), 0o755))

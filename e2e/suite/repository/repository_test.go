@@ -11,14 +11,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// root is the repository's.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := toolchain.Root()
-	require.NoError(t, err)
-	return dir
-}
-
 // trackedFiles are those of the next commit: what git tracks and what it would track, without what has been removed.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
@@ -30,7 +22,7 @@ func trackedFiles(t *testing.T) []string {
 func gitFiles(t *testing.T, which ...string) []string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", append([]string{"ls-files", "-z"}, which...)...)
-	command.Dir = root(t)
+	command.Dir = toolchain.RootOf(t)
 	out, err := command.Output()
 	require.NoError(t, err, "git ls-files: the checks need a git work tree")
 	return strings.FieldsFunc(string(out), func(c rune) bool { return c == 0 })

@@ -8,13 +8,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	files := trackedFiles(t)
 	require.Contains(t, files, "REUSE.toml")
-	problems, err := checkReuse(os.DirFS(root(t)), files)
+	problems, err := checkReuse(os.DirFS(toolchain.RootOf(t)), files)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	t.Logf("%d files have a license and a copyright", len(files))
@@ -23,9 +25,9 @@ func TestReuse(t *testing.T) {
 // Readers look for the license at the root; REUSE wants it in LICENSES.
 func TestLicenseIsThatOfReuse(t *testing.T) {
 	t.Parallel()
-	want, err := os.ReadFile(filepath.Join(root(t), "LICENSES", "Apache-2.0.txt"))
+	want, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "LICENSES", "Apache-2.0.txt"))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root(t), "LICENSE"))
+	text, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "LICENSE"))
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(text))
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // modes are values that one release gets one after the other.
@@ -50,12 +51,12 @@ const givenCA = "-----BEGIN CERTIFICATE-----\nMIIBejCCASGgAwIBAgIUE4kHX3+CPHMMJE
 func upgradesAcrossModes(t *testing.T, kubectl string, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	api := cluster.Client()
-	_, err := run(t.Context(), kubectl, "--kubeconfig", cluster.AdminKubeconfig(), "apply", "-f", filepath.Join(root(t), "e2e/suite/docs/testdata/cert-manager.yaml"))
+	_, err := run(t.Context(), kubectl, "--kubeconfig", cluster.AdminKubeconfig(), "apply", "-f", filepath.Join(toolchain.RootOf(t), "e2e/suite/docs/testdata/cert-manager.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, cluster.AwaitServed(t.Context()))
 	kinds := map[apischema.GroupVersionKind]bool{}
 	for _, mode := range modes {
-		helmOn(t, cluster, append([]string{"upgrade", "--install", "modes", filepath.Join(root(t), "chart/pod-reloader"), "--namespace", "platform", "--create-namespace", "--reset-values"}, set(mode.values)...)...)
+		helmOn(t, cluster, append([]string{"upgrade", "--install", "modes", filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"), "--namespace", "platform", "--create-namespace", "--reset-values"}, set(mode.values)...)...)
 		manifest := parse(t, helmOn(t, cluster, "get", "manifest", "modes", "--namespace", "platform"))
 		want := make([]string, 0, len(manifest))
 		for key, object := range manifest {

@@ -33,7 +33,7 @@ func TestReplicasOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	common := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
 	before := installation.ReplicaOptions{Program: build(t, sourceOf(t, earlier), "v1.0.0")}
-	after := installation.ReplicaOptions{Program: build(t, repository(t), "v2.0.0"), Args: []string{
+	after := installation.ReplicaOptions{Program: build(t, toolchain.RootOf(t), "v2.0.0"), Args: []string{
 		"--hash=revision", "--leader-election-lease-duration=75s", "--leader-election-renew-deadline=60s", // the earlier one has no such flags
 	}}
 	in := installation.New(t, controlplane.New(t, controlplane.Options{}), installation.Options{
@@ -146,25 +146,18 @@ func build(t *testing.T, source, version string) string {
 func sourceOf(t *testing.T, commit string) string {
 	t.Helper()
 	lookup := exec.CommandContext(t.Context(), "git", "cat-file", "-e", commit+"^{commit}")
-	lookup.Dir = repository(t)
+	lookup.Dir = toolchain.RootOf(t)
 	if lookup.Run() != nil {
 		poll.Note(t, "the clone has no commit "+commit+", so both builds are of the present source; git fetch --unshallow gets it")
-		return repository(t)
+		return toolchain.RootOf(t)
 	}
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "source.tar")
 	export := exec.CommandContext(t.Context(), "git", "archive", "--output", archive, commit, "go.mod", "go.sum", "main.go", "pkg", "webhook")
-	export.Dir = repository(t)
+	export.Dir = toolchain.RootOf(t)
 	output, err := export.CombinedOutput()
 	require.NoError(t, err, string(output))
 	output, err = exec.CommandContext(t.Context(), "tar", "-xf", archive, "-C", dir).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return dir
-}
-
-func repository(t *testing.T) string {
-	t.Helper()
-	root, err := toolchain.Root()
-	require.NoError(t, err)
-	return root
 }

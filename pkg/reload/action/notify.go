@@ -10,7 +10,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -70,7 +69,7 @@ func failedNotice(s gather.Subject, err error) failure {
 // notified offers a notification, which the Record that was written names.
 func (n notices) notified(ctx context.Context, s gather.Subject, changes []policy.Change, text string) {
 	n.events.EmitNotified(s.Reported(), changes, text)
-	log.FromContext(ctx).Info("notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes, reference.MaxNamed))
+	log.FromContext(ctx).Info("notified instead of reloading", "workload", s.Key, "changes", policy.Describe(changes))
 }
 
 // notifyStored offers the notification about a Change whose Record was stored by a write without an answer.
