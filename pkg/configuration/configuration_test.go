@@ -128,8 +128,8 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The documents of a text are read one after the other: a copy of each with the lines before it would take gigabytes.
-func TestManyEmptyDocumentsAreReadWithLittleMemory(t *testing.T) {
+// A copy of each empty document with the lines before it would take gigabytes.
+func TestManyEmptyDocumentsCostNothing(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("---\n", configuration.MaxSize/4-1000)
 	_, err := configuration.Parse([]byte(text))
