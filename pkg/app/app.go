@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
+	"github.com/pod-reloader/pod-reloader/pkg/serve"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -66,8 +67,8 @@ type builder struct {
 	patterns   *pattern.Index[workload.Key]
 	namespaces namespaces
 	// certificate is nil without a webhook of our own.
-	certificate servingCertificate
-	drain       *drain
+	certificate serve.Certificate
+	drain       *serve.Drain
 	// serving are the servers and what they depend on, conditions those of their readiness.
 	serving    []starter
 	conditions []condition

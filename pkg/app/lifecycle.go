@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pod-reloader/pod-reloader/pkg/serve"
 )
 
 // starter runs until its context ends; an error before that ends the program.
@@ -23,7 +25,7 @@ type lifecycle struct {
 	// serving are the servers and what they depend on.
 	serving []starter
 	probes  *probes
-	drain   *drain
+	drain   *serve.Drain
 	// grace is how long serving goes on after the signal.
 	grace time.Duration
 	log   logr.Logger
@@ -64,7 +66,7 @@ func (l *lifecycle) run(ctx context.Context) error {
 // process.
 func (l *lifecycle) stop(serving context.Context, reason error) {
 	l.probes.stopping.Store(true)
-	l.drain.on.Store(true)
+	l.drain.On.Store(true)
 	if serving.Err() != nil || l.grace == 0 {
 		return
 	}

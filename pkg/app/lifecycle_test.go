@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/serve"
 )
 
 // part runs until its context ends or it is made to fail, and remembers when it ended.
@@ -35,7 +37,7 @@ func (p *part) Start(ctx context.Context) error {
 
 func newLifecycle(loop, server starter) *lifecycle {
 	return &lifecycle{
-		loop: loop, serving: []starter{server}, probes: &probes{}, drain: &drain{}, grace: 10 * time.Second, log: logr.Discard(),
+		loop: loop, serving: []starter{server}, probes: &probes{}, drain: &serve.Drain{}, grace: 10 * time.Second, log: logr.Discard(),
 	}
 }
 
@@ -54,7 +56,7 @@ func TestSignal(t *testing.T) {
 		signal()
 		synctest.Wait()
 		assert.Error(t, l.probes.running(), "not ready at once")
-		assert.True(t, l.drain.on.Load())
+		assert.True(t, l.drain.On.Load())
 		assert.Equal(t, signaled, <-loop.ended, "the loop ends at once, so that another leads")
 		assert.Empty(t, server.ended, "admission goes on")
 

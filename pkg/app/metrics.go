@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/serve"
 )
 
 // observed is what the program's own gauges report.
@@ -21,7 +23,7 @@ type observed struct {
 	// waiting counts the live reads that wait for others to end.
 	waiting func() int
 	// certificate is nil without a webhook.
-	certificate servingCertificate
+	certificate serve.Certificate
 }
 
 // register adds the program's own metrics to a registry.

@@ -25,6 +25,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
+	"github.com/pod-reloader/pod-reloader/pkg/serve"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 	"github.com/pod-reloader/pod-reloader/pkg/workloadstate"
@@ -237,7 +238,7 @@ func (b *builder) keyLoaded() error {
 // buildServers binds the listeners for probes and metrics.
 func (b *builder) buildServers(mgr manager.Manager, p *probes) error {
 	if address := b.options.Servers.ProbeAddress; address != "0" {
-		s, err := b.listen("probes", address, p.handler(), nil)
+		s, err := serve.Listen(b.host.Listen, "probes", address, p.handler(), nil)
 		if err != nil {
 			return err
 		}
@@ -261,7 +262,7 @@ func (b *builder) buildMetrics(client *http.Client, probes http.Handler) (*manag
 	handler := metricsHandler(b.gatherer)
 	o := b.options
 	if !o.Servers.MetricsSecure {
-		return b.listen("metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), nil)
+		return serve.Listen(b.host.Listen, "metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), nil)
 	}
 	handler, err := protect(handler, b.config, client, b.log)
 	if err != nil {
@@ -274,6 +275,6 @@ func (b *builder) buildMetrics(client *http.Client, probes http.Handler) (*manag
 		return nil, err
 	}
 	secure := &tls.Config{MinVersion: o.Webhook.MinTLSVersion}
-	secured(o.Webhook, get)(secure)
-	return b.listen("metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), secure)
+	serve.Secured(o.Webhook, get)(secure)
+	return serve.Listen(b.host.Listen, "metrics", o.Servers.MetricsAddress, metricsMux(handler, probes), secure)
 }

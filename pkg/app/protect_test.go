@@ -39,6 +39,9 @@ func (f access) Create(_ context.Context, review *authorizationv1.SubjectAccessR
 	return review, f.err
 }
 
+// noContent is the handler behind a guard.
+var noContent = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")

@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"bufio"
@@ -46,14 +46,13 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 var slowServers = map[string]func(t *testing.T, handler http.Handler) *http.Server{
 	"admission": func(t *testing.T, handler http.Handler) *http.Server {
 		t.Helper()
-		a, err := newAdmission(options.Webhook{Address: ":1"}, newCertificate("", options.Certificate{}, logr.Discard()), withDeadlines(handler))
+		a, err := NewAdmission(options.Webhook{Address: ":1"}, NewFileCertificate("", options.Certificate{}, logr.Discard()), WithDeadlines(handler))
 		require.NoError(t, err)
 		return a.server()
 	},
 	"probes": func(t *testing.T, handler http.Handler) *http.Server {
 		t.Helper()
-		b := builder{host: Host{}.complete()}
-		s, err := b.listen("probes", "127.0.0.1:0", handler, nil)
+		s, err := Listen(net.Listen, "probes", "127.0.0.1:0", handler, nil)
 		require.NoError(t, err)
 		require.NoError(t, s.Listener.Close())
 		return s.Server

@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
-	"github.com/pod-reloader/pod-reloader/pkg/certs"
-	"github.com/pod-reloader/pod-reloader/pkg/certs/rotate"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// servingCertificate is what the webhook serves with.
-type servingCertificate interface {
-	starter
+// Certificate is what the webhook serves with.
+type Certificate interface {
+	// Start follows the certificate until the context ends.
+	Start(context.Context) error
 	// Get is for tls.Config.
 	Get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Valid says why TLS clients cannot trust us now, or nil.
@@ -29,29 +28,14 @@ type servingCertificate interface {
 	NotAfter() time.Time
 }
 
-// buildCertificate builds the source of the certificate of the webhook.
-func (b *builder) buildCertificate() (servingCertificate, error) {
-	o := b.options
-	if o.Webhook.Certificate.Mode == options.CertificateFiles {
-		return newCertificate(o.Webhook.Directory, o.Webhook.Certificate, b.log.WithName("certificate")), nil
-	}
-	c := o.Webhook.Certificate
-	return rotate.New(rotate.Options{
-		Config: b.config, HTTPClient: b.secretsClient,
-		Namespace: o.Namespace, Secret: c.Secret, WebhookConfiguration: c.WebhookConfiguration,
-		Policy:  certs.Policy{Names: c.DNSNames, Lifetime: c.Lifetime, CALifetime: c.CALifetime},
-		Metrics: b.registry, Random: b.host.Random, Log: b.log.WithName("certificate"),
-	})
-}
-
 // certificatePoll is how often the certificate's files are looked for while they are not watched.
 const certificatePoll = 2 * time.Second
 
-// certificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
+// FileCertificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
 // What a CertWatcher cannot do is start without the files, which may come later than the program, with cert-manager's; and do without
 // inotify, of which a node gives all containers of a user so much together (fs.inotify.max_user_instances and max_user_watches): then the
 // files are read.
-type certificate struct {
+type FileCertificate struct {
 	certFile, keyFile string
 	// names are those by which the API server calls the webhook; a certificate without one of them is reported. It is not valid
 	// where they are required.
@@ -71,15 +55,16 @@ type certificate struct {
 // errNoCertificate says that there has been no certificate since the start.
 var errNoCertificate = errors.New("no certificate is loaded yet")
 
-func newCertificate(directory string, o options.Certificate, log logr.Logger) *certificate {
-	return &certificate{
+// NewFileCertificate returns the key pair in the files tls.crt and tls.key of a directory. Start loads and follows them.
+func NewFileCertificate(directory string, o options.Certificate, log logr.Logger) *FileCertificate {
+	return &FileCertificate{
 		certFile: filepath.Join(directory, "tls.crt"), keyFile: filepath.Join(directory, "tls.key"),
 		names: o.DNSNames, required: o.NamesRequired, poll: certificatePoll, log: log, watch: certwatcher.New,
 	}
 }
 
 // Start waits for the files and follows them until the context ends. Each problem is logged once.
-func (c *certificate) Start(ctx context.Context) error {
+func (c *FileCertificate) Start(ctx context.Context) error {
 	var logged string
 	for {
 		if err := c.follow(ctx); err != nil && ctx.Err() == nil && err.Error() != logged {
@@ -95,7 +80,7 @@ func (c *certificate) Start(ctx context.Context) error {
 }
 
 // report logs why the files are not watched.
-func (c *certificate) report(reason string) {
+func (c *FileCertificate) report(reason string) {
 	if _, err := c.Get(nil); err != nil {
 		c.log.Info("no certificate yet; retrying", "error", reason)
 		return
@@ -104,7 +89,7 @@ func (c *certificate) report(reason string) {
 }
 
 // follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
-func (c *certificate) follow(ctx context.Context) error {
+func (c *FileCertificate) follow(ctx context.Context) error {
 	if c.unwatched {
 		return c.readInstead()
 	}
@@ -124,7 +109,7 @@ func (c *certificate) follow(ctx context.Context) error {
 }
 
 // loaded logs which certificate is served from now on, unless that is still the same.
-func (c *certificate) loaded(pair tls.Certificate) {
+func (c *FileCertificate) loaded(pair tls.Certificate) {
 	if last := c.logged.Swap(pair.Leaf); last != nil && last.Equal(pair.Leaf) {
 		return
 	}
@@ -135,7 +120,7 @@ func (c *certificate) loaded(pair tls.Certificate) {
 }
 
 // readInstead reads the files once, if they have a pair.
-func (c *certificate) readInstead() error {
+func (c *FileCertificate) readInstead() error {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("load %s and %s: %w", c.certFile, c.keyFile, err)
@@ -146,7 +131,7 @@ func (c *certificate) readInstead() error {
 }
 
 // Get is for tls.Config.
-func (c *certificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *FileCertificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if pair := c.read.Load(); pair != nil {
 		return pair, nil
 	}
@@ -158,7 +143,7 @@ func (c *certificate) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 }
 
 // Valid says why TLS clients cannot trust us now, or nil.
-func (c *certificate) Valid() error {
+func (c *FileCertificate) Valid() error {
 	pair, err := c.Get(nil)
 	if err != nil {
 		return fmt.Errorf("%w: waiting for %s and %s", err, c.certFile, c.keyFile)
@@ -177,7 +162,7 @@ func (c *certificate) Valid() error {
 }
 
 // misnamed says which name a certificate lacks, or nil.
-func (c *certificate) misnamed(leaf *x509.Certificate) error {
+func (c *FileCertificate) misnamed(leaf *x509.Certificate) error {
 	for _, name := range c.names {
 		if err := leaf.VerifyHostname(name); err != nil {
 			return fmt.Errorf("the certificate in %s is not for %s (--certificate-dns-names): %w", c.certFile, name, err)
@@ -187,7 +172,7 @@ func (c *certificate) misnamed(leaf *x509.Certificate) error {
 }
 
 // NotAfter returns the end of the certificate's validity; zero if there is none.
-func (c *certificate) NotAfter() time.Time {
+func (c *FileCertificate) NotAfter() time.Time {
 	pair, err := c.Get(nil)
 	if err != nil {
 		return time.Time{}

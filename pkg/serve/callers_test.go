@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"bytes"
@@ -86,11 +86,11 @@ func call(t *testing.T, url string, certificates []tls.Certificate) (int, error)
 }
 
 // guarded serves admission for callers with a certificate of the authority only.
-func guarded(t *testing.T, file string, names ...string) (url string, c *callers) {
+func guarded(t *testing.T, file string, names ...string) (url string, c *Callers) {
 	t.Helper()
 	o := options.Webhook{MinTLSVersion: tls.VersionTLS13, HTTP2: true, ClientCA: file, ClientNames: names, Address: freeAddress(t)}
-	c = newCallers(o, prometheus.NewRegistry())
-	a, err := newAdmission(o, loaded(t), c.requireCertificate(noContent), c.configure)
+	c = NewCallers(o, prometheus.NewRegistry())
+	a, err := NewAdmission(o, loaded(t), c.RequireCertificate(noContent), c.Configure)
 	require.NoError(t, err)
 	start(t, a)
 	require.Eventually(t, func() bool { return a.Serving() == nil }, patience, 10*time.Millisecond, "it asks itself without a certificate")

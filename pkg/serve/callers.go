@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"crypto/tls"
@@ -14,17 +14,18 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
 
-// callers accepts only calls of the webhook that come with a client certificate, which is verified once for each connection. A
+// Callers accepts only calls of the webhook that come with a client certificate, which is verified once for each connection. A
 // connection without a certificate is accepted, so that the server can check itself whether it serves. The requests of such a
 // connection are refused before they are read.
-type callers struct {
+type Callers struct {
 	file    string
 	names   []string
 	refused prometheus.Counter
 }
 
-func newCallers(o options.Webhook, registry prometheus.Registerer) *callers {
-	c := &callers{file: o.ClientCA, names: o.ClientNames, refused: prometheus.NewCounter(prometheus.CounterOpts{
+// NewCallers returns what checks callers by --webhook-client-ca and --webhook-client-names, and registers its metric.
+func NewCallers(o options.Webhook, registry prometheus.Registerer) *Callers {
+	c := &Callers{file: o.ClientCA, names: o.ClientNames, refused: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "pod_reloader_webhook_refused_callers_total",
 		Help: "Calls of the webhook that were refused because the caller has no client certificate that --webhook-client-ca verifies.",
 	})}
@@ -32,8 +33,8 @@ func newCallers(o options.Webhook, registry prometheus.Registerer) *callers {
 	return c
 }
 
-// configure asks clients for a certificate.
-func (c *callers) configure(config *tls.Config) {
+// Configure asks clients for a certificate.
+func (c *Callers) Configure(config *tls.Config) {
 	config.ClientAuth = tls.RequestClientCert
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
@@ -48,7 +49,7 @@ func (c *callers) configure(config *tls.Config) {
 }
 
 // verify says why a certificate chain is not that of a caller, or nil.
-func (c *callers) verify(chain []*x509.Certificate) error {
+func (c *Callers) verify(chain []*x509.Certificate) error {
 	roots, err := c.authorities()
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (c *callers) verify(chain []*x509.Certificate) error {
 }
 
 // authorities reads the file for each new connection. The API server keeps few of them, for long.
-func (c *callers) authorities() (*x509.CertPool, error) {
+func (c *Callers) authorities() (*x509.CertPool, error) {
 	content, err := os.ReadFile(c.file)
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-client-ca: %w", err)
@@ -83,13 +84,13 @@ func (c *callers) authorities() (*x509.CertPool, error) {
 }
 
 // Valid says why no caller is accepted now, or nil.
-func (c *callers) Valid() error {
+func (c *Callers) Valid() error {
 	_, err := c.authorities()
 	return err
 }
 
-// requireCertificate passes on the requests of connections with a certificate.
-func (c *callers) requireCertificate(next http.Handler) http.Handler {
+// RequireCertificate passes on the requests of connections with a certificate.
+func (c *Callers) RequireCertificate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 			c.refused.Inc()

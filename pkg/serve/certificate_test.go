@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func project(t *testing.T, directory, version string, certPEM, keyPEM []byte) {
 }
 
 // serial returns the serial number of what is served; 0 if there is nothing.
-func serial(c *certificate) int64 {
+func serial(c *FileCertificate) int64 {
 	got, err := c.Get(nil)
 	if err != nil {
 		return 0
@@ -73,9 +73,9 @@ func serial(c *certificate) int64 {
 }
 
 // follow follows the certificate in a directory until the test ends.
-func follow(t *testing.T, directory string, log logr.Logger, names ...string) *certificate {
+func follow(t *testing.T, directory string, log logr.Logger, names ...string) *FileCertificate {
 	t.Helper()
-	c := newCertificate(directory, options.Certificate{DNSNames: names}, log)
+	c := NewFileCertificate(directory, options.Certificate{DNSNames: names}, log)
 	c.poll = 10 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -87,7 +87,7 @@ func follow(t *testing.T, directory string, log logr.Logger, names ...string) *c
 	return c
 }
 
-func awaitSerial(t *testing.T, c *certificate, want int64, why string) {
+func awaitSerial(t *testing.T, c *FileCertificate, want int64, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return serial(c) == want }, patience, 10*time.Millisecond, why)
 }
@@ -140,7 +140,7 @@ func TestCertificateThatCannotBeWatchedIsRead(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	var lines []string
-	c := newCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	c := NewFileCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	full := true
 	c.watch = func(certFile, keyFile string) (*certwatcher.CertWatcher, error) {
 		if full {
@@ -183,7 +183,7 @@ func TestCertificateIsReadForGoodOnceItCouldNotBeWatched(t *testing.T) {
 	require.NoError(t, os.RemoveAll(gone), "its Start fails")
 	synctest.Test(t, func(t *testing.T) {
 		lines := make(chan string, 10)
-		c := newCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}))
+		c := NewFileCertificate(directory, options.Certificate{}, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}))
 		var calls atomic.Int32
 		c.watch = func(string, string) (*certwatcher.CertWatcher, error) {
 			calls.Add(1)

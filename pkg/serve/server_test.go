@@ -1,4 +1,4 @@
-package app
+package serve
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/webhook"
@@ -26,7 +27,7 @@ import (
 const patience = time.Minute
 
 // loaded returns a certificate that is followed until the test ends.
-func loaded(t *testing.T) *certificate {
+func loaded(t *testing.T) *FileCertificate {
 	t.Helper()
 	directory := t.TempDir()
 	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
@@ -55,7 +56,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // start runs something until the test ends, or until stop is called, which returns its error.
-func start(t *testing.T, s starter) (stop func() error) {
+func start(t *testing.T, s manager.Runnable) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -65,10 +66,10 @@ func start(t *testing.T, s starter) (stop func() error) {
 }
 
 // serve runs the server for admission until the test ends and returns its URL.
-func serve(t *testing.T, handler http.Handler, o options.Webhook) (a *admission, url string, stop func() error) {
+func serve(t *testing.T, handler http.Handler, o options.Webhook) (a *Admission, url string, stop func() error) {
 	t.Helper()
 	o.Address = freeAddress(t)
-	a, err := newAdmission(o, loaded(t), handler)
+	a, err := NewAdmission(o, loaded(t), handler)
 	require.NoError(t, err)
 	require.Error(t, a.Serving(), "it is not started")
 	stop = start(t, a)
@@ -135,10 +136,9 @@ func TestServerProtocols(t *testing.T) {
 		})
 		t.Run(name+", metrics", func(t *testing.T) {
 			t.Parallel()
-			b := builder{host: Host{}.complete()}
 			config := &tls.Config{MinVersion: tls.VersionTLS12}
-			secured(tt.options, loaded(t).Get)(config)
-			s, err := b.listen("metrics", "127.0.0.1:0", noContent, config)
+			Secured(tt.options, loaded(t).Get)(config)
+			s, err := Listen(net.Listen, "metrics", "127.0.0.1:0", noContent, config)
 			require.NoError(t, err)
 			start(t, s)
 			ask(t, "https://"+s.Listener.Addr().String())
@@ -149,8 +149,7 @@ func TestServerProtocols(t *testing.T) {
 // Any pod can reach the ports of probes and metrics: what it can hold in memory is bounded.
 func TestServersForProbesAndMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := builder{host: Host{}.complete()}
-	s, err := b.listen("metrics", "127.0.0.1:0", noContent, nil)
+	s, err := Listen(net.Listen, "metrics", "127.0.0.1:0", noContent, nil)
 	require.NoError(t, err)
 	start(t, s)
 	address := s.Listener.Addr().String()
@@ -177,21 +176,20 @@ func TestServersForProbesAndMetricsAreBounded(t *testing.T) {
 
 func TestAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
-	b := builder{host: Host{}.complete()}
-	first, err := b.listen("one", "127.0.0.1:0", noContent, nil)
+	first, err := Listen(net.Listen, "one", "127.0.0.1:0", noContent, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = first.Listener.Close() })
 	address := first.Listener.Addr().String()
-	_, err = b.listen("two", address, noContent, nil)
+	_, err = Listen(net.Listen, "two", address, noContent, nil)
 	assert.ErrorContains(t, err, "listen for two on "+address)
-	a, err := newAdmission(options.Webhook{Address: address}, newCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
+	a, err := NewAdmission(options.Webhook{Address: address}, NewFileCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
 	require.NoError(t, err)
 	assert.ErrorContains(t, a.Start(t.Context()), "serve admission on "+address)
 }
 
 func TestServerWithoutACertificateIsNotServing(t *testing.T) {
 	t.Parallel()
-	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, newCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
+	a, err := NewAdmission(options.Webhook{Address: freeAddress(t)}, NewFileCertificate(t.TempDir(), options.Certificate{}, logr.Discard()), noContent)
 	require.NoError(t, err)
 	start(t, a)
 	assert.ErrorIs(t, a.Serving(), errNoCertificate)
@@ -199,7 +197,7 @@ func TestServerWithoutACertificateIsNotServing(t *testing.T) {
 
 // counted counts the handshakes of a server.
 type counted struct {
-	servingCertificate
+	Certificate
 	handshakes atomic.Int32
 }
 
@@ -207,13 +205,13 @@ func (c *counted) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if hello != nil {
 		c.handshakes.Add(1)
 	}
-	return c.servingCertificate.Get(hello)
+	return c.Certificate.Get(hello)
 }
 
 func TestFrequentProbesShareAHandshake(t *testing.T) {
 	t.Parallel()
-	certificate := &counted{servingCertificate: loaded(t)}
-	a, err := newAdmission(options.Webhook{Address: freeAddress(t)}, certificate, noContent)
+	certificate := &counted{Certificate: loaded(t)}
+	a, err := NewAdmission(options.Webhook{Address: freeAddress(t)}, certificate, noContent)
 	require.NoError(t, err)
 	stop := start(t, a)
 	require.Eventually(t, func() bool { return a.Serving() == nil }, patience, 10*time.Millisecond)
@@ -259,7 +257,7 @@ func TestDrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			connections := make(chan string, 10)
-			d := &drain{next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { connections <- r.RemoteAddr })}
+			d := &Drain{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { connections <- r.RemoteAddr })}
 			_, url, _ := serve(t, d, options.Webhook{MinTLSVersion: tls.VersionTLS13, HTTP2: http2})
 			client := clientOf(0)
 			ask := func() string {
@@ -273,7 +271,7 @@ func TestDrain(t *testing.T) {
 				kept = ask()
 				return kept == before // a client drops a connection that is slow to report that all is written
 			}, patience, 10*time.Millisecond, "a connection is kept")
-			d.on.Store(true)
+			d.On.Store(true)
 			ask()
 			assert.Eventually(t, func() bool { return ask() != kept }, patience, 10*time.Millisecond, "and given up when draining")
 		})

@@ -1,8 +1,9 @@
-package app
+package serve
 
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,12 @@ const (
 	headerBytes     = 16 << 10
 )
 
-// listen binds an address for probes or metrics, so that one in use is known before anything starts. The server speaks TLS
-// if it is given a configuration.
-func (b *builder) listen(name, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
-	listener, err := b.host.Listen("tcp", address)
+// Listen binds an address for probes or metrics by a function such as net.Listen, so that one in use is known before anything starts. The
+// server speaks TLS if it is given a configuration.
+func Listen(
+	bind func(network, address string) (net.Listener, error), name, address string, handler http.Handler, secure *tls.Config,
+) (*manager.Server, error) {
+	listener, err := bind("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s on %s: %w", name, address, err)
 	}
@@ -52,8 +55,8 @@ func (b *builder) listen(name, address string, handler http.Handler, secure *tls
 	}}, nil
 }
 
-// secured sets what the flags say about TLS, and where the certificate comes from.
-func secured(o options.Webhook, get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
+// Secured sets what the flags say about TLS, and where the certificate comes from.
+func Secured(o options.Webhook, get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.MinVersion, config.GetCertificate = o.MinTLSVersion, get
 		config.NextProtos = []string{"h2", "http/1.1"}
@@ -63,8 +66,8 @@ func secured(o options.Webhook, get func(*tls.ClientHelloInfo) (*tls.Certificate
 	}
 }
 
-// withDeadlines bounds how long the caller of a handler may take.
-func withDeadlines(next http.Handler) http.Handler {
+// WithDeadlines bounds how long the caller of a handler may take.
+func WithDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Every http.Server has these deadlines. They are set for each request, since HTTP/1.1 keeps that for writing.
 		control, now := http.NewResponseController(w), time.Now()
@@ -74,16 +77,16 @@ func withDeadlines(next http.Handler) http.Handler {
 	})
 }
 
-// drain asks callers to leave, once it is on, by ending each connection after its answer: the API server keeps
+// Drain asks callers to leave, once it is on, by ending each connection after its answer: the API server keeps
 // connections to a replica open long after the Service has dropped it.
-type drain struct {
-	on   atomic.Bool
-	next http.Handler
+type Drain struct {
+	On   atomic.Bool
+	Next http.Handler // what answers
 }
 
-func (d *drain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if d.on.Load() {
+func (d *Drain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.On.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	d.next.ServeHTTP(w, r)
+	d.Next.ServeHTTP(w, r)
 }
