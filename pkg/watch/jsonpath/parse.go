@@ -13,6 +13,10 @@ type Fault struct {
 	Reason   string
 }
 
+// MaxLength is how many bytes an expression may have. Paths of objects are much
+// shorter, and the cost of some expressions grows with the square of the length.
+const MaxLength = 4096
+
 // Parse compiles an expression such as
 //
 //	spec.ingressClassName
@@ -25,6 +29,8 @@ type Fault struct {
 func Parse(expression string) (Path, *Fault) {
 	p := &parser{text: expression}
 	switch {
+	case len(expression) > MaxLength:
+		return Path{}, &Fault{Reason: fmt.Sprintf("is longer than %d bytes", MaxLength)}
 	case strings.HasPrefix(expression, "$"):
 		p.pos = 1
 	case strings.TrimSpace(expression) == "":

@@ -221,16 +221,23 @@ func (f filter) equal(o filter) bool {
 }
 
 // Reads lists everything that evaluating the path looks at: itself, and what
-// its filters compare.
+// its filters compare. That is one path for each filter.
 func (p Path) Reads() []Path {
 	all := []Path{p}
-	for i, s := range p.steps {
+	compared(nil, p.steps, func(steps []step) { all = append(all, Path{text: p.text, steps: steps}) })
+	return all
+}
+
+// compared calls visit with the path of what each filter in the steps compares. Those steps
+// follow the prefix.
+func compared(prefix, steps []step, visit func([]step)) {
+	for i, s := range steps {
 		if s.kind == stepFilter {
-			inner := slices.Concat(p.steps[:i], []step{{kind: stepEvery}}, s.filter.path)
-			all = append(all, Path{text: p.text, steps: inner}.Reads()...)
+			item := slices.Concat(prefix, steps[:i], []step{{kind: stepEvery}})
+			visit(slices.Concat(item, s.filter.path))
+			compared(item, s.filter.path, visit)
 		}
 	}
-	return all
 }
 
 // Text is the form in which a value becomes a key or is compared: strings as

@@ -1,6 +1,7 @@
 package jsonpath_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -120,6 +121,36 @@ func TestFaultsHaveThePositionOfTheByte(t *testing.T) {
 			assert.Contains(t, fault.Reason, want.Reason, expression)
 		}
 	}
+}
+
+// The cost of filters grows with the square of their number.
+func TestTooLongExpressionIsAFault(t *testing.T) {
+	t.Parallel()
+	expression := func(length int) string { return strings.Repeat("a", length) }
+	parse(t, expression(jsonpath.MaxLength))
+	_, fault := jsonpath.Parse(expression(jsonpath.MaxLength + 1))
+	require.NotNil(t, fault)
+	assert.Equal(t, jsonpath.Fault{Reason: "is longer than 4096 bytes"}, *fault)
+}
+
+func TestReadsListsOnePathForEachFilter(t *testing.T) {
+	t.Parallel()
+	for expression, want := range map[string][]string{
+		"a.b":                       nil,
+		"a[?(@.x)][?(@.y)].b":       {"a[*].x", "a[?(@.x)][*].y"},
+		"a[?(@.x[?(@.y)].z==1)].b":  {"a[*].x[?(@.y)].z", "a[*].x[*].y"},
+		"a[?(@.x[?(@.y[?(@.z)])])]": {"a[*].x[?(@.y[?(@.z)])]", "a[*].x[*].y[?(@.z)]", "a[*].x[*].y[*].z"},
+		"a[?(@.x[?(@.y)][?(@.z)])]": {"a[*].x[?(@.y)][?(@.z)]", "a[*].x[*].y", "a[*].x[?(@.y)][*].z"},
+	} {
+		path := parse(t, expression)
+		reads := path.Reads()
+		require.Len(t, reads, 1+len(want), expression)
+		assert.True(t, reads[0].Equal(path), expression)
+		for i, w := range want {
+			assert.True(t, reads[i+1].Equal(parse(t, w)), "%s: %s", expression, w)
+		}
+	}
+	assert.Len(t, parse(t, "a"+strings.Repeat("[?(@.x)]", 20)).Reads(), 21)
 }
 
 // What a path finds is what it removes, and what the path of an operator's left side reads.
