@@ -156,12 +156,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case faults.hang, faults.hangGet && get:
 		<-r.Context().Done()
+	case q.Get("sendInitialEvents") == "true" && faults.noStreamList:
+		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case faults.status != 0:
 		fail(w, faults.status, reasons[faults.status])
 	case err != nil, faults.noNamespaceField && strings.Contains(q.Get("fieldSelector"), "metadata.namespace"):
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-	case q.Get("sendInitialEvents") == "true" && faults.noStreamList:
-		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case watching:
 		s.serveWatch(w, r, chosen)
 	case get:
@@ -261,7 +261,7 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 	s.mu.Unlock()
 	q := r.URL.Query()
 	version, _ := strconv.Atoi(q.Get("resourceVersion"))
-	if faults.short {
+	if faults.endWatch(w) {
 		return
 	} else if faults.mute {
 		w.(http.Flusher).Flush()
@@ -287,7 +287,7 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 			panic(http.ErrAbortHandler)
 		}
 		event(w, "BOOKMARK", bookmark(version))
-		if faults.endAfterStreamedList {
+		if faults.endsAfterStreamedList(w) {
 			return
 		}
 	} else if version < oldest {

@@ -176,9 +176,10 @@ func (b *Bulk) WaitForSync(ctx context.Context) (int, error) {
 
 // LastWatchError is when and why list or watch failed last; the zero time if
 // never. The watcher tries again by itself, with pauses of up to a minute.
-// An expired resourceVersion (410) is no error, and neither is the end of a
-// stream, unless it comes before the initial list is complete, or within a
-// second and before any event.
+// An expired resourceVersion (410) is no error, unless the request named none or
+// the third watch in a row fails at once. Neither is the end of a stream, unless
+// it comes before the initial list is complete, or within a second and before
+// any event.
 func (b *Bulk) LastWatchError() (time.Time, error) {
 	return b.failures.last()
 }

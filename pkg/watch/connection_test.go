@@ -264,7 +264,8 @@ func TestOnlyABrokenConnectionCountsAsLoss(t *testing.T) {
 func TestEndAfterAnErrorEventIsNoOtherError(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
-		expired := make(chan kubewatch.Event, 1)
+		expired := make(chan kubewatch.Event, 2)
+		expired <- endOfList()
 		expired <- kubewatch.Event{Type: kubewatch.Error, Object: failure(410, "Expired")}
 		close(expired)
 		whole := make(chan kubewatch.Event, 1)
@@ -275,7 +276,8 @@ func TestEndAfterAnErrorEventIsNoOtherError(t *testing.T) {
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
 		require.NoError(t, err)
 		start(t, bulk)
-		assert.True(t, bulk.IsSynced())
+		pass(time.Minute)
+		assert.Empty(t, client.streams)
 		_, err = bulk.LastWatchError()
 		assert.NoError(t, err)
 	})

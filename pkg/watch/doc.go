@@ -79,11 +79,16 @@
 //
 // Every failure of list and watch is logged, kept by LastWatchError and passed
 // to OnWatchError, including those that client-go does not report, such as a
-// connection that breaks while a stream is read or opened. An expired
-// resourceVersion (410) and a stream that the server ends are no failures, with
-// two exceptions: a stream that ends before the initial list is complete, and a
-// new one that ends within a second, before any event. The watcher retries after
-// every error, with pauses of up to a minute.
+// connection that breaks while a stream is read or opened. The watcher retries
+// after every error, with pauses of up to a minute.
+//
+// An expired resourceVersion (410) and a stream that the server ends are no
+// failures, with these exceptions:
+//   - a 410 for a list, streamed or not, at no particular version, as from a proxy
+//     for an endpoint that is gone;
+//   - a 410 for the third watch in a row that fails or ends at once;
+//   - a stream that ends before the initial list is complete;
+//   - a new stream that ends within a second, before any event.
 //
 // A server, or a proxy before it, that does not answer is an error as well: after
 // 30 s for a watch, 2 min for the first byte of a list and 5 min for its body.

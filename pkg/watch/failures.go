@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -34,14 +33,9 @@ func (f *failures) last() (time.Time, error) {
 }
 
 // record logs, keeps and reports the error, also one that has come before,
-// unless it belongs to normal operation: an expired resourceVersion, the end of
-// the watcher.
+// unless it is the end of the watcher.
 func (f *failures) record(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		f.log.Log(ctx, levelDebug, "watch expired; listing again", "error", err)
+	if ctx.Err() != nil {
 		return
 	}
 	f.log.Warn("watch failed; retrying", "error", err)
@@ -54,10 +48,16 @@ func (f *failures) record(ctx context.Context, err error) {
 	}
 }
 
+// expired logs an error that belongs to normal operation.
+func (f *failures) expired(ctx context.Context, err error) {
+	f.log.Log(ctx, levelDebug, "watch expired; listing again", "error", err)
+}
+
 // handle is for the errors that client-go reports. Those of a list or watch,
-// which were recorded where they happened, come here once more, wrapped.
+// which were recorded where they happened, come here once more, wrapped. So do
+// those that were not recorded because a version has expired.
 func (f *failures) handle(ctx context.Context, _ *cache.Reflector, err error) {
-	if _, recorded := f.last(); !errors.Is(err, recorded) {
+	if _, recorded := f.last(); !errors.Is(err, recorded) && !isExpired(err) {
 		f.record(ctx, err)
 	}
 }

@@ -28,6 +28,9 @@ type faults struct {
 	unserved bool
 	// short ends every watch at once.
 	short bool
+	// watchStatus is the status of the answer to every watch, watchError the only event of it.
+	watchStatus int
+	watchError  *metav1.Status
 	// warn is a warning in every answer.
 	warn string
 	// mute answers a watch and never sends an event; it ends it after muteFor,
@@ -38,6 +41,8 @@ type faults struct {
 	endStreamedList bool
 	// endAfterStreamedList ends one behind that bookmark.
 	endAfterStreamedList bool
+	// expireAfterStreamedList sends the error of an expired version there.
+	expireAfterStreamedList bool
 	// breakStreamedList breaks the connection there.
 	breakStreamedList bool
 	// lose breaks the connection when the request has been sent, with this error.
@@ -55,6 +60,24 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
 	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
 	http.StatusInternalServerError: metav1.StatusReasonInternalError,
+}
+
+// endWatch answers a watch that has no events of objects.
+func (f faults) endWatch(w http.ResponseWriter) (ended bool) {
+	switch {
+	case f.watchStatus != 0:
+		fail(w, f.watchStatus, reasons[f.watchStatus])
+	case f.watchError != nil:
+		event(w, "ERROR", f.watchError)
+	}
+	return f.short || f.watchStatus != 0 || f.watchError != nil
+}
+
+func (f faults) endsAfterStreamedList(w http.ResponseWriter) bool {
+	if f.expireAfterStreamedList {
+		event(w, "ERROR", failure(http.StatusGone, "Expired"))
+	}
+	return f.endAfterStreamedList || f.expireAfterStreamedList
 }
 
 // Fault changes what new requests run into.

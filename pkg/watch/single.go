@@ -231,9 +231,10 @@ func (s *Single) WaitForSync(ctx context.Context) error {
 
 // LastWatchError is when and why list or watch failed last; the zero time if
 // never. The watcher tries again by itself, with pauses of up to a minute.
-// An expired resourceVersion (410) is no error, and neither is the end of a
-// stream, unless it comes before the initial list is complete, or within a
-// second and before any event.
+// An expired resourceVersion (410) is no error, unless the request named none or
+// the third watch in a row fails at once. Neither is the end of a stream, unless
+// it comes before the initial list is complete, or within a second and before
+// any event.
 func (s *Single) LastWatchError() (time.Time, error) {
 	return s.failures.last()
 }

@@ -59,6 +59,8 @@ type source struct {
 	// bookmarks says that the server has sent one after the initial list. Then
 	// it sends them all the time.
 	bookmarks atomic.Bool
+	// short counts the watches in a row that have ended at once without an event.
+	short atomic.Int32
 	// maybeRestored says that the server may be behind what was watched: it was
 	// away, or has sent nothing for long.
 	maybeRestored atomic.Bool
@@ -98,8 +100,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 		list, err = s.tryList(ctx, options)
 	}
 	if err != nil {
-		s.failures.record(ctx, err)
-		return nil, err
+		return nil, s.rejected(ctx, options, err)
 	}
 	s.maybeRestored.Store(false)
 	for i := range list.Items {
@@ -155,8 +156,10 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		return stream, nil
 	case streamed && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)):
 		s.failures.log.Log(ctx, levelDebug, "the server does not stream lists; listing", "error", err)
+	case !streamed && isExpired(err):
+		s.expiredWatch(ctx, err)
 	default:
-		s.failures.record(ctx, err)
+		err = s.rejected(ctx, options, err)
 	}
 	if utilnet.IsConnectionRefused(err) {
 		s.maybeRestored.Store(true)

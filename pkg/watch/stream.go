@@ -28,6 +28,7 @@ type observed struct {
 
 	source  *source
 	request *attempt
+	options metav1.ListOptions
 	events  chan watch.Event
 	done    chan struct{}
 	once    sync.Once
@@ -46,7 +47,7 @@ type observed struct {
 
 func (s *source) observe(ctx context.Context, request *attempt, stream watch.Interface, options metav1.ListOptions) watch.Interface {
 	o := &observed{
-		Interface: stream, source: s, request: request,
+		Interface: stream, source: s, request: request, options: options,
 		// The buffer lets the streamed list of many objects pass in batches.
 		events: make(chan watch.Event, 256), done: make(chan struct{}),
 		began: time.Now(), listing: options.SendInitialEvents != nil && *options.SendInitialEvents,
@@ -90,7 +91,7 @@ func (o *observed) forward(ctx context.Context) {
 				o.closed(ctx)
 				return
 			}
-			o.received, o.delivered = time.Now(), true
+			o.received = time.Now()
 			if !o.send(ctx, o.inspect(ctx, event)) {
 				return
 			}
@@ -129,17 +130,24 @@ func (o *observed) closed(ctx context.Context) {
 		o.listInstead(ctx, "the stream ended within the initial list", connectionError)
 	case connectionError != nil:
 		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", connectionError))
-	case !o.delivered && time.Since(o.began) < time.Second:
+	case o.isShort():
 		o.source.failures.record(ctx, errShort)
 	default:
+		o.source.short.Store(0)
 		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
 	}
+}
+
+// isShort reports whether the watch has just begun, and sent no event.
+func (o *observed) isShort() bool {
+	return !o.delivered && time.Since(o.began) < atOnce
 }
 
 // silent ends a stream, so that the informer opens another where this one was:
 // if the server is there, that costs two requests.
 func (o *observed) silent(ctx context.Context) {
 	o.source.maybeRestored.Store(true)
+	o.source.short.Store(0)
 	switch {
 	case o.listing:
 		o.listInstead(ctx, fmt.Sprintf("the server has sent nothing of the initial list for %s", silence), nil)
@@ -167,6 +175,7 @@ func (o *observed) listInstead(ctx context.Context, reason string, connectionErr
 func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
+		o.deliver()
 		if object, ok := event.Object.(*unstructured.Unstructured); ok {
 			o.source.prepare(object)
 			if !o.source.selects(object) {
@@ -181,6 +190,14 @@ func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 	return event
 }
 
+// deliver notes an event of an object.
+func (o *observed) deliver() {
+	o.delivered = true
+	if !o.listing {
+		o.source.short.Store(0)
+	}
+}
+
 // fail records the error of a stream and returns what client-go is to see of it.
 func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Object {
 	first := !o.failed
@@ -189,9 +206,21 @@ func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Obje
 		return status
 	}
 	err := apierrors.FromObject(status)
-	o.source.failures.record(ctx, err)
-	if o.listing && first && pauses(err) {
-		return &apierrors.NewInternalError(o.source.fallBack(err)).ErrStatus
+	switch {
+	case !isExpired(err):
+		o.source.failures.record(ctx, err)
+		if o.listing && first && pauses(err) {
+			return &apierrors.NewInternalError(o.source.fallBack(err)).ErrStatus
+		}
+	case o.listing:
+		if seen := o.source.rejected(ctx, o.options, err); !isExpired(seen) {
+			return &apierrors.NewInternalError(seen).ErrStatus
+		}
+	case o.isShort():
+		o.source.expiredWatch(ctx, err)
+	default:
+		o.source.short.Store(0)
+		o.source.failures.expired(ctx, err)
 	}
 	return status
 }
@@ -203,6 +232,7 @@ func (o *observed) bookmark(event watch.Event) {
 	case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
 		o.listing, o.began, o.delivered = false, time.Now(), false
 	default:
+		o.deliver()
 		o.source.bookmarks.Store(true)
 	}
 }
