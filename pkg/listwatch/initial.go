@@ -20,13 +20,14 @@ const initialSilence = 30 * time.Second
 type initialList struct {
 	watch.Interface
 
-	events chan watch.Event
-	done   chan struct{}
-	stop   sync.Once
+	canExpire bool
+	events    chan watch.Event
+	done      chan struct{}
+	stop      sync.Once
 }
 
-func newInitialList(w watch.Interface) *initialList {
-	i := &initialList{Interface: w, events: make(chan watch.Event), done: make(chan struct{})}
+func newInitialList(w watch.Interface, canExpire bool) *initialList {
+	i := &initialList{Interface: w, canExpire: canExpire, events: make(chan watch.Event), done: make(chan struct{})}
 	go i.forward()
 	return i
 }
@@ -51,6 +52,9 @@ func (i *initialList) forward() {
 			if !open && listing {
 				i.send(incomplete("the stream ended within the initial list"))
 			}
+			if listing {
+				event = i.permanent(event)
+			}
 			if !open || !i.send(event) {
 				return
 			}
@@ -66,6 +70,17 @@ func (i *initialList) forward() {
 			return
 		}
 	}
+}
+
+// permanent replaces the error of an expired version where there is no version, as the reflector would ask for the next stream at once.
+func (i *initialList) permanent(event watch.Event) watch.Event {
+	if event.Type != watch.Error || i.canExpire {
+		return event
+	}
+	if err := apierrors.FromObject(event.Object); isExpired(err) {
+		event.Object = &apierrors.NewInternalError(err).ErrStatus
+	}
+	return event
 }
 
 // send reports whether the event was taken, and the stream goes on.

@@ -198,8 +198,8 @@ func isBehind(list runtime.Object, version string) bool {
 	return err == nil && reference.Later(version, of.GetResourceVersion())
 }
 
-// streamList opens a streaming list. The reflector would retry a 429 and a refused connection by itself, without an end: it would not
-// report the failure, nor see the end of the context while it pauses.
+// streamList opens a streaming list. The reflector would retry a 429, a refused connection and an expired version by itself, without an
+// end: it would not report the failure, nor see the end of the context while it pauses. After an expired version it would not even pause.
 func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
 	ended := Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if w, err = l.Watch(ctx, options); !apierrors.IsTooManyRequests(err) {
@@ -213,10 +213,22 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 		return nil, ended
 	case utilnet.IsConnectionRefused(err):
 		return nil, errors.New(Cause(err)) // Run retries
+	case isExpired(err) && !canExpire(options):
+		return nil, errors.New(Cause(err)) // the reflector lists
 	case err != nil:
 		return nil, err
 	}
-	return newInitialList(w), nil
+	return newInitialList(w, canExpire(options)), nil
+}
+
+// isExpired is the condition on which the reflector opens a streaming list again at once, at no version.
+func isExpired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// canExpire reports whether a request names a version. An answer that the version has expired is one of an API server only if it does.
+func canExpire(options metav1.ListOptions) bool {
+	return options.ResourceVersion != "" && options.ResourceVersion != "0"
 }
 
 // failed reports an error after which the objects are listed again.
