@@ -79,9 +79,10 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 }
 
 // Start watches until the context ends or Stop is called, then returns nil; no
-// callback runs any more. Only the first call starts anything; others block
-// until their context or the watcher ends, and return what the first one
-// returned: ErrStopped, if Stop was called before.
+// callback runs any more. Only the first call starts anything. Others block
+// until their context ends or the watcher is to end, and return the error of the
+// first one; they do not wait for callbacks. A call after the end of the watcher
+// returns that error, or ErrStopped if there is none.
 func (b *Bulk) Start(ctx context.Context) error {
 	return b.life.start(ctx, b.run)
 }

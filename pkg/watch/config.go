@@ -40,8 +40,9 @@ type Config struct {
 	// Transform, if set, may change every object before IgnoreFields are
 	// removed. It runs on the goroutine that reads from the API server, once
 	// for every state of an object that comes from there, one call at a time,
-	// and must not block. It must leave alone what IndexBy and FieldSelector
-	// read, and name, namespace, uid and resourceVersion. Panics are logged.
+	// and must not block: before sync, WaitForSync cannot return there. It must
+	// leave alone what IndexBy and FieldSelector read, and name, namespace, uid
+	// and resourceVersion. Panics are logged.
 	Transform func(object *unstructured.Unstructured)
 
 	// DebounceInterval is the least time between two OnChange. 0 means
@@ -64,7 +65,8 @@ type Config struct {
 	// sync, before debouncing: (nil, new) for an object that is added to the
 	// store, (old, new) for an update, (old, nil) for a removal. It feeds work
 	// queues. It runs on the informer's goroutine: it must only enqueue, as
-	// long as it blocks, events pile up in memory. Panics are logged.
+	// long as it blocks, events pile up in memory. Before sync, WaitForSync
+	// cannot return there. Panics are logged.
 	OnObject func(before, now *unstructured.Unstructured)
 
 	// OnWatchError, if set, gets every error of list and watch, as

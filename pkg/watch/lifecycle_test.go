@@ -127,6 +127,28 @@ func TestStartAfterStop(t *testing.T) {
 	})
 }
 
+// A loop that starts a watcher again would otherwise take its end for a run.
+func TestStartAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t)
+		for _, w := range []starter{newBulk(t, s, watch.Config{}), newSingle(t, s, (&journal{}).single("a"))} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 2)
+			for range cap(ended) {
+				go func() { ended <- w.Start(ctx) }()
+			}
+			pass(time.Minute)
+			cancel()
+			require.NoError(t, <-ended)
+			require.NoError(t, <-ended, "it began before the end")
+			synctest.Wait()
+			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped)
+			require.ErrorIs(t, w.Start(ctx), watch.ErrStopped, "also with a context that has ended")
+		}
+	})
+}
+
 // client-go pauses after these errors of a streamed list without looking at the
 // context.
 func TestStopEndsThePauseAfterAStreamedListFailed(t *testing.T) {

@@ -33,7 +33,6 @@ type Single struct {
 	failures *failures
 	life     *lifecycle
 	inbox    *inbox
-	end      context.CancelCauseFunc // set by run before anything else starts
 
 	// What the last callback was given, if there was one; for its goroutine.
 	shown *unstructured.Unstructured
@@ -66,9 +65,10 @@ func NewSingle(config SingleConfig, client dynamic.Interface) (*Single, error) {
 }
 
 // Start watches until the context ends or Stop is called, then returns nil; no
-// callback runs any more. Only the first call starts anything; others block
-// until their context or the watcher ends, and return what the first one
-// returned: ErrStopped, if Stop was called before.
+// callback runs any more. Only the first call starts anything. Others block
+// until their context ends or the watcher is to end, and return the error of the
+// first one; they do not wait for callbacks. A call after the end of the watcher
+// returns that error, or ErrStopped if there is none.
 func (s *Single) Start(ctx context.Context) error {
 	return s.life.start(ctx, s.run)
 }
@@ -80,12 +80,9 @@ func (s *Single) Stop() {
 }
 
 func (s *Single) run(ctx context.Context) error {
-	ctx, s.end = context.WithCancelCause(ctx)
-	defer s.end(nil)
-	what := name(s.config.GVR, s.config.Namespace, s.config.Name)
 	registration, err := attach(s.informer, s.failures, s.handler(ctx))
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", what, err)
+		return fmt.Errorf("watch %s: %w", s.name(), err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.informer.RunWithContext(discardClientLogs(ctx, s.config.Logger)) })
@@ -98,10 +95,6 @@ func (s *Single) run(ctx context.Context) error {
 	})
 	running.Wait()
 	s.source.wait()
-	var fault *ConfigError
-	if errors.As(context.Cause(ctx), &fault) {
-		return fmt.Errorf("watch %s: %w", what, fault)
-	}
 	return nil
 }
 
@@ -110,7 +103,7 @@ func (s *Single) run(ctx context.Context) error {
 func (s *Single) prepare(object *unstructured.Unstructured) {
 	wholeToInt(object.Object)
 	if s.config.Namespace == "" && object.GetNamespace() != "" {
-		s.end(s.unscoped())
+		s.life.fail(s.unscoped())
 	}
 }
 
@@ -127,7 +120,7 @@ func (s *Single) scoped(ctx context.Context) bool {
 	err := s.get(ctx, metav1.NamespaceNone)
 	if apierrors.IsNotFound(err) && !objectNotFound(err) {
 		if err = s.get(ctx, metav1.NamespaceDefault); objectNotFound(err) {
-			s.end(s.unscoped())
+			s.life.fail(s.unscoped())
 		}
 	}
 	if err != nil && !objectNotFound(err) {
@@ -155,9 +148,13 @@ func objectNotFound(err error) bool {
 	return details != nil && details.Name != ""
 }
 
-func (s *Single) unscoped() *ConfigError {
-	return &ConfigError{Field: "Namespace", Reason: fmt.Sprintf("is missing; %s has namespaces", s.config.GVR.GroupResource())}
+func (s *Single) unscoped() error {
+	return fmt.Errorf("watch %s: %w", s.name(), &ConfigError{
+		Field: "Namespace", Reason: fmt.Sprintf("is missing; %s has namespaces", s.config.GVR.GroupResource()),
+	})
 }
+
+func (s *Single) name() string { return name(s.config.GVR, s.config.Namespace, s.config.Name) }
 
 // handler filters events, on the informer's goroutine, and enqueues.
 func (s *Single) handler(ctx context.Context) cache.ResourceEventHandler {
@@ -226,7 +223,7 @@ func (s *Single) IsSynced() bool {
 // cause, or what Start returns, or ErrStopped; and the last watch error if there
 // was one.
 func (s *Single) WaitForSync(ctx context.Context) error {
-	return s.life.wait(ctx, name(s.config.GVR, s.config.Namespace, s.config.Name), s.failures)
+	return s.life.wait(ctx, s.name(), s.failures)
 }
 
 // LastWatchError is when and why list or watch failed last; the zero time if
