@@ -134,7 +134,7 @@ func (b *Bulk) completeSync(ctx context.Context) {
 	b.log.Log(ctx, levelDebug, "initial sync complete", "objects", count)
 	b.debouncer.endSync(func() { close(b.life.synced) }, func(ctx context.Context) {
 		if b.config.OnSyncComplete != nil {
-			guard(b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.Store(), count) })
+			guard(ctx, b.log, "OnSyncComplete", func() error { return b.config.OnSyncComplete(ctx, b.Store(), count) })
 		}
 	})
 }

@@ -21,7 +21,7 @@ func (b *Bulk) prepare(object *unstructured.Unstructured) {
 func (b *Bulk) transform(object *unstructured.Unstructured) {
 	b.transforming <- struct{}{}
 	defer func() { <-b.transforming }()
-	guard(b.log, "Transform", func() error { b.config.Transform(object); return nil })
+	protect(b.log, "Transform", func() { b.config.Transform(object) })
 }
 
 // handler applies events, on the informer's goroutine, one after the other. It
@@ -139,7 +139,7 @@ func (b *Bulk) report(before, now *unstructured.Unstructured, stats ChangeStats)
 
 func (b *Bulk) notify(before, now *unstructured.Unstructured) {
 	if b.config.OnObject != nil {
-		guard(b.log, "OnObject", func() error { b.config.OnObject(before, now); return nil })
+		protect(b.log, "OnObject", func() { b.config.OnObject(before, now) })
 	}
 }
 

@@ -2,6 +2,8 @@ package watch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -116,5 +118,56 @@ func TestCallbacksOfASingleDoNotOverlap(t *testing.T) {
 		assert.Equal(t, []string{
 			"sync begins", "sync ends", "change begins", "change ends", "change begins", "change ends",
 		}, calls.read())
+	})
+}
+
+// What waits for the context returns its error: that is how every watcher ends.
+func TestErrorOfAContextThatHasEndedIsNoFailureOfACallback(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the program ends")
+	for name, c := range map[string]struct {
+		returns func(ctx context.Context) error
+		failed  bool
+	}{
+		"its error":        {func(ctx context.Context) error { return fmt.Errorf("read: %w", ctx.Err()) }, false},
+		"its cause":        {context.Cause, false},
+		"another error":    {func(context.Context) error { return errSame }, true},
+		"no context's end": {func(context.Context) error { return context.DeadlineExceeded }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var book logBook
+				s := newServer(t, object("a"))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				returns := func(ctx context.Context) error { <-ctx.Done(); return c.returns(ctx) }
+				startIn(ctx, t, newBulk(t, s, watch.Config{
+					Logger: book.logger(), OnChange: func(ctx context.Context, _ watch.Reader, _ watch.ChangeStats) error { return returns(ctx) },
+				}))
+				startIn(ctx, t, newBulk(t, s, watch.Config{
+					Logger: book.logger(), OnSyncComplete: func(ctx context.Context, _ watch.Reader, _ int) error { return returns(ctx) },
+				}))
+				startIn(ctx, t, newSingle(t, s, watch.SingleConfig{
+					GVR: ingresses, Namespace: "default", Name: "a",
+					Logger: book.logger(), OnSyncComplete: func(ctx context.Context, _ *unstructured.Unstructured) error { return returns(ctx) },
+				}))
+				cancel(cause)
+				pass(time.Minute)
+				want := map[bool]int{true: 3}[c.failed]
+				assert.Len(t, book.lines(t, "ERROR", "callback failed"), want)
+				assert.Len(t, book.lines(t, "DEBUG+3", "callback ended with its context"), 3-want)
+			})
+		})
+	}
+}
+
+func TestErrorOfAnotherContextIsAFailureOfACallback(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		startBulk(t, newServer(t, object("a")), watch.Config{
+			Logger: book.logger(), OnChange: func(context.Context, watch.Reader, watch.ChangeStats) error { return context.Canceled },
+		})
+		assert.Len(t, book.lines(t, "ERROR", "callback failed"), 1)
 	})
 }

@@ -56,7 +56,8 @@ type Config struct {
 	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
 	// may block and call every method of the watcher: events go on arriving,
 	// their counts accumulate. The context has the values of Start's, and ends
-	// when the watcher is to stop. Errors and panics are logged.
+	// when the watcher is to stop. Errors and panics are logged, but for the error
+	// of the context after its end.
 	OnChange func(ctx context.Context, store Reader, stats ChangeStats) error
 	// OnSyncComplete, if set, is called once, on the same goroutine, after the
 	// initial sync and the OnChange for its objects, with their number.
@@ -95,7 +96,8 @@ type SingleConfig struct {
 	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
 	// may block and call every method of the watcher; what changes meanwhile is
 	// delivered afterwards, the latest state only. The context has the values of
-	// Start's, and ends when the watcher is to stop. Errors and panics are logged.
+	// Start's, and ends when the watcher is to stop. Errors and panics are logged,
+	// but for the error of the context after its end.
 	OnChange func(ctx context.Context, object *unstructured.Unstructured) error
 	// OnSyncComplete, if set, is called once, on the same goroutine and before
 	// any OnChange, with the object, or nil if it does not exist.

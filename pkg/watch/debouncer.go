@@ -32,7 +32,8 @@ type DebouncerConfig struct {
 	// Callback receives the changes since the last call, never empty ones.
 	// Required. Run calls it, so that calls never overlap; the context ends
 	// when Run is to end. It may block: changes go on accumulating, in three
-	// integers. Its errors and panics are logged.
+	// integers. Its errors and panics are logged, but for the error of the context
+	// after its end.
 	Callback func(ctx context.Context, stats ChangeStats) error
 	// Logger may be the zero value, which discards everything.
 	Logger logr.Logger
@@ -170,7 +171,7 @@ func (d *Debouncer) Run(ctx context.Context) {
 		}
 		due := d.due(time.Now())
 		if !due.stats.Empty() {
-			guard(d.log, "OnChange", func() error { return d.config.Callback(ctx, due.stats) })
+			guard(ctx, d.log, "OnChange", func() error { return d.config.Callback(ctx, due.stats) })
 		}
 		if due.after != nil && ctx.Err() == nil {
 			due.after(ctx)

@@ -85,6 +85,6 @@ func (f *failures) report(ctx context.Context) {
 		if err == nil { // it was reported for the token of the one before it
 			continue
 		}
-		guard(f.log, "OnWatchError", func() error { f.callback(ctx, err); return nil })
+		protect(f.log, "OnWatchError", func() { f.callback(ctx, err) })
 	}
 }

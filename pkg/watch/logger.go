@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -23,17 +24,30 @@ func newLogger(logger logr.Logger) *slog.Logger {
 }
 
 // guard runs a caller's function, so that neither its error nor its panic ends
-// the goroutine that serves the watcher.
-func guard(log *slog.Logger, name string, call func() error) {
+// the goroutine that serves the watcher. The error of the context, after its
+// end, is no failure.
+func guard(ctx context.Context, log *slog.Logger, name string, call func() error) {
+	protect(log, name, func() {
+		err := call()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))):
+			log.Log(ctx, levelDebug, "callback ended with its context", "callback", name, "error", err)
+		default:
+			log.Error("callback failed; the watcher continues", "callback", name, "error", err)
+		}
+	})
+}
+
+// protect is guard for a function without an error.
+func protect(log *slog.Logger, name string, call func()) {
 	defer func() {
 		if crash := recover(); crash != nil {
 			log.Error("callback panicked; the watcher continues",
 				"callback", name, "panic", fmt.Sprint(crash), "stack", string(debug.Stack()))
 		}
 	}()
-	if err := call(); err != nil {
-		log.Error("callback failed; the watcher continues", "callback", name, "error", err)
-	}
+	call()
 }
 
 // discardClientLogs is the context that client-go logs into: its remarks about errors that

@@ -97,5 +97,5 @@ func (s *Single) deliver(ctx context.Context) {
 func (s *Single) call(
 	ctx context.Context, name string, callback func(context.Context, *unstructured.Unstructured) error, object *unstructured.Unstructured,
 ) {
-	guard(s.log, name, func() error { return callback(ctx, object) })
+	guard(ctx, s.log, name, func() error { return callback(ctx, object) })
 }
