@@ -87,11 +87,21 @@ func (s *Single) deliver(ctx context.Context) {
 	if !delivery.changed || s.config.OnChange == nil || ctx.Err() != nil {
 		return
 	}
-	// What was shown may have been ahead of the events that led to it.
-	if object := s.Object(); !s.known || s.shown != object {
-		s.shown, s.known = object, true
+	object, shown, known := s.Object(), s.shown, s.known
+	s.shown, s.known = object, true
+	if !known || differs(shown, object) {
 		s.call(ctx, "OnChange", s.config.OnChange, object)
 	}
+}
+
+// differs reports whether a state is to be delivered after another one. That one
+// may have been ahead of the events that led to it, and this one be the same, or
+// have another status only. Each is nil if the object does not exist.
+func differs(shown, object *unstructured.Unstructured) bool {
+	if shown == nil || object == nil {
+		return shown != object
+	}
+	return shown != object && !sameGeneration(shown, object)
 }
 
 func (s *Single) call(

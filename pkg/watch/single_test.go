@@ -37,6 +37,40 @@ func TestSyncDeliversTheStateAtSync(t *testing.T) {
 	assert.Empty(t, calls.read(), "this state was shown")
 }
 
+// The cache can be ahead of the events: at that of a second change, it may have the status that was written after it.
+func TestStatusBehindABurstOfChangesIsNoChange(t *testing.T) {
+	t.Parallel()
+	var calls journal
+	single := newSingle(t, newServer(t), calls.single("a"))
+	learn := func(version string, changes ...func(*unstructured.Unstructured)) {
+		u := object("a", changes...)
+		u.SetResourceVersion(version)
+		require.NoError(t, single.Learn(u))
+	}
+	deliver := func() []string {
+		single.Changed()
+		single.Deliver(t.Context())
+		return calls.read()
+	}
+	learn("1", generation(1))
+	single.Sync(func() {})
+	assert.Equal(t, []string{"synced a@1"}, deliver())
+	learn("3", generation(3))
+	assert.Equal(t, []string{"change a@3"}, deliver(), "for the event of the second generation")
+	learn("4", generation(3))
+	assert.Empty(t, deliver(), "for the event of the third generation")
+	learn("5", generation(3), uid("another"))
+	assert.Equal(t, []string{"change a@5"}, deliver(), "the object was created again")
+	learn("6", generation(3), uid("another"))
+	assert.Empty(t, deliver())
+	learn("5", generation(3), uid("another"))
+	assert.Equal(t, []string{"change a@5"}, deliver(), "it was restored from a backup")
+	learn("7")
+	assert.Equal(t, []string{"change a@7"}, deliver(), "it has no generation")
+	learn("8")
+	assert.Equal(t, []string{"change a@8"}, deliver(), "it has no generation, and nor had the one before")
+}
+
 // Which goroutine comes first after the sync is random.
 func TestUpdateAfterWaitForSyncReachesOnChange(t *testing.T) {
 	t.Parallel()
