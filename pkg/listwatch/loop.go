@@ -69,11 +69,12 @@ type Loop[Object runtime.Object] struct {
 	// heard is when the API server has last listed the objects or sent an event; zero after it has refused connections. Only Run's
 	// goroutine has it.
 	heard time.Time
-	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event since it was
-	// opened. short counts the watches in a row that have ended at once without one. Only Run's goroutine has them.
-	began     time.Time
-	delivered bool
-	short     int
+	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event of an object
+	// since it was opened, and heardOf that it has sent anything. short counts the watches in a row that have ended at once without such
+	// an event. Only Run's goroutine has them.
+	began              time.Time
+	delivered, heardOf bool
+	short              int
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -144,13 +145,33 @@ var errShort = errors.New("its watches are accepted, but end at once without an 
 
 // ended counts watches that end at once, and reports those that do so again and again.
 func (l *Loop[Object]) ended() {
-	if l.delivered || time.Since(l.began) >= atOnce {
+	if !l.isShort() {
 		l.short = 0
 		return
 	}
 	if l.short++; l.short >= shortInARow {
 		l.failed(errShort)
 	}
+}
+
+// isShort reports whether the last watch has just begun, and sent no event of an object.
+func (l *Loop[Object]) isShort() bool { return !l.delivered && time.Since(l.began) < atOnce }
+
+// goesOn counts the last watch where the reflector continues it although it has ended at once: it has sent a bookmark. After the third
+// one in a row, the reflector must not open another one without a pause.
+func (l *Loop[Object]) goesOn() error {
+	if !l.heardOf {
+		return nil
+	}
+	l.heardOf = false
+	if !l.isShort() {
+		l.short = 0
+		return nil
+	}
+	if l.short++; l.short < shortInARow {
+		return nil
+	}
+	return errShort
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -165,7 +186,7 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		}
 		return nil, err
 	}
-	l.opened, l.began, l.delivered = true, time.Now(), false
+	l.opened, l.began, l.delivered, l.heardOf = true, time.Now(), false, false
 	l.recovered()
 	return w, nil
 }
@@ -180,6 +201,9 @@ var errRestored = errors.New("the API server has an older state than was watched
 // continueWatch opens a watch at a version. After a silence, or after connections were refused, it first looks whether the API server has
 // that version. That costs a list of one object.
 func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if err := l.goesOn(); err != nil {
+		return nil, err
+	}
 	if time.Since(l.heard) > quiet {
 		list, err := l.List(ctx, metav1.ListOptions{Limit: 1})
 		if utilnet.IsConnectionRefused(err) {
@@ -292,13 +316,18 @@ func (l *Loop[Object]) recovered() {
 type store[Object runtime.Object] struct{ *Loop[Object] }
 
 // Add takes a new object.
-func (s *store[Object]) Add(object any) error { return with(object, s.Sink.Put) }
+func (s *store[Object]) Add(object any) error { return s.deliver(object, s.Sink.Put) }
 
 // Update takes a changed object.
-func (s *store[Object]) Update(object any) error { return with(object, s.Sink.Put) }
+func (s *store[Object]) Update(object any) error { return s.deliver(object, s.Sink.Put) }
 
 // Delete takes an object that is gone.
-func (s *store[Object]) Delete(object any) error { return with(object, s.Sink.Remove) }
+func (s *store[Object]) Delete(object any) error { return s.deliver(object, s.Sink.Remove) }
+
+func (s *store[Object]) deliver(object any, take func(Object)) error {
+	s.delivered, s.short = true, 0
+	return with(object, take)
+}
 
 // Replace takes a listing.
 func (s *store[Object]) Replace(listed []any, _ string) error {
@@ -309,14 +338,17 @@ func (s *store[Object]) Replace(listed []any, _ string) error {
 		}
 	}
 	s.Sink.Replace(objects)
-	s.listed, s.heard, s.began = true, time.Now(), time.Now()
+	s.listed, s.heardOf, s.heard, s.began = true, false, time.Now(), time.Now()
 	s.recovered()
 	return nil
 }
 
 // UpdateResourceVersion is called for each event, bookmarks included.
 func (s *store[Object]) UpdateResourceVersion(string) {
-	s.heard, s.delivered, s.short = time.Now(), true, 0
+	s.heard, s.heardOf = time.Now(), true
+	if !s.isShort() {
+		s.short = 0
+	}
 	s.recovered()
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The reflector lists again after each of these, and returns no error.
+// The reflector lists again after each of these, and returns no error. After a bookmark, it opens the next watch without a pause.
 func TestWatchesThatEndAtOnceAreReported(t *testing.T) {
 	t.Parallel()
 	failed := func(code int32, reason metav1.StatusReason) func(*watch.FakeWatcher) {
@@ -26,6 +26,7 @@ func TestWatchesThatEndAtOnceAreReported(t *testing.T) {
 		end      func(*watch.FakeWatcher)
 		reported bool
 	}{
+		"after a bookmark":          {func(w *watch.FakeWatcher) { w.Action(watch.Bookmark, configMap("", "6")); w.Stop() }, true},
 		"without a word":            {(*watch.FakeWatcher).Stop, true},
 		"with what is no event":     {failed(500, metav1.StatusReasonInternalError), true},
 		"as too old":                {failed(410, metav1.StatusReasonExpired), true},

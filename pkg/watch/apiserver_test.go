@@ -300,6 +300,10 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 		}
 		version = current
 	}
+	if faults.onlyBookmark {
+		change{version: version, kind: "BOOKMARK"}.sendTo(w, chosen)
+		return
+	}
 	w.(http.Flusher).Flush() // headers out, so that the client's request returns
 	s.stream(w, r, chosen, version, drop)
 }

@@ -102,6 +102,49 @@ func TestWatchThatEndsBehindItsInitialListIsError(t *testing.T) {
 	})
 }
 
+// client-go opens the next one without a pause, as if something had happened.
+func TestWatchesThatSendABookmarkOnlyAreErrorAndPaused(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]faults{"listed": {onlyBookmark: true, noStreamList: true}, "streamed": {onlyBookmark: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				var errs journal
+				s := newServer(t, object("a"))
+				s.Fault(server)
+				bulk := startBulk(t, s, watch.Config{OnWatchError: func(_ context.Context, err error) { errs.add("%s", err) }})
+				pass(10 * time.Minute)
+				_, err := bulk.LastWatchError()
+				require.ErrorContains(t, err, "closed the watch at once")
+				assert.Greater(t, len(errs.read()), 10)
+				assert.Less(t, len(s.Requests()), 150)
+				s.Fault(faults{})
+				pass(time.Minute)
+				s.Update(object("a"))
+				pass(time.Second)
+				assert.Equal(t, "1002", bulk.Store().Object("default", "a").GetResourceVersion())
+			})
+		})
+	}
+}
+
+// An API server that ends has sent bookmarks, too.
+func TestWatchThatSendsABookmarkOnlyOnceIsNoError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{})
+		for range 5 {
+			s.Bookmark()
+			synctest.Wait()
+			s.Drop(nil)
+			pass(time.Minute)
+		}
+		_, err := bulk.LastWatchError()
+		require.NoError(t, err)
+	})
+}
+
 // A watch that was busy behind its initial list has ended as others do.
 func TestWatchWithAnEventBehindItsInitialListEndsWithoutError(t *testing.T) {
 	t.Parallel()

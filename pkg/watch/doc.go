@@ -86,7 +86,8 @@
 // failures, with these exceptions:
 //   - a 410 for a list, streamed or not, at no particular version, as from a proxy
 //     for an endpoint that is gone;
-//   - a 410 for the third watch in a row that fails or ends at once;
+//   - a 410 for the third watch in a row that fails or ends at once, or a bookmark
+//     as all that such a watch has sent;
 //   - a stream that ends before the initial list is complete;
 //   - a new stream that ends within a second, before any event.
 //

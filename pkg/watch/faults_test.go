@@ -31,6 +31,8 @@ type faults struct {
 	// watchStatus is the status of the answer to every watch, watchError the only event of it.
 	watchStatus int
 	watchError  *metav1.Status
+	// onlyBookmark ends every watch, but not a streamed list, behind a bookmark.
+	onlyBookmark bool
 	// warn is a warning in every answer.
 	warn string
 	// mute answers a watch and never sends an event; it ends it after muteFor,

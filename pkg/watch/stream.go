@@ -37,8 +37,8 @@ type observed struct {
 	began time.Time
 	// received is when the stream has last sent an event; zero if it has not.
 	received time.Time
-	// delivered: the stream has sent an event since the watch began.
-	delivered bool
+	// delivered: the stream has sent an event of an object since the watch began; bookmarked: it has sent a bookmark.
+	delivered, bookmarked bool
 	// listing: the stream is still to send the initial list to its end.
 	listing bool
 	// failed: the stream has sent an error, which says more than its end.
@@ -130,15 +130,19 @@ func (o *observed) closed(ctx context.Context) {
 		o.listInstead(ctx, "the stream ended within the initial list", connectionError)
 	case connectionError != nil:
 		o.source.failures.record(ctx, fmt.Errorf("the watch broke: %w", connectionError))
-	case o.isShort():
+	case o.isShort() && !o.bookmarked:
 		o.source.failures.record(ctx, errShort)
+	case o.isShort():
+		if o.source.endedShort() { // else the server may just have ended
+			o.listInstead(ctx, errShort.Error(), nil)
+		}
 	default:
 		o.source.short.Store(0)
 		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
 	}
 }
 
-// isShort reports whether the watch has just begun, and sent no event.
+// isShort reports whether the watch has just begun, and sent no event of an object.
 func (o *observed) isShort() bool {
 	return !o.delivered && time.Since(o.began) < atOnce
 }
@@ -158,9 +162,9 @@ func (o *observed) silent(ctx context.Context) {
 	}
 }
 
-// listInstead ends a streamed list with an error event: client-go would ask for
-// the next stream at once and for ever after one that just ends, but lists, and
-// pauses, after an error.
+// listInstead ends a stream with an error event: client-go would ask for the next
+// one at once and for ever, after a streamed list that just ends or a watch that
+// has sent a bookmark only. It lists, or pauses, after an error.
 func (o *observed) listInstead(ctx context.Context, reason string, connectionError error) {
 	if connectionError != nil {
 		reason += ": " + connectionError.Error()
@@ -230,9 +234,9 @@ func (o *observed) bookmark(event watch.Event) {
 	switch {
 	case err != nil:
 	case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
-		o.listing, o.began, o.delivered = false, time.Now(), false
+		o.listing, o.began, o.delivered, o.bookmarked = false, time.Now(), false, false
 	default:
-		o.deliver()
+		o.bookmarked = true
 		o.source.bookmarks.Store(true)
 	}
 }
