@@ -53,7 +53,7 @@ func (i *initialList) forward() {
 				i.send(incomplete("the stream ended within the initial list"))
 			}
 			if listing {
-				event = i.permanent(event)
+				event = i.check(event)
 			}
 			if !open || !i.send(event) {
 				return
@@ -72,8 +72,13 @@ func (i *initialList) forward() {
 	}
 }
 
-// permanent replaces the error of an expired version where there is no version, as the reflector would ask for the next stream at once.
-func (i *initialList) permanent(event watch.Event) watch.Event {
+// check replaces what the reflector does not take for the failure of a list. After the error of an expired version, it would ask for the
+// next stream at once, also where there is no version. A bookmark does not count to it: the API server marks the first one as the end of
+// the list, and one that sends another before has taken the request for that of a watch.
+func (i *initialList) check(event watch.Event) watch.Event {
+	if event.Type == watch.Bookmark && !endsList(event) {
+		return incomplete("the server has sent a bookmark before the end of the initial list; it may not stream lists")
+	}
 	if event.Type != watch.Error || i.canExpire {
 		return event
 	}

@@ -24,6 +24,7 @@ func TestStreamedListThatStopsIsListedInstead(t *testing.T) {
 		"sends nothing":        {func(*watch.FakeWatcher) {}, 30 * time.Second},
 		"stops within it":      {func(w *watch.FakeWatcher) { <-time.After(20 * time.Second); w.Add(configMap("b", "1")) }, 50 * time.Second},
 		"ends within it":       {func(w *watch.FakeWatcher) { <-time.After(20 * time.Second); w.Stop() }, 20 * time.Second},
+		"takes it for a watch": {func(w *watch.FakeWatcher) { w.Action(watch.Bookmark, configMap("", "1")) }, 0},
 		"ends within it early": {func(w *watch.FakeWatcher) { w.Add(configMap("b", "1")); w.Stop() }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

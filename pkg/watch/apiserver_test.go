@@ -274,6 +274,8 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 		case <-ends:
 		}
 		return
+	} else if q.Get("sendInitialEvents") == "true" && faults.ignoreStreamedList {
+		change{version: 1000, kind: "BOOKMARK"}.sendTo(w, chosen)
 	} else if q.Get("sendInitialEvents") == "true" {
 		var items []map[string]any
 		items, version = s.snapshot(chosen)

@@ -228,8 +228,9 @@ func TestStreamedListThatEndsEarlyIsListed(t *testing.T) {
 		fault faults
 		want  string
 	}{
-		"the stream ends":   {faults{endStreamedList: true}, "the stream ended within the initial list"},
-		"the stream breaks": {faults{breakStreamedList: true}, "the stream ended within the initial list: unexpected EOF"},
+		"the stream ends":      {faults{endStreamedList: true}, "the stream ended within the initial list"},
+		"takes it for a watch": {faults{ignoreStreamedList: true}, "the server has sent a bookmark before the end of the initial list"},
+		"the stream breaks":    {faults{breakStreamedList: true}, "the stream ended within the initial list: unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

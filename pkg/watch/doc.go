@@ -95,7 +95,8 @@
 // 30 s for a watch, 2 min for the first byte of a list and 5 min for its body.
 // A stream that is silent for 150 s is opened again. This is an error if the
 // server has sent bookmarks before, which it does about every minute, or if
-// the initial list is not complete; then the list is read without a stream.
+// the initial list is not complete; then the list is read without a stream. So it
+// is where a bookmark comes before the end of that list.
 //
 // A server that was restored from a backup accepts a watch at a version that it
 // does not have yet, and sends nothing until then. So after a refused

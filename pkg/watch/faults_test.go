@@ -39,6 +39,8 @@ type faults struct {
 	// if that is not 0, as a client's transport does.
 	mute    bool
 	muteFor time.Duration
+	// ignoreStreamedList takes one for a watch, and sends a bookmark.
+	ignoreStreamedList bool
 	// endStreamedList ends one before the bookmark that completes it.
 	endStreamedList bool
 	// endAfterStreamedList ends one behind that bookmark.

@@ -169,9 +169,15 @@ func (o *observed) listInstead(ctx context.Context, reason string, connectionErr
 	if connectionError != nil {
 		reason += ": " + connectionError.Error()
 	}
+	o.send(ctx, o.giveUp(ctx, reason))
+}
+
+// giveUp records a reason and returns the error event with it.
+func (o *observed) giveUp(ctx context.Context, reason string) watch.Event {
+	o.failed = true
 	status := apierrors.NewTimeoutError(reason, 0)
 	o.source.failures.record(ctx, status)
-	o.send(ctx, watch.Event{Type: watch.Error, Object: &status.ErrStatus})
+	return watch.Event{Type: watch.Error, Object: &status.ErrStatus}
 }
 
 // inspect prepares the object of an event. One that is not selected is deleted:
@@ -189,7 +195,7 @@ func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 	case watch.Error:
 		event.Object = o.fail(ctx, event.Object)
 	case watch.Bookmark:
-		o.bookmark(event)
+		return o.bookmark(ctx, event)
 	}
 	return event
 }
@@ -229,14 +235,20 @@ func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Obje
 	return status
 }
 
-func (o *observed) bookmark(event watch.Event) {
+// bookmark gives up an initial list that does not come. The API server marks the
+// first bookmark as its end: one that sends another before has taken the request
+// for that of a watch.
+func (o *observed) bookmark(ctx context.Context, event watch.Event) watch.Event {
 	object, err := meta.Accessor(event.Object)
 	switch {
 	case err != nil:
 	case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true":
 		o.listing, o.began, o.delivered, o.bookmarked = false, time.Now(), false, false
+	case o.listing:
+		return o.giveUp(ctx, "the server has sent a bookmark before the end of the initial list; it may not stream lists")
 	default:
 		o.bookmarked = true
 		o.source.bookmarks.Store(true)
 	}
+	return event
 }
