@@ -40,9 +40,10 @@ type Config struct {
 	// Transform, if set, may change every object before IgnoreFields are
 	// removed. It runs on the goroutine that reads from the API server, once
 	// for every state of an object that comes from there, one call at a time,
-	// and must not block: before sync, WaitForSync cannot return there. It must
-	// leave alone what IndexBy and FieldSelector read, and name, namespace, uid
-	// and resourceVersion. Panics are logged.
+	// and must not block: before sync, WaitForSync cannot return there. Not every
+	// state is delivered: of a list that breaks off, none is. Transform must leave
+	// alone what IndexBy and FieldSelector read, and name, namespace, uid and
+	// resourceVersion. Panics are logged.
 	Transform func(object *unstructured.Unstructured)
 
 	// DebounceInterval is the least time between two OnChange. 0 means

@@ -3,8 +3,10 @@ package watch_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -67,6 +69,42 @@ func TestWatchErrorsThatClientGoKeepsToItself(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheEndOfAStreamIsLoggedForDebugging(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{Logger: book.logger()})
+		pass(time.Minute)
+		s.Drop(nil)
+		synctest.Wait()
+		assert.Len(t, book.lines(t, "DEBUG+2", "watch closed"), 1)
+		for _, level := range []string{"INFO", "WARN", "ERROR"} {
+			assert.Empty(t, book.lines(t, level, ""))
+		}
+	})
+}
+
+// The server's answer is a list, and no error: client-go alone knows that it cannot use it.
+func TestErrorThatClientGoAloneReportsIsWatchError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		var errs journal
+		s := newServer(t, object("a"))
+		s.Fault(faults{noStreamList: true, end: func(w http.ResponseWriter, list map[string]any) {
+			list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "Table"
+			send(w, list)
+		}})
+		bulk := startBulk(t, s, watch.Config{Logger: book.logger(), OnWatchError: func(_ context.Context, err error) { errs.add("%s", err) }})
+		assert.Len(t, book.lines(t, "WARN", "watch failed"), 1)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "unsupported list gvk")
+		assert.Equal(t, []string{err.Error()}, errs.read())
+		assert.False(t, bulk.IsSynced())
+	})
 }
 
 func TestAResourceThatIsNotServed(t *testing.T) {
