@@ -15,7 +15,8 @@
 // and have no state: who shares a request, and who waits for one, is known to the packages share and fairlimit.
 //
 // While the lock of metadataCache or of podStatusCache is held, that of syncProgress or of digests may be taken; any other two are
-// never held together. None is held during I/O, nor while a handler of events runs.
+// never held together. None is held during I/O, nor while a handler of events runs. Only watcher.delivering is held while handlers run, and
+// is taken before all others.
 //
 // # What stays in memory
 //

@@ -40,7 +40,7 @@ type notifier struct {
 // add registers a handler.
 func (n *notifier) add(handler func(Event)) { n.handlers = append(n.handlers, handler) }
 
-// notify calls the handlers, one after the other. The caller holds no lock.
+// notify calls the handlers, one after the other. The caller holds no lock of a cache: handlers may read what is cached.
 func (n *notifier) notify(event Event) {
 	for _, handler := range n.handlers {
 		handler(event)

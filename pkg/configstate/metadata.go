@@ -44,6 +44,8 @@ func newMetadataCache(ws watches, d *digests, p *syncProgress, n *notifier) *met
 
 // put stores an object. Of a new one that the watch delivers, that is the creation.
 func (c *metadataCache) put(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
+	w.delivering.Lock()
+	defer w.delivering.Unlock()
 	c.mu.Lock()
 	if !c.delivered.accepts(w, from) {
 		c.mu.Unlock()
@@ -102,6 +104,8 @@ func (o object) createdAs(meta *metav1.PartialObjectMetadata) string {
 
 // remove deletes an object.
 func (c *metadataCache) remove(w *watcher, meta *metav1.PartialObjectMetadata, from origin) {
+	w.delivering.Lock()
+	defer w.delivering.Unlock()
 	c.mu.Lock()
 	if !c.delivered.accepts(w, from) {
 		c.mu.Unlock()
@@ -138,6 +142,8 @@ func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadat
 		events = make([]Event, 0, len(metas)) // mostly, all are new
 	}
 
+	w.delivering.Lock()
+	defer w.delivering.Unlock()
 	c.mu.Lock()
 	initial := c.progress.begin()
 	for _, meta := range metas {

@@ -138,8 +138,9 @@ func NewHTTPClient(config *rest.Config) (*http.Client, error) {
 	return zeroing.NewHTTPClient(config)
 }
 
-// OnEvent registers a handler, before Start. It is called from the goroutine of a watch, in the order of that watch, and
-// holds it up: it must only enqueue. Objects whose resourceVersion did not change are not reported.
+// OnEvent registers a handler, before Start. It is called from the goroutine of a watch or of a Recheck, and holds up the watch: it must
+// only enqueue. The events of a ConfigMap or a Secret come in the order in which the metadata cache took it in, one after the other.
+// Objects whose resourceVersion did not change are not reported.
 func (s *Store) OnEvent(handler func(Event)) {
 	s.events.add(handler)
 }

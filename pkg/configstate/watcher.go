@@ -2,6 +2,7 @@ package configstate
 
 import (
 	"context"
+	"sync"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,10 @@ type watcher struct {
 	metadata *metadataCache
 	statuses *podStatusCache
 	progress *syncProgress
+
+	// delivering is held from when its objects change in the metadata cache until the handlers have returned: the last event of an object
+	// says whether it exists, although reads deliver objects of a watch, too. While it is held, the locks of the caches may be taken.
+	delivering sync.Mutex
 }
 
 // watches are those that a Store has, by what they follow: it is a map that does not change after New.
