@@ -31,10 +31,12 @@ func (r *liveReads) do(ctx context.Context, read func(context.Context) error) er
 	if !r.begin() {
 		return errSkipped
 	}
+	hang := false
+	defer func() { r.end(hang) }()
 	limited, cancel := context.WithTimeout(ctx, liveReadLimit)
 	defer cancel()
 	err := read(limited)
-	r.end(err != nil && errors.Is(limited.Err(), context.DeadlineExceeded))
+	hang = err != nil && errors.Is(limited.Err(), context.DeadlineExceeded)
 	return err
 }
 

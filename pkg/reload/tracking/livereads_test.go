@@ -192,3 +192,13 @@ func TestNamespacesWhoseLiveReadHangsAreJudgedByTheCache(t *testing.T) {
 		assert.EqualValues(t, 200, inScope.Load(), "by the labels in the cache")
 	})
 }
+
+// controller-runtime recovers the panic of a reconciliation.
+func TestLiveReadThatPanicsFreesItsSlot(t *testing.T) {
+	t.Parallel()
+	r := &liveReads{}
+	for range workloadReads {
+		assert.Panics(t, func() { _ = r.do(t.Context(), func(context.Context) error { panic("unexpected object") }) })
+	}
+	assert.NoError(t, r.do(t.Context(), func(context.Context) error { return nil }))
+}
