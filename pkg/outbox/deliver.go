@@ -97,7 +97,7 @@ func (o *Outbox) next() (*item, time.Duration) {
 		l := heap.Pop(&o.delayed).(*namespaceQueue)
 		l.waiting = false
 		o.queue(l, now)
-		o.forgetIdle(l)
+		o.forgetIdle(l, now)
 	}
 	for o.inFlight < underWay && len(o.turns) > 0 {
 		l := o.turns[0]
@@ -115,7 +115,7 @@ func (o *Outbox) next() (*item, time.Duration) {
 			return i, 0
 		}
 		o.queue(l, now)
-		o.forgetIdle(l)
+		o.forgetIdle(l, now)
 	}
 	return nil, o.pause(now)
 }
@@ -143,8 +143,8 @@ func (o *Outbox) pause(now time.Time) time.Duration {
 }
 
 // forgetIdle forgets a queue without items, unless it is slow: its next item would hold up others again.
-func (o *Outbox) forgetIdle(l *namespaceQueue) {
-	if l.idle() && !l.slow && l.empty() && !l.waiting && !l.queued {
+func (o *Outbox) forgetIdle(l *namespaceQueue, now time.Time) {
+	if l.idle() && !l.isSlow(now) && l.empty() && !l.waiting && !l.queued {
 		delete(o.queues, l.namespace)
 	}
 }
@@ -211,7 +211,14 @@ func (o *Outbox) createdBy(ctx context.Context, event *eventsv1.Event, exists er
 func (o *Outbox) observe(namespace string, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.queues[namespace].slow = took >= slowAttempt
+	l := o.queues[namespace]
+	if l.slow = took >= slowAttempt; !l.slow {
+		return
+	}
+	l.slowAt = time.Now()
+	for _, other := range o.queues { // their namespaces may be gone
+		o.forgetIdle(other, l.slowAt)
+	}
 }
 
 // endAttempt ends an attempt; the item stays in the outbox to be tried again, or leaves it.
@@ -236,5 +243,5 @@ func (o *Outbox) endAttempt(i *item, again bool) {
 		o.remove(i)
 	}
 	o.queue(l, now)
-	o.forgetIdle(l)
+	o.forgetIdle(l, now)
 }

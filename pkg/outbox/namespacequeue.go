@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// namespaceQueue has the items of one namespace that are due. It exists while an item of the namespace is in the outbox or the namespace is slow.
+// namespaceQueue has the items of one namespace that are due. It exists while an item of the namespace is in the outbox, or was slow to be
+// written not long ago.
 type namespaceQueue struct {
 	namespace string
 	// first are those that were not tried yet, again those that have failed.
@@ -14,8 +15,9 @@ type namespaceQueue struct {
 	// withTopic counts the items of the namespace with a Topic, due or not; withoutTopic has those without one, the oldest first.
 	withTopic    int
 	withoutTopic list.List
-	// slow says that the last request took long.
-	slow bool
+	// slow says that the last request took long, slowAt when it ended.
+	slow   bool
+	slowAt time.Time
 	// queued says that the queue waits for its turn.
 	queued bool
 	taken  int
@@ -25,6 +27,9 @@ type namespaceQueue struct {
 	waiting bool
 	look    time.Time
 }
+
+// isSlow reports whether the last request took long, unless that is long ago.
+func (l *namespaceQueue) isSlow(now time.Time) bool { return l.slow && now.Sub(l.slowAt) < slowFor }
 
 // limit is how many attempts may be under way.
 func (l *namespaceQueue) limit() int {

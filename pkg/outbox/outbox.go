@@ -29,6 +29,8 @@ const (
 	// slowUnderWay is how many Events of slow namespaces are written at a time, one in each: those whose last attempt took slowAttempt. So
 	// namespaces whose Events hang, however many, hold up those of others for one attempt.
 	slowUnderWay, slowAttempt = 8, 2 * time.Second
+	// slowFor is how long a namespace without messages is kept as slow.
+	slowFor = 5 * time.Minute
 	// attemptLimit is how long one attempt may take.
 	attemptLimit = 10 * time.Second
 	// firstWait and longestWait are the waits between attempts; each one doubles.
