@@ -83,6 +83,19 @@ func (x *Index) Has(key workload.Key) bool {
 	return ok
 }
 
+// Missing returns those of some workloads that are not in the index.
+func (x *Index) Missing(keys []workload.Key) []workload.Key {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var missing []workload.Key
+	for _, key := range keys {
+		if _, ok := x.byKey[key]; !ok {
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}
+
 // DeleteKind forgets the workloads of a kind and returns them.
 func (x *Index) DeleteKind(id string) []workload.Key {
 	x.mu.RLock()

@@ -22,6 +22,7 @@ func BenchmarkConfigChanged(b *testing.B) {
 	for name, enter := range map[string]func(t *Tracking, key workload.Key){
 		"named": func(t *Tracking, key workload.Key) { t.index.SetRefs(key, []reference.Ref{app}) },
 		"matched": func(t *Tracking, key workload.Key) {
+			t.index.SetRefs(key, nil)
 			t.with.Patterns.Set(key, key.Namespace, []pattern.Use{{Kind: reference.ConfigMap, Pattern: all}})
 		},
 	} {

@@ -168,10 +168,29 @@ func (t *Tracking) ConfigChanged(e configstate.Event) {
 // each event would have each of them looked at.
 func (t *Tracking) queueForEvent(keys []workload.Key, received time.Time) {
 	now, later := t.with.State.Changes.EventArrivedFor(keys, received)
+	for _, key := range t.index.Missing(now) { // those of later have an entry from before
+		t.forgetEventUnlessEntered(key)
+	}
 	t.with.Queue.Add(queue.Config, now...)
 	for _, look := range later {
 		t.with.Queue.AddAfter(look.After, queue.Config, look.Key)
 	}
+}
+
+// forgetEventUnlessEntered forgets a config event of a workload that has left the index before the event was recorded: a standby does not
+// reconcile it.
+func (t *Tracking) forgetEventUnlessEntered(key workload.Key) {
+	w := t.watches.get(key.Kind)
+	if w == nil {
+		t.with.State.Changes.Forget(key)
+		return
+	}
+	w.unlessGone(func() {
+		// Within the lock, so that no other workload of its name is being entered.
+		if !t.index.Has(key) {
+			t.with.State.Changes.Forget(key)
+		}
+	})
 }
 
 // join begins to handle a kind: its workloads enter the index as they are found.
@@ -251,6 +270,9 @@ func (t *Tracking) workloadChanged(of *watched, before, after workload.Summary) 
 		}
 		if after = t.forgetUnhandled(before, after, current); gone || after.Kept == nil {
 			t.index.Delete(key) // also where another one has the name: what that tracks is new, and may have changed recently
+		}
+		if gone {
+			t.with.State.Changes.Forget(key) // until now, an event could find it in the index
 		}
 		if after.Kept == nil {
 			t.with.Queue.Add(queue.Workload, key)
