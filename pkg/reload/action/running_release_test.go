@@ -103,6 +103,16 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 	}
 }
 
+// A node may boot with a clock that is ahead, and set it after the process has begun to lead.
+func TestReleaseAfterTheClockOfTheLeaderWasSetBackRunsTheCronJob(t *testing.T) {
+	t.Parallel()
+	r := newReleased(nil, false)
+	r.now = r.now.Add(-time.Hour)
+	r.release(-time.Hour, "2")
+	assert.Zero(t, r.look(t, true))
+	assert.Len(t, r.jobs, 1)
+}
+
 // What a user adds to the annotations may leave no budget for the names of the changes: it is the same reload, and none has come besides.
 func TestShortenedLastReloadIsNoOtherReload(t *testing.T) {
 	t.Parallel()

@@ -26,17 +26,26 @@ const (
 )
 
 // Leadership is since when this process leads. It is safe for concurrent use.
-type Leadership struct{ since atomic.Pointer[time.Time] }
+type Leadership struct{ begun atomic.Pointer[begin] }
+
+// begin is the begin of a lead, by the clock of that time, and by one that is never set.
+type begin struct{ at, monotonic time.Time }
 
 // Begin begins the lead.
-func (l *Leadership) Begin(now time.Time) { l.since.Store(&now) }
+func (l *Leadership) Begin(now time.Time) { l.begun.Store(&begin{now.Round(0), time.Now()}) }
 
-// Since returns when the lead began, or false if this process is a standby.
-func (l *Leadership) Since() (time.Time, bool) {
-	if since := l.since.Load(); since != nil {
-		return *since, true
+// Since returns when the lead began, or false if this process is a standby. Where the clock, which reads now, was set back since, the begin
+// is earlier by as much: what happens from then on is after it.
+func (l *Leadership) Since(now time.Time) (since time.Time, leads bool) {
+	begun := l.begun.Load()
+	if begun == nil {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	since = now.Round(0).Add(-time.Since(begun.monotonic))
+	if begun.at.Before(since) {
+		since = begun.at
+	}
+	return since, true
 }
 
 // Queue has the workloads to look at, each once. It is safe for concurrent use.
@@ -76,10 +85,7 @@ func (q *Queue) WaitUntilOpen(ctx context.Context) error {
 }
 
 // Leads reports whether this process leads.
-func (q *Queue) Leads() bool {
-	_, leads := q.leads.Since()
-	return leads
-}
+func (q *Queue) Leads() bool { return q.leads.begun.Load() != nil }
 
 // Taken records that a workload is taken from the queue.
 func (q *Queue) Taken(key workload.Key) { q.aging.Taken(key) }

@@ -78,7 +78,7 @@ func (r *Reporter) EmitOwn(s Subject, last record.LastReload) {
 
 // isFresh reports whether a reload was made while this process leads.
 func (r *Reporter) isFresh(reload record.LastReload) bool {
-	since, leads := r.with.Leads.Since()
+	since, leads := r.with.Leads.Since(r.with.Now())
 	return leads && !reload.Time.Before(since)
 }
 

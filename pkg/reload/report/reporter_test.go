@@ -44,6 +44,18 @@ func webOf() Subject {
 	}
 }
 
+// A node may boot with a clock that is ahead, and set it after the process has begun to lead.
+func TestReloadAfterTheClockOfTheLeaderWasSetBackBelongsToIt(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.with.Leads.Begin(now.Add(time.Hour))
+	made := reloadAt(*now, "abc")
+	assert.True(t, l.IsOfThisLeader(webOf(), made))
+	assert.False(t, l.IsOfThisLeader(webOf(), reloadAt(now.Add(-time.Minute), "abc")), "it did not lead yet")
+	l.EmitReloads(webOf().with(made))
+	assert.Len(t, out.messages, 1)
+}
+
 // emitter is a Reporter, the messages that it sends, and its clock.
 func emitter() (*Reporter, *sent, *time.Time) {
 	out, now := &sent{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
