@@ -83,7 +83,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 			l, _ := leading(t, Options{})
 			watch := &recovering{}
 			w := &watched{kind: web.Kind, workloads: watch}
-			watch.deliver = func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
+			watch.deliver = func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after) }
 			l.tracking.watches.add(w)
 			_, found := l.tracking.Get(t.Context(), web.Key())
 			require.False(t, found)

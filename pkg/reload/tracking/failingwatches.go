@@ -1,20 +1,15 @@
 package tracking
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Watches reports which watches fail; watchhealth.Monitor does. A resource is written as in the rule of a Role.
@@ -68,49 +63,4 @@ func (f failingWatches) discovered(err error) {
 // includesNamespaces reports whether labels of namespaces matter and their watch fails.
 func (f failingWatches) includesNamespaces(s scope.Scope) bool {
 	return s.SelectsNamespaces() && f.includes(namespaceResource, "")
-}
-
-// Get returns a workload as its watch shows it, or live where that fails; false if there is none.
-func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary, bool) {
-	w := t.watches.get(key.Kind)
-	if w == nil {
-		return workload.Summary{}, false
-	}
-	kept, ok := w.workloads.Get(key.Namespace, key.Name)
-	if !t.failing.includesKind(w, key.Namespace) {
-		return kept, ok
-	}
-	return t.getLive(ctx, w, key)
-}
-
-// getLive reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what is kept
-// must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
-func (t *Tracking) getLive(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
-	known, _ := w.workloads.Get(key.Namespace, key.Name)
-	u := w.kind.NewObject()
-	err := w.reads.do(ctx, func(ctx context.Context) error {
-		return t.with.APIReader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
-	})
-	w.setSkipped(key, errors.Is(err, errSkipped))
-	live := workload.Summary{Kind: w.kind}
-	switch {
-	case err == nil:
-		live = workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
-	case !apianswer.NotFound(err):
-		return w.workloads.Get(key.Namespace, key.Name)
-	}
-	w.unlessGone(func() {
-		if now, _ := w.workloads.Get(key.Namespace, key.Name); now.Kept != known.Kept {
-			live = now
-			return
-		}
-		w.setReadLive(key)
-		if live.Kept == nil {
-			t.index.Delete(key)
-			t.Forget(key)
-			return
-		}
-		t.enter(key, live)
-	})
-	return live, live.Kept != nil
 }

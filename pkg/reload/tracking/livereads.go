@@ -5,6 +5,13 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 const (
@@ -59,4 +66,45 @@ func (r *liveReads) end(hang bool) {
 	defer r.mu.Unlock()
 	r.inFlight--
 	r.hang = hang
+}
+
+// liveWorkloads reads workloads whose watch fails.
+type liveWorkloads struct {
+	apiReader client.Reader
+	index     *index.Index
+	entries   *entries
+	// forget drops the state of a workload.
+	forget func(workload.Key)
+}
+
+// get reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what is kept
+// must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
+func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
+	known, _ := w.workloads.Get(key.Namespace, key.Name)
+	u := w.kind.NewObject()
+	err := w.reads.do(ctx, func(ctx context.Context) error {
+		return l.apiReader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
+	})
+	w.setSkipped(key, errors.Is(err, errSkipped))
+	live := workload.Summary{Kind: w.kind}
+	switch {
+	case err == nil:
+		live = workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
+	case !apianswer.NotFound(err):
+		return w.workloads.Get(key.Namespace, key.Name)
+	}
+	w.unlessGone(func() {
+		if now, _ := w.workloads.Get(key.Namespace, key.Name); now.Kept != known.Kept {
+			live = now
+			return
+		}
+		w.setReadLive(key)
+		if live.Kept == nil {
+			l.index.Delete(key)
+			l.forget(key)
+			return
+		}
+		l.entries.enter(key, live)
+	})
+	return live, live.Kept != nil
 }

@@ -341,13 +341,13 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			kind := fleet(t, "spec.template")
 			watch := &recovering{kept: listing(kind, "old")}
 			w := &watched{kind: kind, workloads: watch}
-			watch.deliver = func(before, after workload.Summary) { l.tracking.workloadChanged(w, before, after) }
+			watch.deliver = func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after) }
 			l.tracking.watches.add(w)
 			l.tracking.index.SetRefs(key, []reference.Ref{ref("old")})
 			deliver := func() { watch.put(listing(kind, c.delivers)) }
-			l.tracking.with.APIReader = c.live
+			l.tracking.live.apiReader = c.live
 			if c.during {
-				l.tracking.with.APIReader = duringRead{c.live, deliver}
+				l.tracking.live.apiReader = duringRead{c.live, deliver}
 			}
 			o, found := l.tracking.Get(t.Context(), key)
 			require.True(t, found)

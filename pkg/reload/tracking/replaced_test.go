@@ -111,7 +111,7 @@ func TestChangeSettlesForAWorkloadThatIsReadLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, _, keys := trackingWithFailing(t, failing{"fleets.example.com": true}, liveReader{lists: "fresh"}, nil)
-		l.tracking.recent = index.NewRecent(time.Second)
+		l.tracking.entries.recent = index.NewRecent(time.Second)
 		changed := time.Now()
 		l.tracking.ConfigChanged(configstate.Event{
 			Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "fresh"}, Type: configstate.Modified, Received: changed,

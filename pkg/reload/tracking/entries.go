@@ -1,0 +1,69 @@
+package tracking
+
+import (
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// entries enters workloads into the index. The callers hold the lock of the watch of the workload, so that no older version of it is
+// entered after a newer one.
+type entries struct {
+	reader stamp.Reader
+	index  *index.Index
+	recent *index.Recent
+	state  *state.State
+	now    func() time.Time
+	// rereads counts how often all workloads were to be read again.
+	rereads atomic.Uint64
+}
+
+// enter puts into the index what a workload asks for, and returns that. What the index did not have before may have changed recently.
+func (x *entries) enter(key workload.Key, s workload.Summary) annotation.Intent {
+	intent, added := x.indexIntent(key, s)
+	for _, ref := range added {
+		if change, ok := x.recent.Get(index.Object{Namespace: key.Namespace, Ref: ref}, x.now()); ok && !startsWith(s, change) {
+			x.state.Changes.EventArrived(key, change.At)
+		}
+	}
+	return intent
+}
+
+// startsWith reports whether a workload is a Job whose pods start with a change: it was made before this version of the Job. Such a
+// change is no reason to look at the Job once more after it has finished.
+func startsWith(s workload.Summary, change index.Change) bool {
+	if !s.Kind.CreateOnly {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(change.ResourceVersion, s.ResourceVersion())
+	return err == nil && order < 0
+}
+
+// indexIntent puts into the index what a workload asks for, and returns that, and what the index did not have before. Where all are reread
+// meanwhile, the workload may have been read as before, and not be among all yet: it is read again.
+func (x *entries) indexIntent(key workload.Key, s workload.Summary) (intent annotation.Intent, added []reference.Ref) {
+	for {
+		reads := x.rereads.Load()
+		intent = x.intent(s)
+		added = append(added, x.index.Set(key, intent)...)
+		if x.rereads.Load() == reads {
+			return intent, added
+		}
+	}
+}
+
+// intent returns what can cause a reload of a workload, with what it selects unresolved.
+func (x *entries) intent(s workload.Summary) annotation.Intent {
+	if s.Kind.CreateOnly {
+		return x.reader.Intent(s).AtOnce()
+	}
+	return x.reader.Intent(s)
+}

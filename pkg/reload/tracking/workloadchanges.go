@@ -1,0 +1,117 @@
+package tracking
+
+import (
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// workloadChanges takes in what the watches of workloads deliver: it keeps the index up to date, forgets what is gone and queues what is to
+// be looked at.
+type workloadChanges struct {
+	with    Options
+	index   *index.Index
+	entries *entries
+	// began is when the process began to watch, in whole seconds, as creation times are.
+	began time.Time
+}
+
+// changed is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
+func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
+	first, current, last := before, after, after
+	if last.Kept == nil {
+		last = before
+	}
+	key, gone := last.Key(), isGone(first, current)
+	entered := gone && c.index.Has(key)
+	if gone {
+		// Here, since a standby treats nothing that is queued, and the end of a Job that is left alone queues nothing.
+		c.with.State.Forget(key)
+	}
+	before, after = c.ifHandled(before), c.ifHandled(after)
+	if entered {
+		before = first // it was handled when it was entered
+	}
+	of.unlessGone(func() {
+		if readLive := of.takeReadLive(last); !matters(before, after) && !readLive {
+			return
+		}
+		if after = c.forgetUnhandled(before, after, current); gone || after.Kept == nil {
+			c.index.Delete(key) // also where another one has the name: what that tracks is new, and may have changed recently
+		}
+		if gone {
+			c.with.State.Changes.Forget(key) // until now, an event could find it in the index
+		}
+		if after.Kept == nil {
+			c.with.Queue.Add(queue.Workload, key)
+			return
+		}
+		c.born(first, after)
+		c.update(before, after)
+	})
+}
+
+// matters reports whether a change of a workload, as far as that is handled, can change what is due.
+func matters(before, after workload.Summary) bool {
+	if before.Kept == nil || after.Kept == nil {
+		return before.Kept != nil || after.Kept != nil
+	}
+	return after.Matters(before)
+}
+
+// isGone reports whether a workload exists no more: it was deleted, perhaps with another one of its name since.
+func isGone(before, current workload.Summary) bool {
+	return before.Kept != nil && (current.Kept == nil || current.UID() != before.UID())
+}
+
+// forgetUnhandled forgets what is kept of a workload that is left alone from now on, and returns its version as far as configuration matters
+// to it. The watch of config objects does not wait: a change that it has recorded before the Job finished counts.
+func (c *workloadChanges) forgetUnhandled(before, after, current workload.Summary) workload.Summary {
+	if before.Kept == nil || after.Kept != nil || isGone(before, current) || c.with.State.ForgetUnlessPending(before.Key()) {
+		return after
+	}
+	after = c.ifHandled(current)
+	if after.Kept == nil {
+		c.with.State.Forget(before.Key())
+	}
+	return after
+}
+
+// born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload
+// that was there before this process starts with what is found now: an installation restarts nothing. A listing can replace a
+// workload by another one of its name at once.
+func (c *workloadChanges) born(before, after workload.Summary) {
+	key, another := after.Key(), before.Kept == nil || before.UID() != after.UID()
+	created := another && !after.Created().Before(c.began)
+	if !created && c.with.State.Creations.Version(key) == "" {
+		return
+	}
+	switch recorded := after.Annotations()[c.with.Reader.Keys.ConfigRecord] != ""; {
+	case recorded:
+		c.with.State.Creations.Forget(key)
+	case created && c.entries.intent(after).Asked:
+		c.with.State.Creations.Created(key, after.ResourceVersion())
+	}
+}
+
+// ifHandled returns a workload, or none if it is a Job that is left alone: that is not tracked.
+func (c *workloadChanges) ifHandled(s workload.Summary) workload.Summary {
+	if s.Kept != nil && c.with.Ignores(s, c.with.State.Changes.HasPending(s.Key())) {
+		s.Kept = nil
+	}
+	return s
+}
+
+// update enters a workload that comes or changes, and queues it.
+func (c *workloadChanges) update(before, s workload.Summary) {
+	key := s.Key()
+	c.with.State.Deferrals.Written(key)
+	intent := c.entries.enter(key, s)
+	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
+	if intent.Appearing() && (s.Written(before) || s.Annotations()[c.with.Reader.Keys.ConfigRecord] == "") {
+		c.with.State.Versions.Changed(key, s.ResourceVersion())
+	}
+	c.with.Queue.Add(queue.Workload, key)
+}
