@@ -139,6 +139,18 @@ func TestHangingNamespacesThatAreKnownDelayNoOthers(t *testing.T) {
 	}
 }
 
+// Each write waits for 3 s until our own webhook has not answered, and a reload takes two.
+func TestNamespaceWhoseWritesAreSlowAndSucceedIsNotServedOneByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWriter(func(item) time.Duration { return 6 * time.Second })
+		w.add("shop", 300)
+		w.running.Wait()
+		assert.Less(t, time.Since(w.start), 5*time.Minute)
+		w.assertBounds(t)
+	})
+}
+
 func TestBoundsHoldAndNothingIsDropped(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -163,13 +175,8 @@ func TestBoundsHoldAndNothingIsDropped(t *testing.T) {
 			}
 			w.running.Wait()
 			assert.Len(t, w.done, total, "seed %d", seed)
-			assert.LessOrEqual(t, w.most, 64+30, "seed %d: overdue are those of slow namespaces", seed)
-			for namespace, most := range w.mostIn {
-				assert.LessOrEqual(t, most, 8, "seed %d", seed)
-				assert.False(t, slow[namespace] && most > 1, "seed %d: a slow namespace has one slot", seed)
-			}
-			assert.Zero(t, w.limit.InFlight())
-			assert.Zero(t, w.limit.Waiting())
+			assert.LessOrEqual(t, w.most, 64+32+30, "seed %d: overdue are those of slow namespaces", seed)
+			w.assertBounds(t)
 		})
 	}
 }

@@ -3,7 +3,8 @@
 // reserved for it.
 //
 // Which writes hang is known late, and many may begin to hang at once. So a slot that is not given back soon is overdue, whatever its
-// holder does with it: it counts against a bound of its own, and its namespace gets no other one meanwhile.
+// holder does with it: it counts against a bound of its own. Its namespace gets another one only if all of its slots are overdue, and few
+// slots are overdue in total.
 //
 // The loop in pkg/reload asks for a slot before it writes a workload. The package knows nothing of workloads and does no I/O.
 package inflight
@@ -39,6 +40,10 @@ type Options struct {
 	// stays below the 245 requests that the API server handles at the same time of all service accounts outside of kube-system, by the
 	// defaults of its priority level workload-low: writes that hang would take them from others.
 	Overdue int
+	// Spare is how many slots may be overdue while a namespace whose slots are all overdue gets one more; 0 means a quarter of Overdue. Such
+	// slots cost other namespaces little, and the writes of a namespace may be slow and succeed: while our own webhook does not answer, each
+	// write waits for it.
+	Spare int
 	// Slow is the bound for all namespaces together whose writes are not answered in time; 0 means half of Total. Each of
 	// them begins again with one slot. Slots that are overdue do not count.
 	Slow int
@@ -57,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Overdue <= 0 {
 		o.Overdue = 128
+	}
+	if o.Spare <= 0 {
+		o.Spare = max(o.Overdue/4, 1)
 	}
 	if o.Slow <= 0 {
 		o.Slow = max(o.Total/2, 1)

@@ -2,12 +2,25 @@ package inflight
 
 import "time"
 
-// hasCapacity reports whether there is a slot for a namespace. One that has an overdue slot gets no other one: its writes may hang.
+// hasCapacity reports whether there is a slot for a namespace.
 func (l *Limit[K]) hasCapacity(n *namespace[K]) bool {
-	if l.isFull() || n.overdue > 0 || n.inFlight >= n.slots {
+	if l.isFull() || n.inFlight >= l.options.mayUse(n.slots, n.overdue, l.overdue) {
 		return false
 	}
 	return !n.slow || l.slow+l.beyond() < l.options.Slow
+}
+
+// mayUse returns how many slots a namespace may use that has earned some and of which some are overdue: one more than these while few slots
+// are overdue in all namespaces. Its writes may hang, so it tries one at a time.
+func (o Options) mayUse(earned, overdue, overdueInAll int) int {
+	switch {
+	case overdue == 0:
+		return earned
+	case overdueInAll >= o.Spare:
+		return overdue
+	default:
+		return min(overdue+1, o.PerNamespace)
+	}
 }
 
 // isFull reports whether there is no slot for any namespace.

@@ -43,7 +43,7 @@ func TestOverdueSlotDoesNotCountAgainstTheTotal(t *testing.T) {
 	})
 }
 
-func TestNamespaceWithAnOverdueSlotGetsNoOtherOne(t *testing.T) {
+func TestNamespaceWithAnOverdueSlotBeginsAgainWithOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
@@ -55,12 +55,44 @@ func TestNamespaceWithAnOverdueSlotGetsNoOtherOne(t *testing.T) {
 		wait(200 * time.Millisecond)
 		visit(t, l, "shop", "third", inflight.Urgent)
 		visit(t, l, "shop", "fourth", inflight.Urgent)
-		l.Leave("second")
-		assert.Empty(t, o.got())
 		l.Leave("first")
-		assert.Equal(t, []string{"third"}, o.got(), "it begins again with one slot")
+		assert.Empty(t, o.got(), "the second one is not overdue")
+		l.Leave("second")
+		assert.Equal(t, []string{"third"}, o.got())
 		use(t, l, "shop", "third")
 		assert.Equal(t, []string{"third", "fourth"}, o.got())
+	})
+}
+
+// The writes of a namespace may be slow and succeed: one after the other would take hours.
+func TestNamespaceWhoseSlotsAreAllOverdueGetsOneMoreWhileFewAreOverdue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &order{}
+		l := inflight.New(inflight.Options{PerNamespace: 3, Spare: 4}, o.granted)
+		l.Observe("shop", time.Minute)
+		require.True(t, l.Enter("shop", "0", inflight.Urgent))
+		for i := range 9 {
+			visit(t, l, "shop", fmt.Sprint(1+i), inflight.Urgent)
+		}
+		for more := range 3 {
+			assert.Len(t, o.got(), min(more, 2), "%d are overdue", more)
+			wait(400 * time.Millisecond)
+		}
+		assert.Len(t, o.got(), 2, "it has all that a namespace may have")
+		require.True(t, l.Enter("bank", "bank", inflight.Urgent))
+		wait(400 * time.Millisecond)
+		l.Leave("0")
+		assert.Len(t, o.got(), 3, "three are overdue")
+		require.True(t, l.Enter("school", "school", inflight.Urgent))
+		wait(400 * time.Millisecond)
+		visit(t, l, "school", "next", inflight.Urgent)
+		wait(time.Hour)
+		require.Len(t, o.got(), 3, "five are overdue: no namespace has spare slots")
+		l.Leave("1")
+		require.Len(t, o.got(), 3, "four are")
+		l.Leave("2")
+		assert.Len(t, o.got(), 5, "three are: both namespaces try one more")
 	})
 }
 

@@ -3,6 +3,7 @@ package reload
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -228,9 +229,14 @@ func TestConstantChangeLooksRarelyAtAWorkloadThatWaits(t *testing.T) {
 // other is a workload of the same namespace.
 var other = workload.Key{Namespace: "shop", Name: "other"}
 
-// occupy gives the only slot of a namespace to another workload.
+// occupy gives the only slot of a namespace to another workload: so many namespaces hang that none has spare slots.
 func occupy(t *testing.T, s *served) {
 	t.Helper()
+	for i := range 32 {
+		hangs := workload.Key{Namespace: fmt.Sprint("hangs-", i), Name: "web"}
+		require.True(t, s.actions.MayWrite(gather.Subject{Key: hangs}, inflight.Urgent))
+	}
+	<-time.After(time.Second)
 	require.True(t, s.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent))
 }
 
