@@ -127,6 +127,24 @@ func TestExpressionThatTakesTheLastOfTheBudgetIsTracked(t *testing.T) {
 	}
 }
 
+// A name with a dot is an expression as well. It must not take the budget of an expression that is no name, wherever it is in the list.
+func TestNamesWithDotsLeaveTheBudgetToExpressions(t *testing.T) {
+	t.Parallel()
+	names := strings.TrimSuffix(series(200*len("tls-000.example.com,"), "tls-%03d.example.com,"), ",")
+	for _, list := range []string{names + ",app-.*", "app-.*," + names} {
+		intent, problems := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: list}},
+			annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+		assert.Empty(t, problems)
+		assert.LessOrEqual(t, len(intent.Patterns()), 101, "the others are tracked as names only")
+		texts := map[string]bool{}
+		for _, use := range intent.Patterns() {
+			texts[use.Pattern.String()] = true
+		}
+		assert.Contains(t, texts, "app-.*")
+		assert.Len(t, intent.Selections[0].Listed, 200)
+	}
+}
+
 // Names and expressions live on in caches and indexes: none may keep the annotation that it was found in.
 func TestItemsOfReloaderDoNotKeepTheirAnnotation(t *testing.T) {
 	t.Parallel()

@@ -61,10 +61,13 @@ func (r *stakaterReading) named(s *Selection, key, value string) bool {
 	if longerThan(value, reference.MaxTracked) {
 		l.names.needed = required(r.source.References, s.Kind)
 	}
-	position := 0
+	position, dotted := 0, false
 	for item := range items(value) {
 		position++
-		l.add(position, item)
+		dotted = l.add(position, item) || dotted
+	}
+	if dotted {
+		l.dottedNames(value)
 	}
 	s.Listed = l.names.all()
 	r.intent.Dropped += l.names.dropped
@@ -72,28 +75,40 @@ func (r *stakaterReading) named(s *Selection, key, value string) bool {
 	return position > 0
 }
 
-// add takes in one name or expression. A name with a dot is both: it is tracked also while there is no such object.
-func (l *namedList) add(position int, item string) {
-	name := reference.IsName(item)
-	if name && !l.selection.excludes(item) {
-		l.names.add(item)
-	}
+// add takes in one name, or one expression that is no name. It reports whether the item is both: a name with a dot.
+func (l *namedList) add(position int, item string) (dotted bool) {
+	name, literal := reference.IsName(item), pattern.IsName(item)
 	switch {
-	case !pattern.IsName(item):
-		l.expression(position, item, name)
-	case !name:
+	case name && !l.selection.excludes(item):
+		l.names.add(item)
+	case name:
+	case literal:
 		l.wrong.add(position, item, reference.ValidName)
+	case l.budget < minExpression && !l.seen[item]:
+		l.wrong.add(position, item, overBudget)
+	default:
+		l.expression(position, item)
+	}
+	return name && !literal
+}
+
+// dottedNames takes in the names with a dot as expressions, while the other expressions have left a budget: they are tracked as names
+// anyway, also while there is no such object.
+func (l *namedList) dottedNames(value string) {
+	position := 0
+	for item := range items(value) {
+		position++
+		if l.budget < minExpression {
+			return
+		}
+		if reference.IsName(item) && !pattern.IsName(item) {
+			l.expression(position, item)
+		}
 	}
 }
 
-func (l *namedList) expression(position int, text string, name bool) {
+func (l *namedList) expression(position int, text string) {
 	if l.seen[text] {
-		return
-	}
-	if l.budget < minExpression {
-		if !name {
-			l.wrong.add(position, text, overBudget)
-		}
 		return
 	}
 	if l.seen == nil {
