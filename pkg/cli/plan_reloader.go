@@ -123,7 +123,19 @@ func (rs *reloaderSettings) readOtherwise(selection options.Selection) []plan.Se
 			Message: "Reloader applies it to the SecretProviderClassPodStatus objects of the driver, pod-reloader only to ConfigMaps and Secrets",
 		})
 	}
+	if !rs.isTrue("reload-on-create") && !rs.isTrue("reload-on-delete") {
+		settings = append(settings, recreated())
+	}
 	return settings
+}
+
+// recreated is the difference in what an object does that is deleted and created again: it is one of two events, of which Reloader looks at none.
+func recreated() plan.Setting {
+	return plan.Setting{
+		Name: "--reload-on-create",
+		Message: "without it, Reloader restarts nothing when an object is deleted and created again with another content; " +
+			"pod-reloader restarts its workloads",
+	}
 }
 
 // ignoresNoWorkloads reports whether an item of --ignored-workload-types keeps Reloader from reading the others.

@@ -57,9 +57,9 @@ func aboutWorkloads() map[Reason]Explanation {
 func aboutSelection() map[Reason]Explanation {
 	return map[Reason]Explanation{
 		byAutoFalse: {
-			`lets lists of names and search work beside auto: "false"`,
+			`lets lists of names, search and the auto of a kind work beside auto: "false"`,
 			`takes auto: "false" for everything`,
-			"remove the annotation auto, or the lists",
+			"remove the annotation auto, or the others",
 		},
 		byWholeName: {
 			"compares an expression with ^ and $ around its text: of a|b, ^ binds to a and $ to b, so that it matches parts of names",
