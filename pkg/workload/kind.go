@@ -50,6 +50,11 @@ func (k Kind) Restartable() bool { return k.Group == "argoproj.io" && k.Kind == 
 // Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
 func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
 
+// isDeploymentConfig reports whether workloads of the kind are those of OpenShift, whose triggers roll out a new template.
+func (k Kind) isDeploymentConfig() bool {
+	return k.Group == "apps.openshift.io" && k.Kind == "DeploymentConfig"
+}
+
 // NewObject returns an empty object of the kind, into which one is read.
 func (k Kind) NewObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}

@@ -232,7 +232,20 @@ func (o Object) suspended() string {
 	if strategy["type"] == "OnDelete" {
 		return "OnDelete"
 	}
+	if o.Kind.isDeploymentConfig() && !changesByTemplate(spec["triggers"]) {
+		return "no ConfigChange trigger"
+	}
 	return ""
+}
+
+// changesByTemplate reports whether the triggers of a DeploymentConfig roll out a new template. OpenShift adds that trigger where there is
+// no list.
+func changesByTemplate(triggers any) bool {
+	list, ok := triggers.([]any)
+	return !ok || slices.ContainsFunc(list, func(entry any) bool {
+		trigger, _ := entry.(map[string]any)
+		return trigger["type"] == "ConfigChange"
+	})
 }
 
 // Partition returns how many of the first pods keep an earlier template while a new one replaces the others; 0 if it replaces all or none.

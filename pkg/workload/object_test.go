@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/skim"
 )
 
 func object(t testing.TB, kind, text string) Object {
@@ -135,6 +136,32 @@ func TestPending(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, c.want, object(t, c.kind, c.text).Pending())
 		})
+	}
+}
+
+// A DeploymentConfig rolls out a new template by a trigger only. A missing list has that trigger by default.
+func TestDeploymentConfigWithoutAConfigChangeTriggerReplacesNoPods(t *testing.T) {
+	t.Parallel()
+	const image = `{"type":"ImageChange","imageChangeParams":{"automatic":true}}`
+	config, err := ParseKind("apps.openshift.io/v1/DeploymentConfig=spec.template")
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		kind           Kind
+		triggers, want string
+	}{
+		"the default":                 {config, `null`, ""},
+		"ConfigChange":                {config, `[` + image + `,{"type":"ConfigChange"}]`, ""},
+		"none":                        {config, `[]`, "no ConfigChange trigger"},
+		"ImageChange only":            {config, `[` + image + `]`, "no ConfigChange trigger"},
+		"nothing that can be read":    {config, `["ConfigChange"]`, "no ConfigChange trigger"},
+		"no list":                     {config, `"ConfigChange"`, ""},
+		"another kind has no trigger": {Builtin()[1], `[]`, ""},
+	} {
+		raw, err := skim.Decode([]byte(`{"spec":{"triggers":`+tc.triggers+`}}`), Shape(tc.kind))
+		require.NoError(t, err)
+		o := Object{Kind: tc.kind, Raw: raw.(map[string]any)}
+		assert.Equal(t, tc.want, o.Pending(), name)
+		assert.Equal(t, tc.want == "", o.Replaced(3) == 3, name)
 	}
 }
 

@@ -13,6 +13,9 @@ func Shape(kind Kind) *skim.Shape {
 	shape.Members["metadata"] = objectShape(
 		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels", "annotations", "ownerReferences")
 	shape.Members["spec"] = objectShape("paused", "updateStrategy", "workloadRef")
+	if kind.isDeploymentConfig() {
+		shape.Members["spec"].Members["triggers"] = nil
+	}
 	if kind.CreateOnly {
 		shape.Members["status"] = objectShape("conditions")
 	}
