@@ -1,4 +1,5 @@
-// Package apianswer says what an error of a request proves: whether an object or its namespace does not exist, and whether a write may be stored.
+// Package apianswer says what an error of a request proves: whether an object or its namespace does not exist, whether a permission is missing,
+// and whether a write may be stored.
 //
 // It belongs to the shell of the program, beside the clients. A load balancer or proxy answers in place of the API server at times,
 // and client-go reports each of its 404 as NotFound. A false NotFound would restart pods or replace the digest key.
@@ -7,6 +8,7 @@ package apianswer
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +23,12 @@ func NotFound(err error) bool {
 // NamespaceGone reports whether an object cannot be created because its namespace is deleted, or is being deleted.
 func NamespaceGone(err error) bool {
 	return NotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// Unauthorized reports that the API server itself refused a request, and not an admission plugin, webhook or policy: those look at one
+// object, and refuse with the same code. The text is the one that the API server has for all its authorizers.
+func Unauthorized(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
 }
 
 // MayBeStored reports whether a write that failed may be stored all the same: there was no answer, or one that refuses nothing.

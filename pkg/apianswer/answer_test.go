@@ -74,6 +74,25 @@ func TestNamespaceGone(t *testing.T) {
 	}
 }
 
+func TestUnauthorized(t *testing.T) {
+	t.Parallel()
+	secrets := schema.GroupResource{Resource: "secrets"}
+	authorizer := apierrors.NewForbidden(secrets, "", io.EOF)
+	authorizer.ErrStatus.Message = `secrets is forbidden: User "x" cannot create resource "secrets" in API group "" in the namespace "shop"`
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a permission is missing": {authorizer, true},
+		"the token is invalid":    {apierrors.NewUnauthorized("x"), true},
+		"a quota is full":         {apierrors.NewForbidden(secrets, "key", errors.New("exceeded quota: objects")), false},
+		"no answer":               {io.ErrUnexpectedEOF, false},
+	} {
+		assert.Equal(t, tc.want, apianswer.Unauthorized(tc.err), name)
+		assert.Equal(t, tc.want, apianswer.Unauthorized(fmt.Errorf("create: %w", tc.err)), "%s, wrapped", name)
+	}
+}
+
 func TestMayBeStored(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}

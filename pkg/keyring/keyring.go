@@ -176,7 +176,7 @@ func (k *Keyring) logFailure(err error) {
 	case errors.Is(err, errCreate) && k.Ready():
 		k.logOnce(err, "cannot create the Secret of the digest key again; its keys stay in force until the last replica ends: "+
 			"correct what the error names, or restore the Secret from a backup, and do not make a new key; retrying")
-	case !apierrors.IsForbidden(err):
+	case !apierrors.IsForbidden(err), errors.Is(err, errCreate) && !apianswer.Unauthorized(err): // the latter may be a full quota
 		k.logOnce(err, "cannot read or create the Secret of the digest key; retrying")
 	case errors.Is(err, errCreate):
 		k.logOnce(err, "not allowed to create the Secret of the digest key, and nothing is reloaded without it: "+

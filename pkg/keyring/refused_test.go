@@ -56,6 +56,18 @@ func TestRefusedCreationIsRetried(t *testing.T) {
 	r.awaitRing(t, ringOf(t, given))
 }
 
+// An admission plugin refuses with the same code as the authorizers, and no permission helps.
+func TestCreationThatAQuotaRefusesIsNoMissingPermission(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.denial = `secrets "` + name + `" is forbidden: exceeded quota: objects, requested: count/secrets=1, used: count/secrets=9, limited: count/secrets=9`
+	s.refusing(http.StatusForbidden, "post")
+	r := newReplica(t, s, endless(1)).start(t)
+	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
+	assert.Zero(t, r.logged("not allowed to create"))
+	assert.Equal(t, 1, r.logged("cannot read or create the Secret of the digest key"))
+}
+
 // A Secret that a user has created is read without the permission to create one.
 func TestGivenSecretIsReadWithoutThePermissionToCreate(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package keyring_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,8 @@ type server struct {
 	watches  map[chan metav1.WatchEvent]bool
 	requests map[string]int
 	refuse   map[string]int // verb → HTTP status
+	// denial is the message of a refusal; empty means that of the authorizers.
+	denial string
 	// created, if not nil, is called before a POST is carried out.
 	created func()
 	// answering, if not nil, is called before a GET is answered with what was stored when it came.
@@ -207,7 +210,13 @@ var resource = schema.GroupResource{Resource: "secrets"}
 
 // fail refuses, as the server or a proxy before it can.
 func (s *server) fail(w http.ResponseWriter, code int) {
-	s.answer(w, apierrors.NewGenericServerResponse(code, "", resource, name, "", 0, true))
+	failure := apierrors.NewGenericServerResponse(code, "", resource, name, "", 0, true)
+	if code == http.StatusForbidden {
+		s.mu.Lock()
+		failure.ErrStatus.Message = cmp.Or(s.denial, `secrets is forbidden: User "reloader" cannot do that`)
+		s.mu.Unlock()
+	}
+	s.answer(w, failure)
 }
 
 func (s *server) answer(w http.ResponseWriter, failure *apierrors.StatusError) {

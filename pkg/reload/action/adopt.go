@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -92,7 +93,7 @@ func adopted(s gather.Subject, outdated bool) Outcome {
 // keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing
 // is due, and a change is found all the same. It reports false where the failure is another one.
 func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
-	if !s.Object.Kind.CreateOnly || !unauthorized(err) || apierrors.IsUnauthorized(err) {
+	if !s.Object.Kind.CreateOnly || !apianswer.Unauthorized(err) || apierrors.IsUnauthorized(err) {
 		return false
 	}
 	b.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[b.annotations.ConfigRecord], text)

@@ -90,7 +90,7 @@ func failedWrite(reason string, err error) failure {
 	code := status.Status().Code
 	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 	soon := lost || code == 429 || code >= 500
-	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: unauthorized(err)}
+	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: apianswer.Unauthorized(err)}
 }
 
 // failedWriteOf is failedWrite for a workload of a kind. A path, or a resource, that is not found may stay so if the kind is a custom one:
@@ -102,12 +102,6 @@ func failedWriteOf(kind workload.Kind, reason string, err error) failure {
 		f.soon, f.quiet = false, false
 	}
 	return f
-}
-
-// unauthorized reports that the API server itself refused a request, and not an admission webhook or policy: that has looked at
-// this one object, and refuses the same again. The text is the one that the API server has for all its authorizers.
-func unauthorized(err error) bool {
-	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
 }
 
 // failedPin is failedWrite for a patch with tests. The API server answers a failed one like a malformed patch, without a

@@ -107,7 +107,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	case err == nil:
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
-	case unauthorized(err) && !apierrors.IsUnauthorized(err):
+	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
