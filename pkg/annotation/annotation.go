@@ -186,6 +186,13 @@ type Source struct {
 	Owners []reference.Owner
 }
 
+// has reports whether the workload or its pod template has an annotation.
+func (s Source) has(key string) bool {
+	_, onWorkload := s.Workload[key]
+	_, onTemplate := s.Template[key]
+	return onWorkload || onTemplate
+}
+
 // Dialect reads one vocabulary of annotations. It never writes to the Source.
 type Dialect interface {
 	Parse(Source) (Intent, []Problem)

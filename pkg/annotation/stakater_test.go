@@ -118,6 +118,16 @@ func TestStakater(t *testing.T) {
 				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap or the Secret`,
 			},
 		},
+		"misspelled and misplaced, on the pod template": {
+			reason: "Those of the template are read, too.", silent: true,
+			template: map[string]string{
+				"configmaps.reloader.stakater.com/reload": "app", "reloader.stakater.com/ignore": "true", "reloader.stakater.com/last-reloaded-from": "{}",
+			},
+			problems: []string{
+				`annotation "configmaps.reloader.stakater.com/reload" has no effect: use "` + cmReloadKey + `"`,
+				`annotation "reloader.stakater.com/ignore" on a workload has no effect: put it on the ConfigMap or the Secret`,
+			},
+		},
 		"mistyped": {
 			reason: "Two letters are swapped, missing, wrong or too many.", silent: true,
 			workload: map[string]string{

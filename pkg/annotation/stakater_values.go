@@ -2,7 +2,6 @@ package annotation
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +75,7 @@ func (r *stakaterReading) misplaced() {
 		r.overridden(r.Keys.Auto, r.Keys.Search)
 	}
 	for _, key := range [...]string{r.Keys.Match, r.Keys.Ignore} {
-		if _, ok := r.source.Workload[key]; ok {
+		if r.source.has(key) {
 			r.report("annotation %q on a workload has no effect: put it on the ConfigMap or the Secret", key)
 		}
 	}
@@ -103,15 +102,17 @@ const (
 func (r *stakaterReading) misspelt() {
 	own := r.Keys.onWorkload(r.Kinds())
 	var others []string
-	for key := range r.source.Workload {
-		if strings.Contains(key, stakaterDomain+"/") && !contains(own, key) {
-			others = append(others, key)
+	for _, from := range [...]map[string]string{r.source.Workload, r.source.Template} {
+		for key := range from {
+			if strings.Contains(key, stakaterDomain+"/") && !contains(own, key) {
+				others = append(others, key)
+			}
 		}
 	}
 	if len(others) == 0 {
 		return
 	}
-	slices.Sort(others)
+	others = distinct(others)
 	reported := 0
 	for _, key := range others[:min(len(others), maxOthers)] {
 		if right := likelyKey(key, own); right != "" && reported < maxMisspelt {
@@ -152,8 +153,7 @@ func (r *stakaterReading) unhandled() {
 	}
 	keys := r.Keys.SecretProviderClass
 	for _, key := range [...]string{keys.Auto, keys.Reload, keys.Exclude} {
-		_, onWorkload := r.source.Workload[key]
-		if _, onTemplate := r.source.Template[key]; onWorkload || onTemplate {
+		if r.source.has(key) {
 			r.report("annotation %q has no effect: this installation does not handle SecretProviderClasses (--enable-csi-integration)", key)
 		}
 	}
