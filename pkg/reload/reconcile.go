@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -43,8 +44,12 @@ func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended a
 		l.tracking.ForgetDeleted(key)
 		return action.Waiting{}, 0
 	}
-	if !l.tracking.InScope(ctx, s.Key, s.Object.Labels()) {
+	switch l.tracking.Scope(ctx, s.Key, s.Object.Labels()) {
+	case tracking.Outside:
 		return action.InOrder{Subject: s}, 0
+	case tracking.Unknown:
+		return action.Waiting{}, 0 // queued again; what is due stays due
+	case tracking.Inside:
 	}
 	limit, ended = l.actions.EndPause(ctx, s)
 	if ended == nil {

@@ -1,13 +1,20 @@
 package reload
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -38,6 +45,40 @@ func TestWorkloadThatHasLeftTheScopeIsLeftAlone(t *testing.T) {
 	j.Metadata("labels", map[string]any{})
 	j.reconcile(t, j.leader(t))
 	assert.Equal(t, reloadtest.RecreationSteps, j.Writes(), "its reload was due")
+}
+
+// unlisted is a cache that has not listed the namespaces.
+type unlisted struct{ cache.Cache }
+
+func (unlisted) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return apierrors.NewTimeoutError("failed waiting for the informer to sync", 0)
+}
+
+// What is due stays due, for the alert, until it is known that the workload is out of scope.
+func TestReloadStaysDueWhileTheScopeIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		scope scope.Scope
+		due   int
+	}{
+		"unknown": {scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "a"})}, 1},
+		"outside": {scope.Scope{Ignored: []string{"shop"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &refusing{}
+				s := serving(t, c, Options{Scope: tc.scope}, lastReload())
+				s.state.Due.Add(s.key, time.Now())
+				result, err := s.Reconcile(t.Context(), s.key)
+				require.NoError(t, err)
+				assert.Zero(t, result.RequeueAfter)
+				_, due := s.state.Due.Oldest()
+				assert.Equal(t, tc.due, due)
+				assert.Zero(t, c.writes)
+			})
+		})
+	}
 }
 
 // Its controller starts no pods any more: a reload would report a restart that does not happen.

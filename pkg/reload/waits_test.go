@@ -80,7 +80,7 @@ func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed)
 	})
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)
 	s := &served{pq: priorityqueue.New[workload.Key]("test"), key: web.Key()}
-	l := newLoop(loopDependencies{client: c, Dependencies: Dependencies{
+	l := newLoop(loopDependencies{client: c, cache: unlisted{}, Dependencies: Dependencies{
 		Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
 		Keys: &reloadtest.Keys{Present: ring},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {

@@ -40,7 +40,7 @@ type Options struct {
 	Gates state.Gates
 	// Webhook means that an admission webhook of ours is meant to answer; without it the actions stamp by themselves.
 	Webhook bool
-	// InScope reports whether a workload with these labels may be handled; nil handles all.
+	// InScope reports whether a workload that was in scope a moment ago may still be handled with these labels; nil handles all.
 	InScope func(ctx context.Context, key workload.Key, labels map[string]string) bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string

@@ -178,7 +178,7 @@ func TestNamespacesWhoseLiveReadHangsAreJudgedByTheCache(t *testing.T) {
 				busy.Add(1)
 				go func() {
 					defer busy.Add(-1)
-					if l.tracking.InScope(t.Context(), two[1], nil) {
+					if l.tracking.Scope(t.Context(), two[1], nil) == Inside {
 						inScope.Add(1)
 					}
 				}()

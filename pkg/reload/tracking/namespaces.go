@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -68,24 +69,48 @@ func (n *namespaces) attach(ctx context.Context) {
 	}
 }
 
-// InScope reports whether a workload may be handled, by its labels and its namespace.
-func (t *Tracking) InScope(ctx context.Context, key workload.Key, labels map[string]string) bool {
-	return t.namespaces.inScope(ctx, key.Namespace, labels)
+// Scope is whether a workload may be handled.
+type Scope int
+
+// What a scope can be.
+const (
+	// Outside means that the workload must be left alone.
+	Outside Scope = iota
+	// Inside means that it may be handled.
+	Inside
+	// Unknown means that the labels of its namespace cannot be read. What reads them again queues the workload: the first list of the
+	// namespaces, or the check of all workloads while their watch fails.
+	Unknown
+)
+
+// Scope reports whether a workload may be handled, by its labels and its namespace.
+func (t *Tracking) Scope(ctx context.Context, key workload.Key, labels map[string]string) Scope {
+	return t.namespaces.scopeOf(ctx, key.Namespace, labels)
 }
 
-func (n *namespaces) inScope(ctx context.Context, namespace string, labels map[string]string) bool {
+// StaysInScope reports whether a workload that was in scope a moment ago may still be handled, with the labels that a live read shows.
+func (t *Tracking) StaysInScope(ctx context.Context, key workload.Key, labels map[string]string) bool {
+	return t.Scope(ctx, key, labels) != Outside
+}
+
+func (n *namespaces) scopeOf(ctx context.Context, namespace string, labels map[string]string) Scope {
 	switch {
 	case !n.scope.Object(namespace, labels):
-		return false
+		return Outside
 	case !n.scope.SelectsNamespaces():
-		return true
+		return Inside
 	}
 	ns := emptyNamespace()
-	if err := n.read(ctx, namespace, ns); err != nil {
-		// The namespace's own event queues the workload again.
-		return false
+	switch err := n.read(ctx, namespace, ns); {
+	case apierrors.IsNotFound(err): // its own event queues the workload again
+		return Outside
+	case err != nil:
+		return Unknown
+	case n.scope.Namespace(namespace, ns.GetLabels()):
+		return Inside
+	default:
+		return Outside
 	}
-	return n.scope.Namespace(namespace, ns.GetLabels())
 }
 
 // read reads the metadata of a namespace: from the cache, or live where its watch fails.
@@ -98,7 +123,9 @@ func (n *namespaces) read(ctx context.Context, name string, into client.Object) 
 			return nil
 		}
 	}
-	return n.cache.Get(ctx, types.NamespacedName{Name: name}, into)
+	ended, end := context.WithCancel(ctx)
+	end() // a cache that has not listed the namespaces yet is not awaited: that would occupy a worker
+	return n.cache.Get(ended, types.NamespacedName{Name: name}, into)
 }
 
 // OnAdd queues the workloads of a namespace that is listed or created.

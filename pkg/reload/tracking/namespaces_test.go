@@ -64,12 +64,32 @@ func TestScopeOfTheLoop(t *testing.T) {
 			t.Parallel()
 			known := &labelled{namespaces: map[string]map[string]string{"shop": {"env": "prod"}}}
 			n := &namespaces{scope: tc.scope, cache: known}
-			assert.Equal(t, tc.want, n.inScope(t.Context(), "shop", tc.labels))
+			assert.Equal(t, tc.want, n.scopeOf(t.Context(), "shop", tc.labels) == Inside)
 			assert.Equal(t, tc.reads, known.reads)
 		})
 	}
 	n := &namespaces{scope: scope.Scope{NamespaceSelector: production}, cache: &labelled{}}
-	assert.False(t, n.inScope(t.Context(), "shop", nil), "a namespace that is not known yet")
+	assert.Equal(t, Outside, n.scopeOf(t.Context(), "shop", nil), "a namespace that is not known yet")
+}
+
+// unlisted is a cache that has not listed the namespaces: it waits for that as long as it may.
+type unlisted struct{ cache.Cache }
+
+func (unlisted) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	<-ctx.Done()
+	return apierrors.NewTimeoutError("failed waiting for the informer to sync", 0)
+}
+
+func TestScopeWithoutAListOfTheNamespacesIsUnknownAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		n := &namespaces{scope: scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "a"})}, cache: unlisted{}}
+		assert.Equal(t, Unknown, n.scopeOf(ctx, "shop", nil))
+		assert.Zero(t, time.Since(start), "no worker is occupied")
+	})
 }
 
 // undiscovered is a cache without an informer until the resource of namespaces is found.
@@ -126,7 +146,7 @@ func TestNamespaceThatWasReadLiveIsForgottenWithItsDeletion(t *testing.T) {
 	l, store, keys := trackingWithFailing(t, failing{"namespaces": true}, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
 	shop := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	for name, deleted := range map[string]any{"seen": shop, "missed": toolscache.DeletedFinalStateUnknown{Key: "shop"}} {
-		require.True(t, l.tracking.InScope(t.Context(), keys[1], nil))
+		require.Equal(t, Inside, l.tracking.Scope(t.Context(), keys[1], nil))
 		l.tracking.namespaces.OnDelete(deleted)
 		l.tracking.namespaces.OnUpdate(shop, shop)
 		assert.Empty(t, store.queued(), name)

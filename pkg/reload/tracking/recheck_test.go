@@ -274,7 +274,7 @@ func TestNamespaceIsReadLiveWhileItsWatchFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, _, keys := trackingWithFailing(t, c.watches, c.live, selector)
-			assert.Equal(t, c.want, l.tracking.InScope(t.Context(), keys[1], nil))
+			assert.Equal(t, c.want, l.tracking.Scope(t.Context(), keys[1], nil) == Inside)
 		})
 	}
 }
@@ -372,7 +372,7 @@ func TestNamespaceThatWasReadLiveIsLookedAtAgain(t *testing.T) {
 	shop := func(version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: version, Labels: map[string]string{"team": "b"}}}
 	}
-	require.False(t, l.tracking.InScope(t.Context(), keys[1], nil), "by the labels of now")
+	require.Equal(t, Outside, l.tracking.Scope(t.Context(), keys[1], nil), "by the labels of now")
 	delete(watches, "namespaces")
 	l.tracking.namespaces.OnUpdate(shop("1"), shop("3"))
 	assert.Equal(t, keys[1:], store.queued())
