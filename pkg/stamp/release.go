@@ -18,7 +18,7 @@ func listsEdited(req Write) bool { return !req.New.Intent.SameLists(req.Old.Inte
 // have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no
 // configuration leaves it alone, and a rollback finds its old pods.
 func stampRelease(d *draft) bool {
-	templateAnnotations := d.templateAnnotations()
+	templateAnnotations := d.judgedAnnotations()
 	if d.ReadError != nil {
 		if d.EndsRestart {
 			d.completeRestart(templateAnnotations)
@@ -62,7 +62,7 @@ func (f *facts) revised(templateAnnotations Managed) bool {
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.
 func stampLists(d *draft) bool {
-	templateAnnotations := d.templateAnnotations()
+	templateAnnotations := d.judgedAnnotations()
 	if d.ReadError != nil {
 		d.keep(templateAnnotations)
 		d.keepFirstPass()
@@ -80,10 +80,27 @@ func (r Write) templateAnnotations() Managed {
 	if _, hashed := r.New.Managed[Hash]; hashed {
 		return r.New.Managed.only(stampKeys()...)
 	}
-	if _, belongs := r.New.Managed.recordOf(""); belongs && !r.New.Managed.same(r.Old.Managed, Record) {
+	if r.bringsRecord() {
 		return r.New.Managed.only(Fields)
 	}
 	return r.Old.Managed.only(stampKeys()...)
+}
+
+// judgedAnnotations returns the managed annotations of the template that rule 5 judges: the old ones, where the write brings the old hash
+// without the old config-restart, as StatefulSet, DaemonSet and Rollout undo do. The pods of that template ran another content when
+// config-restart was set, and the stored Record is not theirs.
+func (r Write) judgedAnnotations() Managed {
+	_, restarted := r.Old.Managed[Restart]
+	if restarted && !r.New.Managed.same(r.Old.Managed, Restart) && r.New.Managed.same(r.Old.Managed, Hash) && !r.bringsRecord() {
+		return r.Old.Managed.only(stampKeys()...)
+	}
+	return r.templateAnnotations()
+}
+
+// bringsRecord reports whether the write brings a Record of its own for its template, as rollout undo of a Deployment does.
+func (r Write) bringsRecord() bool {
+	_, belongs := r.New.Managed.recordOf(r.New.Managed[Hash])
+	return belongs && !r.New.Managed.same(r.Old.Managed, Record)
 }
 
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
