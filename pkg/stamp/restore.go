@@ -122,11 +122,10 @@ func anyChange(refs []reference.Ref) []policy.Change {
 }
 
 // reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made again: it
-// adopts the live state of all, and explains why. Where clocks differ, it is known by the version that it names; that of a Job, whose
-// generation hardly changes, must be from after its creation, too.
+// adopts the live state of all, and explains why.
 func (f *facts) reloadedWithoutStamp() bool {
 	last, ok := f.explained()
-	return ok && (f.recent(last) || f.ofThisWrite(last) && !last.Time.Before(f.Old.created)) && f.recordsLive(f.refs)
+	return ok && f.mayExplain(last) && f.recordsLive(f.refs)
 }
 
 // notified reports whether the write adopts a Change that the loop has reported instead of reloading.

@@ -65,6 +65,12 @@ func (f *facts) recent(last record.LastReload) bool {
 	return f.Old.ReloadTime(f.inputs.Now).Sub(last.Time).Abs() <= passes
 }
 
+// mayExplain reports whether a last reload may explain the write that is being judged. Where the clocks of replicas differ, it is known by the
+// version that it names; that of a Job, whose generation hardly changes, must be from after its creation, too.
+func (f *facts) mayExplain(last record.LastReload) bool {
+	return f.recent(last) || f.Old.Generation != 0 && f.ofThisWrite(last) && !last.Time.Before(f.Old.created)
+}
+
 // ofThisWrite reports whether a last reload is of the version that is being written. An undo brings that of an earlier one.
 func (r Write) ofThisWrite(last record.LastReload) bool { return last.Generation == r.Old.Generation }
 
@@ -72,7 +78,7 @@ func (r Write) ofThisWrite(last record.LastReload) bool { return last.Generation
 // may have touched anything, and the configuration may have moved on.
 func decideAgain(d *draft) bool {
 	first, _ := d.explained()
-	if d.ReadError != nil || !d.recent(first) || !d.ofThisWrite(first) {
+	if d.ReadError != nil || !d.mayExplain(first) || !d.ofThisWrite(first) {
 		return false
 	}
 	known := d.Old.Known()
@@ -98,7 +104,7 @@ func (d *draft) keepExplanation() {
 // keepFirstPass keeps the explanation of our first pass with the stamp of that: where nothing is due any more, since it has judged the
 // Record that an undo brought, and left its own; and where the state, which it has read, cannot be read again.
 func (d *draft) keepFirstPass() {
-	if last, ok := d.explained(); ok && d.recent(last) {
+	if last, ok := d.explained(); ok && d.mayExplain(last) {
 		d.keepExplanation()
 		d.firstPassKept = d.Managed.same(d.New.Managed, LastReload)
 	}

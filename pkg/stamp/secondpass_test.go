@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,24 +29,55 @@ func TestSecondPassKeepsTheExplanationOfThisWriteOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		age        time.Duration
 		generation int64
-		kept       bool
+		// created is how long ago the workload was created.
+		created time.Duration
+		kept    bool
 	}{
-		"of this write":            {kept: true},
-		"too old":                  {age: 31 * time.Second},
-		"of an earlier generation": {generation: -1},
-		"of neither":               {age: 31 * time.Second, generation: -1},
+		"of this write":                       {created: time.Hour, kept: true},
+		"by a clock that is behind":           {created: time.Hour, age: 45 * time.Second, kept: true},
+		"by a clock that is ahead":            {created: time.Hour, age: -45 * time.Second, kept: true},
+		"of an earlier generation":            {created: time.Hour, generation: -1},
+		"of an earlier generation, and old":   {created: time.Hour, age: 45 * time.Second, generation: -1},
+		"from before the workload's creation": {created: 40 * time.Second, age: 45 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := started(t)
-			w.rv += 60 // the clock goes by it
+			w.rv += 3600 // the clock goes by it
 			w.set(cm("a"), "B")
+			w.stored["metadata"].(map[string]any)["creationTimestamp"] = w.inputs(nil).Now.Add(-c.created).Format(time.RFC3339)
 			write := w.firstPass(w.hash(), "mine", c.age, w.object().Generation()+c.generation)
 			require.Nil(t, w.write(func(raw map[string]any) { write(raw); setImage("image:2")(raw) }))
 			assert.Equal(t, RuleSecondPass, w.result.Rule)
 			assert.Equal(t, w.hash(), w.managed()[Hash])
 			last, _ := lastOf(w) // none is none of this write
 			assert.Equal(t, c.kept, last.Cause == "mine", "the cause is %q", last.Cause)
+		})
+	}
+}
+
+// Two replicas with different clocks judge the two passes of a release with a change.
+func TestSecondPassByAReplicaWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []int{45, 3600, -45, -3600} {
+		t.Run(strconv.Itoa(seconds)+" seconds", func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.rv += 7200 // the clock goes by it
+			w.set(cm("a"), "B")
+			first := w.inputs(nil).Now
+			w.other = func(raw map[string]any) {
+				w.rv += seconds
+				annotate(raw, "other", "1")
+			}
+			require.Nil(t, w.write(setImage("image:2")))
+			assert.Equal(t, RuleSecondPass, w.result.Rule)
+			last, err := lastOf(w)
+			require.NoError(t, err)
+			assert.Equal(t, record.CauseRelease, last.Cause)
+			assert.Equal(t, []record.Change{{Ref: "configmap/a", Type: record.Modified}}, last.Changes)
+			assert.Equal(t, first, last.Time)
+			assert.Equal(t, w.hash(), w.managed()[Hash])
 		})
 	}
 }
