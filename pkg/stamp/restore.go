@@ -51,7 +51,7 @@ func restore(d *draft) bool {
 // policy calls for them and they are the live ones. An equal digest alone is not enough: it would restart pods without
 // cause.
 func keepOrRestore(d *draft) bool {
-	return d.recordsRestart() || d.ReadError != nil || keepLive(d)
+	return d.recordsRestart() || d.keepFirstStamp() || d.ReadError != nil || keepLive(d)
 }
 
 // keepLive is keepOrRestore where the live state is known.

@@ -110,6 +110,18 @@ func (d *draft) keepFirstPass() {
 	}
 }
 
+// keepFirstStamp keeps the stamp of our first pass, with its Record and its explanation, where the state cannot be read again: the request for
+// the reload is purged, and a client that has verified it does not repeat it. It keeps no more of what is written by hand than rule 5 does.
+func (d *draft) keepFirstStamp() bool {
+	last, ok := d.explained()
+	if d.ReadError == nil || !ok || !d.ofThisWrite(last) || !d.mayExplain(last) || d.New.Managed.sameStamp(d.Old.Managed) {
+		return false
+	}
+	d.keep(d.templateAnnotations())
+	d.keepFirstPass()
+	return true
+}
+
 // changesOf returns the Changes that a stamp brings to the pods. What is held is no Change of theirs.
 func changesOf(verdict policy.Verdict) []policy.Change {
 	if verdict.Action != policy.Reload {

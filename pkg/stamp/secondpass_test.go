@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,8 +164,9 @@ func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
 		other func(raw map[string]any)
 		cause string
 	}{
-		"of a release": {write: func(w *world) { require.Nil(t, w.write(setImage("image:2"))) }, cause: record.CauseRelease},
-		"of a request": {write: (*world).poke, other: setImage("other:1"), cause: record.CauseConfigChange},
+		"of a release":                       {write: func(w *world) { require.Nil(t, w.write(setImage("image:2"))) }, cause: record.CauseRelease},
+		"of a request":                       {write: (*world).poke, cause: record.CauseConfigChange},
+		"of a request, and another template": {write: (*world).poke, other: setImage("other:1"), cause: record.CauseConfigChange},
 		"of a list edit": {
 			write: func(w *world) {
 				require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, w.keys.Secrets, "") }))
@@ -195,6 +197,54 @@ func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
 			assert.Contains(t, last.Changes, record.Change{Ref: "configmap/a", Type: record.Modified})
 			assert.Empty(t, w.result.Warnings, "the hash is the updated one")
 			w.at(t, 1, "nothing is left to do")
+		})
+	}
+}
+
+// A client of SAP's protocol asks for a reload that no Change makes due: no loop would repeat it.
+func TestSecondPassWithoutTheStateKeepsWhatAClientAwaits(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	w.revision = true
+	w.set(cm("a"), "A") // its version moves
+	published := digest.Revision("test", []string{"a"}, []string{"a"}, w.states([]reference.Ref{cm("a"), secret("a")}))
+	w.other = func(raw map[string]any) {
+		w.unreadable = true
+		annotate(raw, "other", "1")
+	}
+	require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, published) }))
+	assert.Equal(t, published, w.managed()[Hash])
+	w.unreadable = false
+	w.at(t, 1, "nothing is left to do")
+}
+
+// What is written by hand while nothing can be read is kept only if it explains a stamp of this version of the workload.
+func TestStampWithoutTheStateIsKeptOnlyWithItsExplanation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hash       string
+		generation int64
+		kept       bool
+	}{
+		"the stamp of a first pass":           {hash: "first", kept: true},
+		"that of an earlier version":          {hash: "first", generation: -1},
+		"an explanation of the present stamp": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			before := w.managed()
+			w.unreadable = true
+			hash := cmp.Or(c.hash, before[Hash])
+			write := w.firstPass(hash, "mine", 0, w.object().Generation()+c.generation)
+			require.Nil(t, w.write(write))
+			want := before
+			if c.kept {
+				last := w.managed()[LastReload]
+				want = Managed{Hash: hash, LastReload: last}
+				assert.Contains(t, last, "mine")
+			}
+			assert.Equal(t, want, w.managed())
 		})
 	}
 }
