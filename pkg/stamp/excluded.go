@@ -53,7 +53,7 @@ func decideExcluded(d *draft) bool {
 		return true
 	}
 	switch {
-	case d.New.Controlled && (d.TemplateChanged || d.inherits()):
+	case d.New.Controlled && (d.TemplateChanged && !d.New.Intent.Asked || d.inherits()):
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
 	case d.TemplateChanged:
 		d.Managed.put(d.templateAnnotations(), stampKeys()...)

@@ -44,6 +44,17 @@ func TestRule1LeaveAlone(t *testing.T) {
 			write: both(both((*world).ignore, controlled), func(w *world, raw map[string]any) { w.setManaged(raw, Hash, "x") }),
 			hash:  kept, record: kept, last: kept,
 		},
+		"a release of a controller does not decide about a workload that asks for its own, either": {
+			since: changed, write: both(both((*world).ignore, (*world).forget), both(controlled, release)),
+			hash: kept, record: written, last: kept,
+		},
+		"a release of a controller does not decide about one that asks for what cannot be tracked": {
+			write: both(both(func(w *world, raw map[string]any) {
+				annotate(raw, w.keys.ConfigMaps, "Not A Name")
+				annotate(raw, w.keys.Secrets, "")
+			}, (*world).forget), both(controlled, release)),
+			hash: kept, record: written, last: kept,
+		},
 		"a label and a release of a manifest without a hash": {
 			since: changed, write: both(both((*world).ignore, (*world).forget), release),
 			hash: kept, record: written, last: kept,
