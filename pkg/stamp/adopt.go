@@ -19,6 +19,7 @@ func somethingUnknown(req Write) bool {
 // adopt takes the current state of what is unknown as known: nothing restarts.
 func adopt(d *draft) bool {
 	d.adoptCurrent(d.known())
+	d.warnMissing()
 	return true
 }
 

@@ -74,7 +74,7 @@ func verify(d *draft) bool {
 	default:
 		return false
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
+	d.warnMissing()
 	return true
 }
 

@@ -73,18 +73,14 @@ func trackedOnlyBy(one, other annotation.Intent, change string) []record.Change 
 	return changes
 }
 
-// missingFromLists warns of missing objects the user who has just listed them.
-func missingFromLists(req Write, inputs Inputs) []string {
-	if !listsEdited(req) {
-		return nil
-	}
-	return missing(req, inputs)
-}
+// warnMissing warns of missing objects the user who has just listed them, as far as the state is known.
+func (d *draft) warnMissing() { d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...) }
 
-// missing warns of listed objects that do not exist. What else pods require comes after the workload in many manifests.
+// missing warns of objects that do not exist, and that the write is the first one to list. What else pods require comes after the workload
+// in many manifests.
 func missing(req Write, inputs Inputs) []string {
-	listed := req.New.Intent.Listed()
-	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), inputs.States), func(ref reference.Ref) bool { return !listed[ref] })
+	listed, before := req.New.Intent.Listed(), req.Old.Intent.Listed()
+	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), inputs.States), func(ref reference.Ref) bool { return !listed[ref] || before[ref] })
 	if len(absent) == 0 {
 		return nil
 	}

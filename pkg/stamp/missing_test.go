@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -62,6 +63,47 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 				want := slices.Contains(c.want, ref) && listed[ref]
 				assert.Equal(t, want, strings.Contains(warnings, ref.String()), "the webhook warns of %s", ref)
 			}
+		})
+	}
+}
+
+// A user is warned of a missing object by the write that lists it, in whichever dialect, and by no other one.
+func TestMissingObjectsWarn(t *testing.T) {
+	t.Parallel()
+	list := func(key, names string) func(*world, map[string]any) {
+		return func(_ *world, raw map[string]any) { annotate(raw, key, names) }
+	}
+	keys := testKeys(t)
+	const reload = "configmap.reloader.stakater.com/reload"
+	for name, c := range map[string]struct {
+		write func(w *world, raw map[string]any)
+		rule  Rule
+	}{
+		"lists edited":                        {list(keys.ConfigMaps, "a,typo"), RuleListsEdited},
+		"with a new template":                 {both(list(keys.ConfigMaps, "a,typo"), release), RuleTemplateChanged},
+		"in Reloader's list":                  {list(reload, "typo"), RuleAdopt},
+		"in Reloader's list, with a template": {both(list(reload, "typo"), release), RuleTemplateChanged},
+		"by a PUT without our annotations":    {both((*world).forget, list(reload, "typo")), RuleAnnotationsMissing},
+		"with a managed annotation by hand": {both(list(reload, "typo"), func(w *world, raw map[string]any) {
+			w.setManaged(raw, Hash, "x")
+		}), RuleAnnotationsEdited},
+		"with a request": {both(list(reload, "typo"), dummyOf(func(w *world) string { return w.bound(digest.AnyCurrent) })), RuleVerifiedReload},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			w.reader.Dialects = []annotation.Dialect{annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()}}
+			w.reader.Objects = func(string) (annotation.Objects, error) { return annotation.Listed{}, nil }
+			annotate(w.stored, keys.Secrets, "a,gone")
+			w.set(secret("a"), "A")
+			w.quiesce()
+			w.write(func(raw map[string]any) { c.write(w, raw) })
+			assert.Equal(t, c.rule, w.result.Rule)
+			warnings := strings.Join(w.result.Warnings, " ")
+			assert.Contains(t, warnings, "configmap/typo")
+			assert.NotContains(t, warnings, "secret/gone", "an earlier write has listed it")
+			require.Nil(t, w.write(setImage("image:9")))
+			assert.Empty(t, w.result.Warnings, "only on the write that brings it")
 		})
 	}
 }

@@ -42,7 +42,7 @@ func stampRelease(d *draft) bool {
 		d.adoptCurrent(known)
 		d.keepFirstPass()
 	}
-	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
+	d.warnMissing()
 	return true
 }
 
@@ -70,7 +70,7 @@ func stampLists(d *draft) bool {
 	}
 	verdict := d.assess(d.knownOf(templateAnnotations)).Verdict
 	d.reload(templateAnnotations, changesOf(verdict), record.CauseListEdit)
-	d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...)
+	d.warnMissing()
 	return true
 }
 

@@ -43,8 +43,7 @@ func readsOfAdoption(req Write) []reference.Ref {
 
 // restore puts the managed annotations back that were there before, and goes on to rule 7.
 func restore(d *draft) bool {
-	d.adoptCurrent(d.known())
-	return true
+	return adopt(d)
 }
 
 // keepOrRestore judges managed annotations that were written by hand, by an undo, or by the loop: they are kept if the

@@ -66,7 +66,7 @@ func stampNew(d *draft) bool {
 	d.Managed = d.New.Managed.only(Fields)
 	if d.ReadError == nil {
 		d.stamp(d.Managed.only(Fields), nil)
-		d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...)
+		d.warnMissing()
 	}
 	return true
 }

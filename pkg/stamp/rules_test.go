@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -262,28 +261,6 @@ func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, w.managed()[Hash], last.Hash)
 			assert.Equal(t, c.want(w), last.Digest, c.reason)
-		})
-	}
-}
-
-func TestMissingObjectsWarn(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*world) *Rejection{
-		"created": func(w *world) *Rejection { return w.create(w.manifest(w.lists("typo", ""))) },
-		"lists edited": func(w *world) *Rejection {
-			return w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,typo") })
-		},
-		"with a new template": func(w *world) *Rejection {
-			return w.write(func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "a,typo"); setImage("image:2")(raw) })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := started(t)
-			require.Nil(t, change(w))
-			assert.Contains(t, strings.Join(w.result.Warnings, " "), "configmap/typo")
-			require.Nil(t, w.write(setImage("image:9")))
-			assert.Empty(t, w.result.Warnings, "only on the write that brings it")
 		})
 	}
 }

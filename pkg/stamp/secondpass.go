@@ -89,7 +89,7 @@ func decideAgain(d *draft) bool {
 	}
 	d.reload(d.Old.Managed, changesOf(verdict), first.Cause)
 	d.keepExplanation()
-	d.Warnings = append(d.Warnings, missingFromLists(d.Write, d.inputs)...)
+	d.warnMissing()
 	return true
 }
 
