@@ -131,11 +131,28 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		assert.False(t, result.Reject.Conflict)
 		assert.Contains(t, result.Reject.Message, "not listed yet")
 	})
+	ignored := func(o workload.Object) workload.Object {
+		o.Raw["metadata"].(map[string]any)["labels"] = map[string]any{keys.IgnoredLabel: "true"}
+		return o
+	}
 	t.Run("excluded by a label", func(t *testing.T) {
 		t.Parallel()
-		written := object("app:1", nil)
-		written.Raw["metadata"].(map[string]any)["labels"] = map[string]any{keys.IgnoredLabel: "true"}
-		assert.Equal(t, Managed{Hash: hash, Record: text}, decide(written).Managed)
+		result := decide(ignored(object("app:1", nil)))
+		assert.Equal(t, Managed{Hash: hash, Record: text}, result.Managed)
+		assert.Empty(t, result.Warnings)
+		assert.NoError(t, result.ReadError)
+	})
+	t.Run("a release, excluded by a label", func(t *testing.T) {
+		t.Parallel()
+		result := decide(ignored(object("app:2", nil)))
+		assert.Equal(t, Managed{Hash: hash, Record: record.New(hash, "", nil).String()}, result.Managed)
+		assert.Len(t, result.Warnings, 1, "what the pods start with is not recorded")
+		assert.ErrorContains(t, result.ReadError, "not listed yet")
+	})
+	t.Run("created, excluded by a label", func(t *testing.T) {
+		t.Parallel()
+		request, _ := reader.NewWrite(nil, ignored(object("app:1", nil)))
+		assert.Empty(t, Choose(request).Apply(request, Inputs{Ring: ring}).Warnings, "nothing is to be recorded")
 	})
 }
 

@@ -79,7 +79,10 @@ type Plan struct {
 
 // undecided reports whether a rule needs a state of which it is not known what must be read.
 func (p Plan) undecided(req Write) bool {
-	return req.unresolved() && !slices.Contains([]Rule{RuleExcluded, RuleAnnotationsMissing, RuleNothing}, p.Rule)
+	if p.Rule == RuleExcluded {
+		return req.unresolved() && !req.Create && req.replacesPods()
+	}
+	return req.unresolved() && p.Rule != RuleAnnotationsMissing && p.Rule != RuleNothing
 }
 
 // Choose returns the first rule that fits a request. It needs no live state.
