@@ -118,10 +118,10 @@ func unreadRefs(in policy.Input) (unread, refused []reference.Ref) {
 func (p pacing) input(s gather.Subject) state.GateInput {
 	now := p.now()
 	in := state.GateInput{Now: now, FirstUnhandled: s.Events.FirstUnhandled, LastEvent: s.Events.Last}
-	if last, ok := s.View.Managed.LastReload(now); ok {
-		in.LastReload = last.Time
+	if at, ok := s.View.Managed.LastReloadTime(now); ok {
+		in.LastReload = at
 		// A last-reload time in the future must not delay the next reload. It comes from a clock that is ahead.
-		if seen := p.state.Reports.Seen(s.Key); !seen.IsZero() && seen.Before(last.Time) {
+		if seen := p.state.Reports.Seen(s.Key); !seen.IsZero() && seen.Before(at) {
 			in.LastReload = seen
 		}
 	}

@@ -32,6 +32,23 @@ func TestReloadFromTheFutureDelaysTheNextOneOnce(t *testing.T) {
 	assert.Zero(t, wait, "but only once: the clock of the replica that wrote it may be wrong by hours")
 }
 
+// A release that tracks another object is stamped without an explanation: the last reload is then that of the template before.
+func TestRefractoryTimeCountsFromTheReloadOfAnEarlierTemplate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, last := range map[string]string{
+		"another hash": record.LastReload{Time: now.Add(-time.Second), Hash: "before"}.String(),
+		"no hash":      record.LastReload{Time: now.Add(-time.Second)}.String(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
+			s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: last}}}
+			assert.Equal(t, 4*time.Second, l.pacing.gates.RefractoryWait(l.pacing.input(s)))
+		})
+	}
+}
+
 // An alert on the age must not fire for a wait that --refractory asks for.
 func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 	t.Parallel()

@@ -109,14 +109,26 @@ func (m Managed) recordOf(hash string) (record.Record, bool) {
 // LastReload returns the last reload that the managed annotations explain. One that does not belong to the present
 // template, or that cannot be read, is none; one in the future counts as now.
 func (m Managed) LastReload(now time.Time) (record.LastReload, bool) {
-	last, err := record.ParseLastReload(m[LastReload])
-	if err != nil || !last.BelongsTo(m[Hash]) {
+	last, ok := m.reloadOfAnyTemplate(now)
+	if !ok || !last.BelongsTo(m[Hash]) {
 		return record.LastReload{}, false
 	}
-	if last.Time.After(now) {
+	return last, true
+}
+
+// LastReloadTime returns the time of the last reload that an annotation names, whichever template it belongs to: a stamp that is not
+// explained may have followed.
+func (m Managed) LastReloadTime(now time.Time) (time.Time, bool) {
+	last, ok := m.reloadOfAnyTemplate(now)
+	return last.Time, ok
+}
+
+func (m Managed) reloadOfAnyTemplate(now time.Time) (record.LastReload, bool) {
+	last, err := record.ParseLastReload(m[LastReload])
+	if err == nil && last.Time.After(now) {
 		last.Time = now
 	}
-	return last, true
+	return last, err == nil
 }
 
 // ReloadTime returns the time that last-reload names for a reload that is made now. Where the clock is behind that of the API server, it

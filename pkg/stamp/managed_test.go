@@ -18,6 +18,8 @@ func TestLastReloadOfManagedAnnotations(t *testing.T) {
 		managed Managed
 		want    time.Time
 		there   bool
+		// at is the time of the last reload of any template, where that is another one.
+		at time.Time
 	}{
 		"of this template": {
 			reason:  "The refractory time counts from it.",
@@ -28,8 +30,8 @@ func TestLastReloadOfManagedAnnotations(t *testing.T) {
 			reason:  "A wrong clock must not delay reloads for as long as it is off.",
 			managed: Managed{Hash: "h", LastReload: at(now.Add(time.Hour), "h")}, want: now, there: true,
 		},
-		"of another template": {reason: "It explains nothing of this one.", managed: Managed{Hash: "h", LastReload: at(now, "other")}},
-		"without a template":  {reason: "An export may have it.", managed: Managed{LastReload: at(now, "h")}},
+		"of another template": {reason: "It explains nothing of this one.", managed: Managed{Hash: "h", LastReload: at(now.Add(-time.Minute), "other")}, at: now.Add(-time.Minute)},
+		"without a template":  {reason: "An export may have it.", managed: Managed{LastReload: at(now.Add(time.Hour), "h")}, at: now},
 		"unreadable":          {reason: "A user may write anything there.", managed: Managed{Hash: "h", LastReload: "{"}},
 		"none":                {reason: "Nothing was reloaded.", managed: Managed{Hash: "h"}},
 	}
@@ -39,6 +41,11 @@ func TestLastReloadOfManagedAnnotations(t *testing.T) {
 			got, there := tc.managed.LastReload(now)
 			assert.Equal(t, tc.there, there, tc.reason)
 			assert.True(t, got.Time.Equal(tc.want), "%s: %s", tc.reason, got.Time)
+			if tc.there {
+				tc.at = tc.want
+			}
+			last, _ := tc.managed.LastReloadTime(now)
+			assert.True(t, last.Equal(tc.at), "%s: %s", tc.reason, last)
 		})
 	}
 }

@@ -76,11 +76,11 @@ func (b *base) isReleasedLive(ctx context.Context, key workload.Key, o workload.
 // looked at another one: the cache is behind, so that no event ends the wait.
 func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 	now := b.now()
-	last, ok := live.Managed.LastReload(now)
+	last, ok := live.Managed.LastReloadTime(now)
 	if !ok || live.Managed[stamp.LastReload] == s.View.Managed[stamp.LastReload] {
 		return 0
 	}
-	wait := b.gates.RefractoryWait(state.GateInput{Now: now, LastReload: last.Time})
+	wait := b.gates.RefractoryWait(state.GateInput{Now: now, LastReload: last})
 	if wait > 0 {
 		b.state.Deferrals.Defer(s.Key, state.Deferral{Since: now, Until: now.Add(wait), IgnoresEvents: true})
 	}

@@ -182,11 +182,11 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 		seen bool
 		wait time.Duration
 	}{
-		"reloaded a second ago":                  {at: now.Add(-time.Second), wait: 4 * time.Second},
-		"a clock was ahead":                      {at: now.Add(time.Hour), wait: 5 * time.Second},
-		"reloaded long ago":                      {at: now.Add(-5 * time.Second)},
-		"the last reload is of another template": {at: now.Add(-time.Second), hash: "other"},
-		"the gates have looked at it":            {at: now.Add(-time.Second), seen: true},
+		"reloaded a second ago":                       {at: now.Add(-time.Second), wait: 4 * time.Second},
+		"a clock was ahead":                           {at: now.Add(time.Hour), wait: 5 * time.Second},
+		"reloaded long ago":                           {at: now.Add(-5 * time.Second)},
+		"a stamp without an explanation has followed": {at: now.Add(-time.Second), hash: "other", wait: 4 * time.Second},
+		"the gates have looked at it":                 {at: now.Add(-time.Second), seen: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
