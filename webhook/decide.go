@@ -69,9 +69,9 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if h.outside(req.Namespace) {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
-	release, err := h.intake.review(ctx, req.Namespace, len(req.Object.Raw)+len(req.OldObject.Raw))
+	release, err := h.intake.review(ctx, req.Namespace, weightOf(req))
 	if err != nil {
-		return busy(err, timeout)
+		return unadmitted(err, timeout)
 	}
 	defer release()
 	wr, err := decodeWrite(kind, req)
@@ -135,6 +135,16 @@ func busy(reason error, timeout time.Duration) decision {
 	}
 	return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{fmt.Sprintf(
 		WarningUnchecked+"%s: %v; it retries by itself", within, errBusy)}}
+}
+
+// unadmitted lets a request pass that may not be decided.
+func unadmitted(reason error, timeout time.Duration) decision {
+	if !errors.Is(reason, errTooLarge) {
+		return busy(reason, timeout)
+	}
+	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: []string{
+		fmt.Sprintf(WarningUnchecked+": %v; it retries by itself", reason),
+	}}
 }
 
 // malformed lets an invalid request pass. The API server sends none.

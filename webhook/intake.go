@@ -31,11 +31,11 @@ const (
 	// by default.
 	waitingOfACaller = 1_000
 
-	// reviewsInFlight bounds the reviews that are being decided, in bytes of their objects: a decoded object takes up to 25
-	// times its text. reviewsOfANamespace are those of one namespace, which may all wait for reads.
+	// reviewsInFlight bounds the reviews that are being decided, by their weight: a decoded object takes up to 25 bytes for each
+	// unit of it. reviewsOfANamespace are those of one namespace, which may all wait for reads.
 	reviewsInFlight     = 8 << 20
 	reviewsOfANamespace = reviewsInFlight * 3 / 4
-	// waitingOfANamespace bounds those of one namespace that wait, in bytes as well. Meanwhile their bodies count for the address of
+	// waitingOfANamespace bounds those of one namespace that wait, by their weight as well. Meanwhile their bodies count for the address of
 	// an API server, which serves all namespaces: those of one namespace take half of it.
 	waitingOfANamespace = smallBodiesOfACaller/2 - reviewsOfANamespace
 	// leastReview is what a small review counts: decoding has costs of its own.
@@ -78,9 +78,13 @@ func newIntake() intake {
 	}
 }
 
-// review waits until a review of a size may be decided. Where too much of its namespace waits, the error comes at once.
-func (i intake) review(ctx context.Context, namespace string, size int) (release func(), err error) {
-	release, err = i.reviews.Acquire(ctx, namespace, max(size, leastReview))
+// review waits until a review of a weight may be decided. Where too much of its namespace waits, or the review is too heavy for any time,
+// the error comes at once.
+func (i intake) review(ctx context.Context, namespace string, weight int) (release func(), err error) {
+	if weight > reviewsOfANamespace {
+		return nil, errTooLarge
+	}
+	release, err = i.reviews.Acquire(ctx, namespace, max(weight, leastReview))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBusy, err)
 	}

@@ -52,11 +52,13 @@ func (l invalidLog) next(outcome string) logr.Logger {
 }
 
 // logger returns what an admission.Webhook logs to. Without a request, it could not read one. With one, the usual values are left out: they
-// cost an allocation each, and most requests are not worth a line.
+// cost an allocation each, and most requests are not worth a line. An admission.Webhook asks for the logger of a decoded request before it
+// copies the request, and keeps the copy until the answer: only here can memory be given back.
 func (l invalidLog) logger(_ logr.Logger, req *admission.Request) logr.Logger {
 	if req == nil {
 		return l.unread
 	}
+	dropUnused(&req.AdmissionRequest)
 	return l.decided
 }
 

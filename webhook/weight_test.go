@@ -1,0 +1,95 @@
+package webhook_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+)
+
+// reviewOf returns a review of a new Deployment that tracks a ConfigMap and has a field x with the given JSON.
+func reviewOf(namespace, x string) string {
+	return inNamespace(review(`"operation":"CREATE","object":`+deploymentOf(x)), namespace)
+}
+
+func deploymentOf(x string) string {
+	return `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{"template":{}},"x":` + x + `}`
+}
+
+// list returns a JSON list with so many bytes of an element, or a little more.
+func list(element string, size int) string {
+	return "[" + strings.Repeat(element+",", size/(len(element)+1)) + element + "]"
+}
+
+// What takes much memory for its text counts accordingly.
+//
+//nolint:paralleltest // it measures the memory of the process
+func TestReviewsOfManySmallPartsAreBounded(t *testing.T) {
+	const depth = 9_000
+	deep := strings.Repeat(`{"":`, depth) + "0" + strings.Repeat("}", depth)
+	for name, x := range map[string]string{
+		"objects in objects":  list(deep, 200<<10),
+		"objects of a number": list(`{"":0}`, 200<<10),
+		"lists in lists":      list(strings.Repeat("[", depth)+strings.Repeat("]", depth), 200<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Less(t, heapOfReviews(t, func(namespace string) []byte { return []byte(reviewOf(namespace, x)) }), 240<<20)
+		})
+	}
+}
+
+// The account of the request is never used: it takes no memory while the review is decided. The text of the request does.
+//
+//nolint:paralleltest // it measures the memory of the process
+func TestAccountOfARequestIsNotKept(t *testing.T) {
+	for name, account := range map[string]string{
+		"groups": `"groups":` + list(`""`, 400<<10),
+		"extra":  `"extra":{"x":` + list(`""`, 400<<10) + `}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := `"operation":"CREATE","userInfo":{` + account + `},"object":` + deploymentOf("0")
+			assert.Less(t, heapOfReviews(t, func(namespace string) []byte { return []byte(inNamespace(review(fields), namespace)) }), 32<<20)
+		})
+	}
+}
+
+// A Deployment of 1.5 MiB is decided, whatever it consists of.
+func TestLargestWorkloadsAreDecided(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 19
+	element := func(format string) string {
+		var list strings.Builder
+		for i := 0; list.Len() < size; i++ {
+			fmt.Fprintf(&list, format+",", i)
+		}
+		return strings.TrimSuffix(list.String(), ",")
+	}
+	for name, x := range map[string]string{
+		"variables":      "[" + element(`{"name":"VARIABLE_%d","value":"1"}`) + "]",
+		"volumes":        "[" + element(`{"configMap":{"name":"app-%d"}}`) + "]",
+		"managed fields": `{"f:env":{` + element(`"k:{\"name\":\"VARIABLE_%d\"}":{".":{},"f:name":{},"f:value":{}}`) + "}}",
+		"one text":       `"` + strings.Repeat("x", size) + `"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			object := deploymentOf(x)
+			responseOf(t, ask(s.handler, []byte(review(`"operation":"UPDATE","object":`+object+`,"oldObject":`+object))))
+			assert.Zero(t, decisions(t, s, "none", "malformed"))
+			assert.Zero(t, decisions(t, s, "none", "busy"))
+		})
+	}
+}
+
+// A review that takes more than its namespace may use passes at once: no wait would change that.
+func TestReviewThatIsTooLargePassesUnchecked(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, newWorld(t), nil, logr.Discard())
+	response := responseOf(t, ask(s.handler, []byte(reviewOf("shop", list(`{"":0}`, 3<<20)))))
+	assert.True(t, response.Allowed)
+	assert.Empty(t, response.Patch)
+	assert.Equal(t, []string{"pod-reloader could not check this write: the workload is too large; it retries by itself"}, response.Warnings)
+	assert.Equal(t, 1, decisions(t, s, "none", "malformed"))
+}
