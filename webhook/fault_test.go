@@ -30,6 +30,7 @@ import (
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	valid := string(fixture(t, "create/request.yaml"))
+	const elsewhere = `{"metadata":{"namespace":"kube-system","annotations":{"pod-reloader.cs.sap.com/configmaps":"app"}},"spec":{"template":{}}}`
 	tests := map[string]struct {
 		method, contentType, body string
 		code                      int32
@@ -57,6 +58,8 @@ func TestMalformed(t *testing.T) {
 		"object no map":    {body: review(`"operation":"CREATE","object":["a"]`), code: 200, text: "request.object", why: "no workload"},
 		"old missing":      {body: review(`"operation":"UPDATE","object":{}`), code: 200, text: "request.oldObject is missing", why: "an update of nothing"},
 		"old no map":       {body: review(`"operation":"UPDATE","object":{},"oldObject":7`), code: 200, text: "request.oldObject", why: "no workload"},
+		"other namespace":  {body: review(`"operation":"CREATE","object":` + elsewhere), code: 200, text: "request.object has the namespace \"kube-system\"", why: "its names would be those of a namespace that may be out of scope"},
+		"old one of other": {body: review(`"operation":"UPDATE","object":{},"oldObject":` + elsewhere), code: 200, text: "request.oldObject has the namespace", why: "likewise"},
 		"too large":        {body: `{"a":"` + strings.Repeat("x", 8<<20) + `"}`, code: 413, text: "too large", why: "no caller may fill the memory"},
 		"type of metadata": {body: review(`"operation":"CREATE","object":{"metadata":7,"spec":{"template":"x"}}`), code: 200, why: "the API server would not, and nothing breaks"},
 	}

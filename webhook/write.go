@@ -48,22 +48,29 @@ func validate(req *admissionv1.AdmissionRequest) error {
 
 // decodeWrite reads both versions of the workload that a request writes.
 func decodeWrite(kind workload.Kind, req *admissionv1.AdmissionRequest) (write, error) {
-	current, err := decodeObject(kind, req.Object.Raw)
+	current, err := decodeVersion("request.object", kind, req, req.Object.Raw)
 	if err != nil {
-		return write{}, fmt.Errorf("request.object: %w", err)
-	}
-	if current == nil {
-		return write{}, fmt.Errorf("request.object is missing on %s", req.Operation)
+		return write{}, err
 	}
 	wr := write{namespace: req.Namespace, current: *current}
 	if req.Operation == admissionv1.Create {
 		return wr, nil
 	}
-	if wr.old, err = decodeObject(kind, req.OldObject.Raw); err != nil {
-		return write{}, fmt.Errorf("request.oldObject: %w", err)
+	wr.old, err = decodeVersion("request.oldObject", kind, req, req.OldObject.Raw)
+	return wr, err
+}
+
+// decodeVersion reads one version of the workload. Its expressions are resolved in its own namespace, but the scope is that of the request:
+// a caller could learn the names of a namespace that is out of scope. Where the version has no namespace, no name is known.
+func decodeVersion(field string, kind workload.Kind, req *admissionv1.AdmissionRequest, raw []byte) (*workload.Object, error) {
+	version, err := decodeObject(kind, raw)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", field, err)
+	case version == nil:
+		return nil, fmt.Errorf("%s is missing on %s", field, req.Operation)
+	case version.Namespace() != "" && version.Namespace() != req.Namespace:
+		return nil, fmt.Errorf("%s has the namespace %s: want that of the request", field, reference.Quote(version.Namespace()))
 	}
-	if wr.old == nil {
-		return write{}, fmt.Errorf("request.oldObject is missing on %s", req.Operation)
-	}
-	return wr, nil
+	return version, nil
 }
