@@ -69,7 +69,7 @@ func (h *Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if h.outside(req.Namespace) {
 		return decision{rule: ruleNone, outcome: outcomeUnchanged}
 	}
-	release, err := h.intake.review(ctx, req.Namespace, weightOf(req))
+	release, err := h.intake.review(ctx, req.Namespace, weightOf(req), h.incoming(ctx).large)
 	if err != nil {
 		return unadmitted(err, timeout)
 	}

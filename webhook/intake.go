@@ -27,6 +27,9 @@ const (
 	smallBodiesOfACaller = smallBodies / 2
 	largeBodies          = 2 * maxBody
 	largeBodiesOfACaller = largeBodies * 3 / 4
+	// largeBodiesOfANamespace are those whose reviews are decided or wait: an API server serves all namespaces from one address. It does not
+	// bound the bodies that are being received, of which the namespace is not known.
+	largeBodiesOfANamespace = largeBodiesOfACaller / 2
 	// waitingOfACaller bounds the requests of one address that wait for such a turn. An API server has at most 600 in flight
 	// by default.
 	waitingOfACaller = 1_000
@@ -65,6 +68,7 @@ type intake struct {
 	free                  *atomic.Int64 // requests that read their free part
 	small, large, reviews *fairlimit.Limit
 	objects, reads        *fairlimit.Limit // of the reviews
+	largeReviews          *fairlimit.Limit // by namespace
 }
 
 func newIntake() intake {
@@ -75,20 +79,29 @@ func newIntake() intake {
 		reviews: fairlimit.NewWeighted(reviewsInFlight, reviewsOfANamespace, waitingOfANamespace),
 		objects: fairlimit.New(objectsInFlight, objectsOfANamespace),
 		reads:   fairlimit.New(readsInFlight, readsOfANamespace),
+
+		largeReviews: fairlimit.NewBounded(largeBodies, largeBodiesOfANamespace, 0),
 	}
 }
 
-// review waits until a review of a weight may be decided. Where too much of its namespace waits, or the review is too heavy for any time,
-// the error comes at once.
-func (i intake) review(ctx context.Context, namespace string, weight int) (release func(), err error) {
+// review waits until a review of a weight may be decided, whose body counts so much as a large one. Where too much of its namespace waits, or
+// the review is too heavy for any time, the error comes at once.
+func (i intake) review(ctx context.Context, namespace string, weight, large int) (release func(), err error) {
 	if weight > reviewsOfANamespace {
 		return nil, errTooLarge
 	}
-	release, err = i.reviews.Acquire(ctx, namespace, max(weight, leastReview))
+	received := func() {}
+	if large > 0 {
+		if received, err = i.largeReviews.Acquire(ctx, namespace, large); err != nil {
+			return nil, fmt.Errorf("%w: %w", errBusy, err)
+		}
+	}
+	decided, err := i.reviews.Acquire(ctx, namespace, max(weight, leastReview))
 	if err != nil {
+		received()
 		return nil, fmt.Errorf("%w: %w", errBusy, err)
 	}
-	return release, nil
+	return func() { decided(); received() }, nil
 }
 
 // track waits until a review of a workload that can track so many objects may be decided.
@@ -128,6 +141,8 @@ type incoming struct {
 
 	// size is what was read of the body, allowed what may be read until the next turn.
 	size, allowed int
+	// large is what the body counts as a large one.
+	large int
 	// release gives back what the body counts; nil while it counts nothing.
 	release func()
 	// busy is set if the body was not read because of others, decoded if the Handler was called.
@@ -176,6 +191,7 @@ func (in *incoming) advance() error {
 	case length < 0:
 		length = maxBody
 	}
+	in.large = length
 	return in.wait(in.intake.large, length, math.MaxInt)
 }
 

@@ -81,34 +81,45 @@ func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 // those of others are received.
 func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.before = func(ctx context.Context, namespace string) {
-			if namespace == "big" {
-				<-ctx.Done()
-			}
-		}
-		s := newHandler(t, w, hastily, logr.Discard())
-		const size, received = 400 << 10, 30
-		answers, body := make(chan *httptest.ResponseRecorder, 50), large("big", size)
-		for range cap(answers) {
-			go func() { answers <- post(s.handler, body) }()
-		}
-		synctest.Wait()
-		require.Len(t, answers, cap(answers)-received, "12 MiB of 400 KiB each are decided or wait")
-		for range len(answers) {
-			response := responseOf(t, <-answers)
-			assert.True(t, response.Allowed)
-			assert.Equal(t, []string{"pod-reloader could not check this write: too many requests at the same time; it retries by itself"}, response.Warnings)
-		}
-		began := time.Now()
-		response := responseOf(t, post(s.handler, large("small", size)))
-		assert.Contains(t, string(response.Patch), "config-hash")
-		assert.Equal(t, began, time.Now(), "it does not wait")
-		for range received {
-			responseOf(t, <-answers)
-		}
-	})
+	for name, tt := range map[string]struct{ size, sent, received int }{
+		"12 MiB of 400 KiB each are decided or wait": {400 << 10, 50, 30},
+		"5.25 MiB of 600 KiB each are decided":       {600 << 10, 50, 8},
+		"5.25 MiB of 1,000 KiB each are decided":     {1_000 << 10, 50, 5},
+		"one of 3,000 KiB is decided":                {3_000 << 10, 20, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.before = func(ctx context.Context, namespace string) {
+					if namespace == "big" {
+						<-ctx.Done()
+					}
+				}
+				s := newHandler(t, w, hastily, logr.Discard())
+				answers, body := make(chan *httptest.ResponseRecorder, tt.sent), large("big", tt.size)
+				for range cap(answers) {
+					go func() { answers <- post(s.handler, body) }()
+				}
+				synctest.Wait()
+				require.Len(t, answers, cap(answers)-tt.received)
+				for range len(answers) {
+					response := responseOf(t, <-answers)
+					assert.True(t, response.Allowed)
+					assert.Equal(t, []string{"pod-reloader could not check this write: too many requests at the same time; it retries by itself"}, response.Warnings)
+				}
+				began := time.Now()
+				response := responseOf(t, post(s.handler, large("small", min(tt.size, 1_000<<10))))
+				assert.Contains(t, string(response.Patch), "config-hash")
+				assert.Equal(t, began, time.Now(), "it does not wait")
+				for range tt.received {
+					responseOf(t, <-answers)
+				}
+				response = responseOf(t, post(s.handler, body))
+				assert.NotContains(t, response.Warnings[0], "too many requests", "what was taken is given back")
+			})
+		})
+	}
 }
 
 // Reviews of the usual size do not wait, however many there are.
