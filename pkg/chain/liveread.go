@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -174,10 +175,10 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 	group.SetLimit(freshInFlight)
 	objects := make([]*referent.Object, len(custom))
 	for i, key := range custom {
-		group.Go(func() (err error) {
+		group.Go(recovering.Func(func() (err error) {
 			objects[i], err = f.readCustom(ctx, key)
 			return err
-		})
+		}))
 	}
 	namespaces := slices.Sorted(maps.Keys(config))
 	states := make([]map[reference.Ref]digest.State, len(namespaces))
@@ -185,10 +186,10 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 		if f.namespaces.outside(namespace) {
 			continue
 		}
-		group.Go(func() (err error) {
+		group.Go(recovering.Func(func() (err error) {
 			states[i], err = f.from.config.ReadLive(ctx, namespace, config[namespace])
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return err

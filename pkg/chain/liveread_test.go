@@ -117,6 +117,29 @@ func TestLiveReadOfACustomResourceIsGivenUp(t *testing.T) {
 	})
 }
 
+// A panic during a live read leaves the answer to the graph: it must not end the process.
+func TestPanicDuringALiveReadIsAFailedRead(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(w *world) readerFunc{
+		"of a custom resource": func(w *world) readerFunc {
+			w.client.PrependReactor("get", proxies.Resource, func(clienttesting.Action) (bool, runtime.Object, error) { panic("oops") })
+			return func() error { return nil }
+		},
+		"of a Secret": func(*world) readerFunc { return func() error { panic("oops") } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.graph()
+				states, err := chain.ReadLive(t.Context(), breaks(w), w.Chain, "ns", []reference.Ref{proxy})
+				require.NoError(t, err)
+				assert.Equal(t, w.State("ns", proxy).Entries, states[proxy].Entries)
+			})
+		})
+	}
+}
+
 // absent finds no ConfigMap and no Secret.
 type absent struct{}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate/internal/wire"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -123,7 +124,11 @@ func each(
 	states := make(map[reference.Ref]digest.State, len(refs))
 	var failed []*ReadError
 	one := func(ref reference.Ref) {
-		state, err := read(ctx, objectKey{namespace, ref})
+		var state digest.State
+		err := recovering.Func(func() (err error) {
+			state, err = read(ctx, objectKey{namespace, ref})
+			return err
+		})()
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 )
 
 // ErrWaiting is in the error of a caller whose context ended before its read was admitted.
@@ -135,19 +137,16 @@ func (g *Group[K, V]) run(key K, l *lane[V], c *call[V]) {
 		return
 	}
 	defer release()
-	defer func() {
-		if r := recover(); r != nil {
-			// No caller's stack is above this one: a panic would end the process, and with it another's write.
-			c.err = fmt.Errorf("panic during a shared read: %v", r)
-		}
-	}()
 	ctx := c.ctx
 	if g.Limit > 0 {
 		limited, cancel := context.WithTimeout(ctx, g.Limit)
 		defer cancel()
 		ctx = limited
 	}
-	c.value, c.err = c.read(ctx)
+	c.err = recovering.Func(func() (err error) {
+		c.value, err = c.read(ctx)
+		return err
+	})()
 }
 
 func (g *Group[K, V]) admit(ctx context.Context, key K) (release func(), err error) {
