@@ -59,12 +59,16 @@ func (f Fields) index(name string) int {
 	return slices.IndexFunc(f.Variables, func(v Variable) bool { return v.Name == name })
 }
 
-// Common returns what both have, as the other Fields have it.
+// Common returns what both have, as the other Fields have it once all else is taken out of their template.
 func (f Fields) Common(other Fields) Fields {
 	if other.From != f.From {
 		other.From = ""
 	}
-	other.Variables = slices.DeleteFunc(slices.Clone(other.Variables), func(v Variable) bool { return !f.has(v) })
+	for i, v := range slices.Backward(other.Variables) {
+		if !f.has(v) {
+			other = other.without(i)
+		}
+	}
 	return other
 }
 

@@ -284,6 +284,8 @@ func TestCommonHasWhatBothHave(t *testing.T) {
 		"another value":                 {strategy.Fields{Variables: []strategy.Variable{a}}, strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "A", "2")}}, strategy.Fields{}},
 		"another name, the same value":  {strategy.Fields{Variables: []strategy.Variable{a}}, strategy.Fields{Variables: []strategy.Variable{b}}, strategy.Fields{}},
 		"one of two, in either of both": {strategy.Fields{Variables: []strategy.Variable{a, variable("c", 1, "C", "1")}}, strategy.Fields{Variables: []strategy.Variable{a, b}}, strategy.Fields{Variables: []strategy.Variable{a}}},
+		"the gap is closed":             {strategy.Fields{Variables: []strategy.Variable{b}}, strategy.Fields{Variables: []strategy.Variable{a, b, variable("d", 1, "B", "1")}}, strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "B", "1"), variable("d", 1, "B", "1")}}},
+		"two gaps are closed":           {strategy.Fields{Variables: []strategy.Variable{variable("c", 2, "C", "1")}}, strategy.Fields{Variables: []strategy.Variable{b, a, variable("c", 2, "C", "1")}}, strategy.Fields{Variables: []strategy.Variable{variable("c", 0, "C", "1")}}},
 	} {
 		got := c.own.Common(c.other)
 		assert.Equal(t, c.want.Text(), got.Text(), name)

@@ -53,6 +53,11 @@ func (f Fields) WithoutVariable(ref reference.Ref) Fields {
 	if i < 0 {
 		return f
 	}
+	return f.without(i)
+}
+
+// without returns the Fields without one variable: those behind it in its container move up.
+func (f Fields) without(i int) Fields {
 	gone := f.Variables[i]
 	f.Variables = slices.Delete(slices.Clone(f.Variables), i, i+1)
 	for j, v := range f.Variables {
