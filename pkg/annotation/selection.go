@@ -107,9 +107,9 @@ func Resolve(intent Intent, objects Objects, recorded Recorded, references []ref
 		return intent, nil
 	}
 	intent.Tracked = maps.Clone(intent.Tracked)
-	all := make([]resolution, 0, len(intent.Selections))
+	all, budget := make([]resolution, 0, len(intent.Selections)), &pattern.Budget{}
 	for _, selection := range intent.Selections {
-		r := resolution{Selection: selection, intent: &intent, objects: objects, recorded: recorded}
+		r := resolution{Selection: selection, intent: &intent, objects: objects, recorded: recorded, budget: budget}
 		r.names()
 		r.marked()
 		r.patterns()
@@ -132,6 +132,8 @@ type resolution struct {
 	intent   *Intent
 	objects  Objects
 	recorded Recorded
+	// budget is for recorded names.
+	budget *pattern.Budget
 	// absent are the recorded Refs that patterns match and of which there is no object, sorted.
 	absent []reference.Ref
 }
@@ -208,20 +210,20 @@ func (r resolution) trackAbsent(content bool) (dropped int) {
 }
 
 // matchingAbsent finds the recorded Refs that patterns match and of which there is no object. Nearly all have one, and to look for it costs
-// less than to match a name.
+// less than to match a name. Where it would take long to match the others, they count as matched: a Record can be written by hand.
 func (r resolution) matchingAbsent() []reference.Ref {
 	if len(r.Patterns) == 0 {
 		return nil
 	}
-	refs := slices.DeleteFunc(r.recorded.Refs(), func(ref reference.Ref) bool {
+	refs := r.recorded.Refs()
+	slices.SortFunc(refs, reference.Ref.Compare)
+	return slices.DeleteFunc(slices.Compact(refs), func(ref reference.Ref) bool {
 		if ref.Kind != r.Kind || r.excludes(ref.Name) {
 			return true
 		}
 		_, exists := r.objects.Traits(ref)
-		return exists || !r.matches(ref.Name)
+		return exists || !r.mayMatch(ref.Name)
 	})
-	slices.SortFunc(refs, reference.Ref.Compare)
-	return slices.Compact(refs)
 }
 
 func (r resolution) custom() {
@@ -235,8 +237,11 @@ func (r resolution) custom() {
 	}
 }
 
-func (r resolution) matches(name string) bool {
-	return slices.ContainsFunc(r.Patterns, func(p *pattern.Pattern) bool { return p.Match(name) })
+func (r resolution) mayMatch(name string) bool {
+	return slices.ContainsFunc(r.Patterns, func(p *pattern.Pattern) bool {
+		matching, ok := r.budget.Matching(p, []string{name})
+		return len(matching) > 0 || !ok
+	})
 }
 
 // Most returns how many Refs the Intent can track once it is resolved: an expression can match, and a Record can have, as many as a

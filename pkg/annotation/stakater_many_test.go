@@ -2,6 +2,7 @@ package annotation_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,36 @@ func TestGoneObjectsLeaveThePlacesToThoseThatExist(t *testing.T) {
 				return
 			}
 			assert.Equal(t, []annotation.Problem{{Message: tc.problem}}, problems)
+		})
+	}
+}
+
+// A Record can be written by hand, and a caller waits for the matching: where it takes too long, what is recorded is tracked.
+func TestRecordedNamesAreMatchedAsLongAsThatIsQuick(t *testing.T) {
+	t.Parallel()
+	known := recorded{refs: make([]reference.Ref, 900)}
+	for i := range known.refs {
+		known.refs[i] = secret(fmt.Sprintf("%s-%04d", strings.Repeat("a", 200), i))
+	}
+	for name, tc := range map[string]struct {
+		list        string
+		least, most int
+	}{
+		"literals":        {"b.*", 0, 0},
+		"what takes long": {"[bc].*", 1, 899},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+			parsed, problems := annotation.Parse(annotation.Source{Workload: map[string]string{sReloadKey: tc.list}}, dialect)
+			require.Empty(t, problems)
+			intent, _ := annotation.Resolve(parsed, cluster{}, known, nil)
+			assert.GreaterOrEqual(t, len(intent.Tracked), tc.least)
+			assert.LessOrEqual(t, len(intent.Tracked), tc.most)
+			reversed := recorded{refs: slices.Clone(known.refs)}
+			slices.Reverse(reversed.refs)
+			again, _ := annotation.Resolve(parsed, cluster{}, reversed, nil)
+			assert.Equal(t, intent.Refs(), again.Refs(), "the same ones in each order")
 		})
 	}
 }
