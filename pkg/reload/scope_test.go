@@ -60,9 +60,10 @@ func TestReloadStaysDueWhileTheScopeIsUnknown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scope scope.Scope
 		due   int
+		again time.Duration
 	}{
-		"unknown": {scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "a"})}, 1},
-		"outside": {scope.Scope{Ignored: []string{"shop"}}, 0},
+		"unknown": {scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "a"})}, 1, 10 * time.Second},
+		"outside": {scope.Scope{Ignored: []string{"shop"}}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +73,7 @@ func TestReloadStaysDueWhileTheScopeIsUnknown(t *testing.T) {
 				s.state.Due.Add(s.key, time.Now())
 				result, err := s.Reconcile(t.Context(), s.key)
 				require.NoError(t, err)
-				assert.Zero(t, result.RequeueAfter)
+				assert.Equal(t, tc.again, result.RequeueAfter, "no event need follow")
 				_, due := s.state.Due.Oldest()
 				assert.Equal(t, tc.due, due)
 				assert.Zero(t, c.writes)

@@ -78,8 +78,7 @@ const (
 	Outside Scope = iota
 	// Inside means that it may be handled.
 	Inside
-	// Unknown means that the labels of its namespace cannot be read. What reads them again queues the workload: the first list of the
-	// namespaces, or the check of all workloads while their watch fails.
+	// Unknown means that the labels of its namespace cannot be read: they have not been listed yet, or the watch fails.
 	Unknown
 )
 
