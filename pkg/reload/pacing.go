@@ -114,17 +114,26 @@ func unreadRefs(in policy.Input) (unread, refused []reference.Ref) {
 	return unread, refused
 }
 
+// lastReload returns when the last reload was that the annotation names; zero if there is none. A time in the future comes from a clock that
+// is ahead: the reload was when this process has first seen it. Where it has seen none, since no template bears its stamp, it delays nothing.
+func (p pacing) lastReload(s gather.Subject, now time.Time) time.Time {
+	at, ok := s.View.Managed.LastReloadTime(now)
+	seen := p.state.Reports.Seen(s.Key)
+	switch {
+	case !ok, seen.IsZero() && !at.Before(now):
+		return time.Time{}
+	case !seen.IsZero() && seen.Before(at):
+		return seen
+	default:
+		return at
+	}
+}
+
 // input returns what the gates look at.
 func (p pacing) input(s gather.Subject) state.GateInput {
 	now := p.now()
 	in := state.GateInput{Now: now, FirstUnhandled: s.Events.FirstUnhandled, LastEvent: s.Events.Last}
-	if at, ok := s.View.Managed.LastReloadTime(now); ok {
-		in.LastReload = at
-		// A last-reload time in the future must not delay the next reload. It comes from a clock that is ahead.
-		if seen := p.state.Reports.Seen(s.Key); !seen.IsZero() && seen.Before(at) {
-			in.LastReload = seen
-		}
-	}
+	in.LastReload = p.lastReload(s, now)
 	// Another writer may have removed or reverted the annotation.
 	if at := p.state.Writes.StampedAt(s.Key); at.After(in.LastReload) {
 		in.LastReload = at

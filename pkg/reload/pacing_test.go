@@ -49,6 +49,16 @@ func TestRefractoryTimeCountsFromTheReloadOfAnEarlierTemplate(t *testing.T) {
 	}
 }
 
+// What rollout undo leaves of a reload by a clock that was ahead: its time is always in the future, and no template bears its stamp.
+func TestReloadInTheFutureThatNoTemplateBearsDelaysNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLoop(loopDependencies{}, Options{Now: func() time.Time { return now }, Refractory: 5 * time.Second})
+	last := record.LastReload{Time: now.Add(time.Hour), Hash: "abc"}.String()
+	s := gather.Subject{Key: workload.Key{Name: "web"}, View: stamp.View{Managed: stamp.Managed{stamp.LastReload: last}}}
+	assert.Zero(t, l.pacing.gates.RefractoryWait(l.pacing.input(s)))
+}
+
 // An alert on the age must not fire for a wait that --refractory asks for.
 func TestReloadIsDueFromTheEndOfTheRefractoryTime(t *testing.T) {
 	t.Parallel()
