@@ -67,6 +67,14 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 	}
 }
 
+// A user is warned of a missing object by the write that creates the workload.
+func TestMissingObjectsWarnAtCreation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.Nil(t, w.create(w.manifest(w.lists("typo", ""))))
+	assert.Contains(t, strings.Join(w.result.Warnings, " "), "configmap/typo")
+}
+
 // A user is warned of a missing object by the write that lists it, in whichever dialect, and by no other one.
 func TestMissingObjectsWarn(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,8 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		t.Parallel()
 		result := decide(ignored(object("app:2", nil)))
 		assert.Equal(t, Managed{Hash: hash, Record: record.New(hash, "", nil).String()}, result.Managed)
-		assert.Len(t, result.Warnings, 1, "what the pods start with is not recorded")
+		require.Len(t, result.Warnings, 1)
+		assert.Contains(t, result.Warnings[0], "did not record what the new pods start with")
 		assert.ErrorContains(t, result.ReadError, "not listed yet")
 	})
 	t.Run("created, excluded by a label", func(t *testing.T) {

@@ -68,11 +68,15 @@ func (d *draft) warnUnread() {
 	if d.ReadError == nil || d.firstPassKept {
 		return
 	}
-	then := "it retries by itself"
-	if d.Rule == RuleListsEdited {
-		then = "this edit of the lists restarts no pods: edit them again, or restart the workload"
+	cause := reference.Cut(d.ReadError.Error(), maxErrorText)
+	switch d.Rule {
+	case RuleExcluded:
+		d.warn("pod-reloader did not record what the new pods start with: %s; a change until the exclusion ends does not restart them", cause)
+	case RuleListsEdited:
+		d.warn(WarningUnread+": %s; this edit of the lists restarts no pods: edit them again, or restart the workload", cause)
+	default:
+		d.warn(WarningUnread+": %s; it retries by itself", cause)
 	}
-	d.warn(WarningUnread+": %s; %s", reference.Cut(d.ReadError.Error(), maxErrorText), then)
 }
 
 // warnStale says that a request for a reload was made for another generation of the workload.
