@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
@@ -142,7 +143,7 @@ func unadmitted(reason error, timeout time.Duration) decision {
 	if !errors.Is(reason, errTooLarge) {
 		return busy(reason, timeout)
 	}
-	return decision{rule: ruleNone, outcome: outcomeMalformed, warnings: []string{
+	return decision{rule: ruleNone, outcome: outcomeBusy, warnings: []string{
 		fmt.Sprintf(WarningUnchecked+": %v; it retries by itself", reason),
 	}}
 }
@@ -188,6 +189,9 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		return live
 	}
 	live.States, live.Err = h.state.ReadLive(ctx, namespace, refs)
+	if recovering.Log(h.log, live.Err) {
+		h.metrics.panics.Inc()
+	}
 	if live.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}

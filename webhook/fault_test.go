@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
@@ -164,17 +165,30 @@ func TestWritePassesWhenTheDecisionFails(t *testing.T) {
 
 func TestPanicIsCounted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.crash = true
-	var lines []string
-	s := newHandler(t, w, nil, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-	responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
-	require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
-# HELP pod_reloader_webhook_panics_total Admission requests that passed because their decision panicked; report each as a defect.
+	for name, fault := range map[string]struct {
+		set  func(w *world)
+		file string
+	}{
+		"of a decision": {func(w *world) { w.crash = true }, "handler_test.go"},
+		"of a read in a goroutine of its own": {func(w *world) {
+			w.fail = recovering.Func(func() error { panic("boom") })()
+		}, "fault_test.go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			fault.set(w)
+			var lines []string
+			s := newHandler(t, w, nil, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+			responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
+			require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
+# HELP pod_reloader_webhook_panics_total Admission requests whose decision or read panicked; report each as a defect.
 # TYPE pod_reloader_webhook_panics_total counter
 pod_reloader_webhook_panics_total 1
 `), "pod_reloader_webhook_panics_total"))
-	assert.Contains(t, strings.Join(lines, "\n"), "handler_test.go", "the stack is in the log")
+			assert.Contains(t, strings.Join(lines, "\n"), fault.file, "the stack is in the log")
+		})
+	}
 }
 
 // TestDeadline shows that a third of the API server's own timeout is left for the answer.

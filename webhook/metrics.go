@@ -25,7 +25,7 @@ const (
 	outcomeUnread = "unread"
 	// outcomePanicked: a defect of ours; allowed as it is.
 	outcomePanicked = "panicked"
-	// outcomeBusy: too many requests at the same time; allowed as it is, or not even read.
+	// outcomeBusy: too many requests at the same time, or a workload that is too large; allowed as it is, or not even read.
 	outcomeBusy = "busy"
 	// outcomeMalformed: no admission review.
 	outcomeMalformed = "malformed"
@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 		}, []string{"rule"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_panics_total",
-			Help: "Admission requests that passed because their decision panicked; report each as a defect.",
+			Help: "Admission requests whose decision or read panicked; report each as a defect.",
 		}),
 	}
 }

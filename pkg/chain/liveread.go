@@ -46,6 +46,7 @@ func (c *Chain) readCustomLive(ctx context.Context, from backend, namespace stri
 		err = f.read(ctx)
 	}
 	if err != nil {
+		recovering.Log(c.options.Log, err)
 		c.options.Log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "error", err.Error())
 		return c.graphState.unverified(namespace, refs, err)
 	}

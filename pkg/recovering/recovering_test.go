@@ -2,8 +2,10 @@ package recovering_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
@@ -12,7 +14,17 @@ import (
 func TestPanicIsAnError(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("refused")
-	require.EqualError(t, recovering.Func(func() error { panic("oops") })(), "panic: oops")
+	err := recovering.Func(func() error { panic("oops") })()
+	require.EqualError(t, err, "panic: oops")
 	require.Equal(t, failure, recovering.Func(func() error { return failure })())
 	require.NoError(t, recovering.Func(func() error { return nil })())
+
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	require.True(t, recovering.Log(log, fmt.Errorf("read: %w", err)))
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "recovering_test.go", "the stack")
+	require.False(t, recovering.Log(log, failure))
+	require.False(t, recovering.Log(log, nil))
+	require.Len(t, lines, 1)
 }

@@ -6,7 +6,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// panicsMetric counts the admission requests that passed because their decision panicked.
+// panicsMetric counts the admission requests whose decision or read panicked.
 const panicsMetric = "pod_reloader_webhook_panics_total"
 
 // aliveLaw is the law "alive" for the metrics of a replica: a panic that the program recovers from is a defect, too.
