@@ -30,6 +30,8 @@ const (
 	// largeBodiesOfANamespace are those whose reviews are decided or wait: an API server serves all namespaces from one address. It does not
 	// bound the bodies that are being received, of which the namespace is not known.
 	largeBodiesOfANamespace = largeBodiesOfACaller / 2
+	// largeWaitingOfANamespace are those that wait for these. They leave a quarter of the budget of the address to other namespaces.
+	largeWaitingOfANamespace = largeBodiesOfACaller / 4
 	// waitingOfACaller bounds the requests of one address that wait for such a turn. An API server has at most 600 in flight
 	// by default.
 	waitingOfACaller = 1_000
@@ -80,7 +82,7 @@ func newIntake() intake {
 		objects: fairlimit.New(objectsInFlight, objectsOfANamespace),
 		reads:   fairlimit.New(readsInFlight, readsOfANamespace),
 
-		largeReviews: fairlimit.NewBounded(largeBodies, largeBodiesOfANamespace, 0),
+		largeReviews: fairlimit.NewWeighted(largeBodies, largeBodiesOfANamespace, largeWaitingOfANamespace),
 	}
 }
 

@@ -77,15 +77,15 @@ func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 	})
 }
 
-// An API server serves all namespaces from one address. The large reviews of one namespace take half of the budget of that address, so that
-// those of others are received.
+// An API server serves all namespaces from one address. The large reviews of one namespace take three quarters of the budget of that
+// address, those that wait included, so that those of others are received.
 func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ size, sent, received int }{
 		"12 MiB of 400 KiB each are decided or wait": {400 << 10, 50, 30},
-		"5.25 MiB of 600 KiB each are decided":       {600 << 10, 50, 8},
-		"5.25 MiB of 1,000 KiB each are decided":     {1_000 << 10, 50, 5},
-		"one of 3,000 KiB is decided":                {3_000 << 10, 20, 1},
+		"of 600 KiB, 8 are decided and 4 wait":       {600 << 10, 50, 12},
+		"of 1,000 KiB, 5 are decided and 2 wait":     {1_000 << 10, 50, 7},
+		"of 3,000 KiB, one is decided and one waits": {3_000 << 10, 20, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
