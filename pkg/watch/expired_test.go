@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,4 +76,25 @@ func TestVersionsThatExpireNowAndThenAreNoError(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An API server that starts again has no old versions: its watch that lasted breaks, and the next one gets 410.
+func TestVersionsThatExpireWithTheirServerAreNoError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		s.Fault(faults{noStreamList: true})
+		bulk := startBulk(t, s, watch.Config{})
+		for range 5 {
+			pass(time.Minute)
+			requests := len(s.Requests())
+			s.Compact()
+			s.Break(errors.New("connection reset by peer"))
+			for len(s.Requests()) < requests+3 { // the watch that fails, the list, and the next watch
+				pass(50 * time.Millisecond)
+			}
+		}
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "the watch broke")
+	})
 }

@@ -42,6 +42,8 @@ func (l *lifecycle) start(ctx context.Context, run func(context.Context) error) 
 	l.mu.Unlock()
 	defer l.cancel()
 	l.keep(run(ctx))
+	l.cancel()
+	<-l.ending // a Start that follows finds the end
 	return l.reason()
 }
 

@@ -142,7 +142,6 @@ func TestStartAfterTheEnd(t *testing.T) {
 			cancel()
 			require.NoError(t, <-ended)
 			require.NoError(t, <-ended, "it began before the end")
-			synctest.Wait()
 			require.ErrorIs(t, w.Start(t.Context()), watch.ErrStopped)
 			require.ErrorIs(t, w.Start(ctx), watch.ErrStopped, "also with a context that has ended")
 		}

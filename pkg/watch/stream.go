@@ -124,6 +124,7 @@ func (o *observed) closed(ctx context.Context) {
 	if time.Since(o.began) > unheard && time.Since(o.received) > unheard {
 		o.source.maybeRestored.Store(true)
 	}
+	o.resetShort()
 	switch {
 	case o.failed, o.stopped():
 	case o.listing:
@@ -137,8 +138,14 @@ func (o *observed) closed(ctx context.Context) {
 			o.listInstead(ctx, errShort.Error(), nil)
 		}
 	default:
-		o.source.short.Store(0)
 		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
+	}
+}
+
+// resetShort ends the count of short watches at the end of one that was none.
+func (o *observed) resetShort() {
+	if !o.listing && !o.isShort() {
+		o.source.short.Store(0)
 	}
 }
 
@@ -215,6 +222,7 @@ func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Obje
 	if o.stopped() {
 		return status
 	}
+	o.resetShort()
 	err := apierrors.FromObject(status)
 	switch {
 	case !isExpired(err):
