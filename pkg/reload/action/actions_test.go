@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -24,7 +23,7 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: reloadtest.Summary(kind, raw), View: reloadtest.View(t)}
 	}
 	for n, generation := range []int64{2, 3} {
-		reloaded{at(generation - 1), policy.Verdict{}, record.LastReload{}, generation}.close(t.Context(), actions.base)
+		reloaded{at(generation - 1), nil, record.LastReload{}, generation}.close(t.Context(), actions.base)
 		for range 3 {
 			actions.ReportLostStamp(at(generation))
 			InOrder{at(generation)}.close(t.Context(), actions.base)

@@ -219,7 +219,7 @@ func TestDurationOfAReloadIsCountedWhereItsEventIsKnown(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Metrics: registry}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
 	for range 2 {
-		reloaded{s, policy.Verdict{}, reloadtest.ReloadAt(now, "abc"), 2}.close(t.Context(), actions.base)
+		reloaded{s, nil, reloadtest.ReloadAt(now, "abc"), 2}.close(t.Context(), actions.base)
 		s.Events.First = now.Add(-2 * time.Second)
 	}
 	families, err := registry.Gather()

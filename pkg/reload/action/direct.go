@@ -124,5 +124,5 @@ func (w stamps) stamped(s gather.Subject, verdict policy.Verdict, d directStamp)
 	}
 	s.Unwritten = stored == "" && d.decided.Unwritten != ""
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
-	return reloaded{s, verdict, last, d.answer.Generation}
+	return reloaded{s, verdict.Changes, last, d.answer.Generation}
 }

@@ -59,7 +59,7 @@ func (o inOrderUntil) close(ctx context.Context, b *base) reconcile.Result {
 // reloaded is the outcome of a reload that was made.
 type reloaded struct {
 	subject gather.Subject
-	verdict policy.Verdict
+	changes []policy.Change
 	last    record.LastReload
 	// generation is the one that the reload gave the workload.
 	generation int64
@@ -73,7 +73,7 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 		b.metrics.latency(s.Object.Kind, b.now().Sub(s.Events.First))
 	}
 	b.events.EmitOwn(s.Reported(), o.last)
-	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.verdict.Changes), "hash", o.last.Hash)
+	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.changes), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, b)
 	if s.NeedsRun {
 		b.state.Runs.SetPending(s.Key)

@@ -163,7 +163,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 		return ended
 	}
 	c.queue.Add(queue.Workload, s.Key) // it is compared again: where an earlier leader has created it, no event follows
-	return reloaded{s, policy.Verdict{Action: policy.Reload, Changes: policy.ChangesOf(last)}, last, s.Object.Generation()}
+	return reloaded{s, policy.ChangesOf(last), last, s.Object.Generation()}
 }
 
 // explainRecreation writes last-reload on the new Job, and its managedFields where there are some to write.

@@ -58,7 +58,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		if request.Digest == digest.AnyCurrent {
 			s.NeedsRun = s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
-		return reloaded{s, verdict, result.LastReload, generationAfter(request.Generation)}
+		return reloaded{s, verdict.Changes, result.LastReload, generationAfter(request.Generation)}
 	case poke.Unseen:
 		s.Stored = true
 		return r.stampUnseen(ctx, s, verdict, request)

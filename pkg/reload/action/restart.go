@@ -54,7 +54,7 @@ func (r restarts) restart(ctx context.Context, s gather.Subject, in policy.Input
 				"or another webhook drops annotations")}}
 	}
 	r.wroteRecord(s)
-	return reloaded{s, verdict, stored, answer.Generation}
+	return reloaded{s, verdict.Changes, stored, answer.Generation}
 }
 
 // explained returns the last reload that a write of the loop has brought, as it is stored; false if that is an earlier one.

@@ -64,7 +64,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
 	s.NeedsRun = true
-	assert.Positive(t, reloaded{s, verdict, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions.base).RequeueAfter, "it is looked at again")
+	assert.Positive(t, reloaded{s, verdict.Changes, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions.base).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)
 	s.View.Managed = stamp.Managed{stamp.Hash: "2", stamp.LastReload: "2"}
