@@ -59,7 +59,6 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
-		s.Stored = true
 		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, found.Verdict.Foreign)}
 	}
 	a.wroteRecord(s)
@@ -74,11 +73,12 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 // for long; that of an installation with another key restores what was written under its own, the foreign one.
 func (b *base) explainNoRecord(s gather.Subject, reason string, foreign digest.KeyID) failure {
 	repeated := b.backoff.HasFailedRepeatedly(s.Key)
-	if repeated && foreign != "" {
-		return foreignKey(foreign)
-	}
 	f := transientFailure(reason, notAccepted)
 	f.soon, f.quiet = !repeated, !repeated
+	if repeated && foreign != "" {
+		f = foreignKey(foreign)
+	}
+	f.stored = true
 	return f
 }
 

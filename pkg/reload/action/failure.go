@@ -33,6 +33,8 @@ type failure struct {
 	asked bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
+	// stored means that the API server has stored a write of the attempt, whose event is no reason to try again earlier.
+	stored bool
 }
 
 // The reasons of the Events about what fails for several kinds of workloads.

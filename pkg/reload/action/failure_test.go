@@ -175,8 +175,9 @@ func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
-	s.Stored, s.Events.Last = true, now.Add(-2*time.Second)
+	s.Events.Last = now.Add(-2 * time.Second)
 	denied := failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
+	denied.stored = true
 	for range 5 { // the pause grows to 16 s
 		failed{s, denied}.close(t.Context(), actions.base)
 	}

@@ -47,8 +47,9 @@ func (n notices) notify(ctx context.Context, s gather.Subject, in policy.Input) 
 	n.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
-		s.Stored = true
-		return failed{s, transientFailure(reasonReloadFailed, notAccepted+", or runs without --webhook-url")}
+		f := transientFailure(reasonReloadFailed, notAccepted+", or runs without --webhook-url")
+		f.stored = true
+		return failed{s, f}
 	}
 	n.state.Writes.RecordWrite(s.Key, answer.Generation, n.now())
 	n.wroteRecord(s)

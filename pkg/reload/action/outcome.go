@@ -92,7 +92,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	s, f := o.subject, o.failure
 	after := b.backoff.When(s.Key, f.pace())
 	now := b.now()
-	b.state.Deferrals.Failed(s.Key, state.Deferral{Since: s.Events.Last, Until: now.Add(after), IgnoresEvents: f.soon, Stored: s.Stored}, now)
+	b.state.Deferrals.Failed(s.Key, state.Deferral{Since: s.Events.Last, Until: now.Add(after), IgnoresEvents: f.soon, Stored: f.stored}, now)
 	if !f.soon && b.settled(s) {
 		b.state.Changes.MarkActedOn(s.Key)
 	}

@@ -30,12 +30,11 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := reloadtest.Web(t)
-			s.Stored = tc.stored
 			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 			actions.state.Changes.EventArrived(s.Key, now)
 			actions.state.Changes.BeginAttempt(s.Key)
 			for range 6 {
-				result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon}}.close(t.Context(), actions.base)
+				result := failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied"), soon: tc.soon, stored: tc.stored}}.close(t.Context(), actions.base)
 				assert.Positive(t, result.RequeueAfter)
 			}
 			deferrals, changed := &actions.state.Deferrals, now.Add(time.Millisecond)

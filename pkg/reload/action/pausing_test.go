@@ -365,7 +365,7 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 			}, &reloadtest.Outbox{})
 			ended := actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
 			if f, fails := ended.(failed); fails {
-				assert.True(t, f.subject.Stored, "its own writes would end the wait")
+				assert.True(t, f.failure.stored, "its own writes would end the wait")
 			}
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))

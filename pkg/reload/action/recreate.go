@@ -210,7 +210,7 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 	case err != nil:
 		return failed{s, failedWrite(reasonAdoptionFailed, err)}
 	case answer.Annotations[key] != text:
-		return c.notRecorded(s, reasonAdoptionFailed)
+		return failed{s, c.explainNoRecord(s, reasonAdoptionFailed, "")}
 	}
 	c.wroteRecord(s)
 	c.metrics.adopted(s.Object.Kind)
@@ -225,16 +225,10 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 	case err != nil:
 		return failed{s, failedRecreation(err)}
 	case answer.Annotations[key] != text:
-		return c.notRecorded(s, reasonRecreationFailed)
+		return failed{s, c.explainNoRecord(s, reasonRecreationFailed, "")}
 	}
 	c.wroteRecord(s)
 	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write
-}
-
-// notRecorded is the outcome of a write whose Record is not the one that is stored.
-func (c recreations) notRecorded(s gather.Subject, reason string) Outcome {
-	s.Stored = true
-	return failed{s, c.explainNoRecord(s, reason, "")}
 }
 
 // failedRecreation is failedWrite for a Job.

@@ -60,12 +60,12 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		}
 		return reloaded{s, verdict.Changes, result.LastReload, generationAfter(request.Generation)}
 	case poke.Unseen:
-		s.Stored = true
 		return r.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
 		r.pauses.revertPause(ctx, s, request)
-		s.Stored = request.Further != nil // the watch events of the pause and of its end are no reason to try again earlier
-		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
+		f := r.explainNoReload(s, in, result.Outcome, err)
+		f.stored = request.Further != nil // the pause, and its end
+		return failed{s, f}
 	case poke.Conflict:
 		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
 	default:
@@ -113,6 +113,8 @@ func (r requests) stampUnseen(ctx context.Context, s gather.Subject, verdict pol
 		if !left.failure.soon { // nothing would roll out until it is mended, and each attempt after the end of the period would pause again
 			r.pauses.revertPause(ctx, s, request)
 		}
+		left.failure.stored = true // the request
+		return left
 	}
 	return ended
 }

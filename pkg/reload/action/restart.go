@@ -48,8 +48,7 @@ func (r restarts) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if !explained {
 		r.state.Writes.Stamped(s.Key, answer.Generation, r.now())
 		r.events.EmitOwn(s.Reported(), last)
-		s.Stored = true // its own event is no reason to restart earlier
-		return failed{s, failure{reason: reasonReloadFailed, err: errors.New(
+		return failed{s, failure{reason: reasonReloadFailed, stored: true, err: errors.New(
 			"the config-record of the restart was not stored, so that the pods are restarted again: the webhook is older than this replica, " +
 				"or another webhook drops annotations")}}
 	}

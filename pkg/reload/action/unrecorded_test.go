@@ -86,7 +86,7 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 			assert.Equal(t, tc.reason, outcome.(failed).failure.reason)
 			assert.Equal(t, tc.quiet, outcome.(failed).failure.quiet)
 			_, accepted := tc.client.(*accepting)
-			assert.Equal(t, accepted, outcome.(failed).subject.Stored, "the event of the write is no reason to try again")
+			assert.Equal(t, accepted, outcome.(failed).failure.stored, "the event of the write is no reason to try again")
 			assert.ErrorContains(t, outcome.(failed).failure.err, tc.message)
 		})
 	}

@@ -31,8 +31,6 @@ type Subject struct {
 	Problems []annotation.Problem
 	// Events are the arrivals of the config events that the reconciliation takes into account.
 	Events state.Arrivals
-	// Stored is set if the API server has stored a write of this reconciliation that does not end it.
-	Stored bool
 	// PausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
 	PausedFor time.Duration
 	// Ran is the Job that was made for this reload; empty if none.
