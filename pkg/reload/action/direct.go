@@ -56,7 +56,7 @@ func (w stamps) write(ctx context.Context, s gather.Subject, verdict policy.Verd
 	}
 	if pausing := w.pauses.beginDirectly(s, o, result); pausing.period > 0 {
 		w.state.Contests.Set(s.Key, w.pauses.at)
-		ops, s.PausedFor = append(ops, pausing.operations...), pausing.period
+		ops, s.Effects.PausedFor = append(ops, pausing.operations...), pausing.period
 	}
 	body, err := json.Marshal(append(w.gather.Reader.Guard(o), ops...))
 	if err != nil {
@@ -122,7 +122,7 @@ func (w stamps) stamped(s gather.Subject, verdict policy.Verdict, d directStamp)
 		// The webhook could not read what the stamp was made from.
 		return failed{s, transientFailure(reasonReloadFailed, "the webhook undid the stamp")}
 	}
-	s.Unwritten = stored == "" && d.decided.Unwritten != ""
+	s.Effects.Unwritten = stored == "" && d.decided.Unwritten != ""
 	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict.Changes, last, d.answer.Generation}
 }

@@ -249,7 +249,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 			gathered.Reader = bothDialects(t)
 			actions := newActions(Options{Gather: gathered, Client: c, PausedAt: pausedAt, InScope: notOther}, out)
 			s := reloadtest.Reloaded(pausedDeployment(t, tc.seen, false, ""), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
-			s.PausedFor = tc.requested
+			s.Effects.PausedFor = tc.requested
 			assert.Zero(t, actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base))
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, len(tc.notes), c.writes)

@@ -75,7 +75,7 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 	b.events.EmitOwn(s.Reported(), o.last)
 	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.changes), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, b)
-	if s.NeedsRun {
+	if s.Effects.NeedsRun {
 		b.state.Runs.SetPending(s.Key)
 		return queue.After(time.Second, queue.Retry)
 	}

@@ -62,7 +62,7 @@ func TestRunThatIsOnALaterPageIsNotRepeated(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})
 	s, verdict := dueCronJob(true)
 	assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf("hash")))
-	assert.Equal(t, "backup-a5c3d1394d", s.Ran.Job)
+	assert.Equal(t, "backup-a5c3d1394d", s.Effects.Run.Job)
 	assert.Empty(t, b.jobs)
 }
 

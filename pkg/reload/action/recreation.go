@@ -151,10 +151,10 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 		if err != nil && (failedWrite(reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
 			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 		}
-		s.Unwritten = err != nil
+		s.Effects.Unwritten = err != nil
 	}
 	ended := c.endRecreation(ctx, s, r)
-	if s.Unwritten && mayHaveEnded(ended) {
+	if s.Effects.Unwritten && mayHaveEnded(ended) {
 		c.events.EmitOwn(s.Reported(), last) // nothing else names the reload from now on
 		c.events.Warn(s.Reported(), reasonRecreationFailed,
 			"the Job was created again, but its last-reload annotation cannot be written: "+textOf(err))

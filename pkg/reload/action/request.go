@@ -50,13 +50,13 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	r.state.Contests.Set(s.Key, r.annotations.ConfigHash)
 	if request.Further != nil {
 		r.state.Contests.Set(s.Key, r.pauses.at)
-		s.PausedFor = s.View.Intent.PausePeriod
+		s.Effects.PausedFor = s.View.Intent.PausePeriod
 	}
 	result, err := r.ask(ctx, &s, in, request)
 	switch result.Outcome {
 	case poke.Reloaded:
 		if request.Digest == digest.AnyCurrent {
-			s.NeedsRun = s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
+			s.Effects.NeedsRun = s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
 		return reloaded{s, verdict.Changes, result.LastReload, generationAfter(request.Generation)}
 	case poke.Unseen:
@@ -145,7 +145,7 @@ func (r requests) ask(ctx context.Context, s *gather.Subject, in policy.Input, r
 		result.Outcome = poke.Purged
 	}
 	if last, made := r.unwritten(ctx, *s, in, request, result.Outcome); made {
-		result, s.Unwritten = poke.Result{Outcome: poke.Reloaded, LastReload: last}, true
+		result, s.Effects.Unwritten = poke.Result{Outcome: poke.Reloaded, LastReload: last}, true
 	}
 	return result, err
 }

@@ -81,7 +81,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	due.Job = cron.JobName(due.Follows, due.Content)
 	made, again := r.state.Runs.JobFor(s.Key, due)
 	if again && made.Job == due.Job {
-		s.Ran = due // by an earlier attempt, perhaps under other digest keys
+		s.Effects.Run = due // by an earlier attempt, perhaps under other digest keys
 		r.state.Runs.AddDigests(s.Key, due)
 		return nil
 	}
@@ -89,7 +89,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 		if !again {
 			return Waiting(queue.After(wait, queue.Retry))
 		}
-		s.Ran, s.NeedsRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
+		s.Effects.Run, s.Effects.NeedsRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
 	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
@@ -191,7 +191,7 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 
 // ran records that a Job is made, by this attempt or by an earlier one.
 func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, existed bool) {
-	s.Ran = due
+	s.Effects.Run = due
 	r.state.Runs.RecordJob(s.Key, due, r.now())
 	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)
 }

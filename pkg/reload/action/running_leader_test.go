@@ -29,14 +29,14 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 			owner := []any{map[string]any{"uid": "u1"}}
 			b.active = []unstructured.Unstructured{
 				{Object: map[string]any{
-					"metadata": map[string]any{"name": first.Ran.Job, "ownerReferences": owner},
+					"metadata": map[string]any{"name": first.Effects.Run.Job, "ownerReferences": owner},
 					"status":   map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}},
 				}},
 				{Object: map[string]any{"metadata": map[string]any{"name": "scheduled", "ownerReferences": owner}}},
 			}
 			again, verdict := dueCronJob(true)
 			assert.Nil(t, leader().runs.run(t.Context(), &again, verdict, contentOf("hash")), "the stamp does not wait")
-			assert.Equal(t, first.Ran.Job, again.Ran.Job, "the reload names the Job")
+			assert.Equal(t, first.Effects.Run.Job, again.Effects.Run.Job, "the reload names the Job")
 			assert.Len(t, b.jobs, 1)
 			assert.Empty(t, b.deleted, "the scheduled Job goes on")
 		})

@@ -63,7 +63,7 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 	s, verdict := dueCronJob(true)
 	ended := actions.runs.run(t.Context(), &s, verdict, contentOf("1"))
 	require.Nil(t, ended)
-	s.NeedsRun = true
+	s.Effects.NeedsRun = true
 	assert.Positive(t, reloaded{s, verdict.Changes, record.LastReload{Hash: "2"}, 1}.close(t.Context(), actions.base).RequeueAfter, "it is looked at again")
 
 	s, _ = dueCronJob(true)

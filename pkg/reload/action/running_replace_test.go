@@ -78,7 +78,7 @@ func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
 			s, verdict := dueCronJob(true)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
 			assert.Equal(t, tc.made, ended == nil)
-			assert.Equal(t, tc.made, s.Ran.Job != "")
+			assert.Equal(t, tc.made, s.Effects.Run.Job != "")
 			assert.Equal(t, tc.deleted, len(b.deleted) == 1)
 			assert.Len(t, b.jobs, tc.jobs, "a dry run makes none")
 		})

@@ -40,7 +40,7 @@ func TestRunIsRepeatedWithoutASecondJob(t *testing.T) {
 		s, verdict := dueCronJob(true)
 		ended := actions.runs.run(ctx, &s, verdict, contentOf("hash"))
 		assert.Nil(t, ended, "the stamp follows")
-		assert.NotEmpty(t, s.Ran)
+		assert.NotEmpty(t, s.Effects.Run)
 		assert.Contains(t, logged, fmt.Sprintf(`"existed"=%t`, attempt > 0))
 	}
 	require.Len(t, b.jobs, 1, "both attempts have the same name")
@@ -111,7 +111,7 @@ func TestRunIsNotMade(t *testing.T) {
 				assert.Equal(t, tc.asked, oldest.After(since), "a reload is not late while it waits as the CronJob asks for")
 			}
 			assert.Empty(t, b.jobs)
-			assert.Empty(t, s.Ran)
+			assert.Empty(t, s.Effects.Run)
 			if tc.note == "" {
 				return
 			}
@@ -228,8 +228,8 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 		b.reload = attempt.reload
 		ended := actions.runs.run(t.Context(), &s, verdict, contentOf(attempt.hash))
 		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
-		assert.Equal(t, attempt.owes, s.NeedsRun, attempt.reason)
-		assert.Equal(t, attempt.goesOn, s.Ran.Job != "", "the Event names the Job: "+attempt.reason)
+		assert.Equal(t, attempt.owes, s.Effects.NeedsRun, attempt.reason)
+		assert.Equal(t, attempt.goesOn, s.Effects.Run.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
 	}
 }
@@ -269,8 +269,8 @@ func TestRotatedKeyMakesNoSecondJob(t *testing.T) {
 		require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
 	}
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, s.NeedsRun)
+	assert.False(t, s.Effects.NeedsRun)
 	last := record.LastReload{Hash: due.Hash}
-	assert.False(t, s.Ran.NeedsAnother(s.Object.Kind, s.View.Intent, nil, last), "the stamp under the newest key has the content of the Job")
+	assert.False(t, s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, nil, last), "the stamp under the newest key has the content of the Job")
 	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
 }

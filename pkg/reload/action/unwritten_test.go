@@ -144,7 +144,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 		actions.annotations = reloadtest.Reader(t).Keys
 		ended := actions.stamps.stamped(reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
 		require.IsType(t, reloaded{}, ended, name)
-		assert.Equal(t, tc.want, ended.(reloaded).subject.Unwritten, name)
+		assert.Equal(t, tc.want, ended.(reloaded).subject.Effects.Unwritten, name)
 	}
 }
 

@@ -31,25 +31,32 @@ type Subject struct {
 	Problems []annotation.Problem
 	// Events are the arrivals of the config events that the reconciliation takes into account.
 	Events state.Arrivals
-	// PausedFor is the period for which the reload of this reconciliation has paused the workload; 0 if it has not.
+	// Unrecorded says that the Record of the View is kept in memory only.
+	Unrecorded bool
+	// Effects are not gathered: the actions set them.
+	Effects Effects
+}
+
+// Effects are what the reload of a reconciliation has done so far besides the stamp.
+type Effects struct {
+	// PausedFor is the period for which it has paused the workload; 0 if it has not.
 	PausedFor time.Duration
-	// Ran is the Job that was made for this reload; empty if none.
-	Ran cronrun.Run
+	// Run is the Job that was made for it; empty if none.
+	Run cronrun.Run
 	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
 	NeedsRun bool
 	// Restarted says that the pods restart without a new template.
 	Restarted bool
-	// Unrecorded says that the Record of the View is kept in memory only.
-	Unrecorded bool
-	// Unwritten says that the last-reload of the reload does not fit into the annotations.
+	// Unwritten says that its last-reload does not fit into the annotations.
 	Unwritten bool
 }
 
 // Reported returns the workload as Events are about it.
 func (s Subject) Reported() report.Subject {
+	did := s.Effects
 	return report.Subject{
-		Key: s.Key, Object: s.Object, Managed: s.View.Managed, PausedFor: s.PausedFor, Ran: s.Ran.Job, Restarted: s.Restarted,
-		Unwritten: s.Unwritten,
+		Key: s.Key, Object: s.Object, Managed: s.View.Managed,
+		PausedFor: did.PausedFor, Ran: did.Run.Job, Restarted: did.Restarted, Unwritten: did.Unwritten,
 	}
 }
 
