@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -15,6 +16,20 @@ type Settings struct {
 	ReloadMissingRequired bool
 	// NotifyOnly means that the loop reports Changes instead of reloading (--webhook-url): it adopts them without a stamp.
 	NotifyOnly bool
+}
+
+// What follows for the changes to come where a Record does not fit.
+const (
+	changesIgnored = "changes are not acted on until the config-record fits"
+	causeUnnamed   = "a change still restarts the pods, but its cause cannot be named"
+)
+
+// WhenUnrecorded says what follows for the changes to come of a workload with this config-hash where its Record does not fit.
+func (s Settings) WhenUnrecorded(in policy.Input, hash string) string {
+	if !s.NotifyOnly && in.RestartsByHash(hash) {
+		return causeUnnamed
+	}
+	return changesIgnored
 }
 
 // Inputs are what was read for a request, and the settings that decide with it.

@@ -110,13 +110,8 @@ func (d *draft) dropUntilValid() {
 
 // warnUnrecorded says what follows where the Record does not fit.
 func (d *draft) warnUnrecorded(objects string) {
-	if !d.inputs.NotifyOnly && d.input(policy.Known{}).RestartsByHash(d.Managed[Hash]) {
-		d.warn("pod-reloader: the annotations are too large to record %s: a change still restarts the pods, but its cause cannot be named; "+
-			"list fewer, or shorten other annotations", objects)
-		return
-	}
-	d.warn("pod-reloader: the annotations are too large to record %s: changes are not acted on until the config-record fits; "+
-		"list fewer, or shorten other annotations", objects)
+	d.warn("pod-reloader: the annotations are too large to record %s: %s; list fewer, or shorten other annotations",
+		objects, d.inputs.WhenUnrecorded(d.input(policy.Known{}), d.Managed[Hash]))
 }
 
 // shorten brings the Record to a size, or drops it.

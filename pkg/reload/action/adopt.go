@@ -141,10 +141,8 @@ func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
 	}
 }
 
-// What follows where a Record does not fit.
+// What follows for the change that is due where its Record does not fit.
 const (
-	changesIgnored   = "changes are not acted on until the config-record fits"
-	causeUnnamed     = "a change still restarts the pods, but its cause cannot be named"
 	changeUnreported = "the change is not reported until the config-record fits"
 	podsUnrestarted  = "the pods are not restarted until the config-record fits"
 )
@@ -156,12 +154,8 @@ func tooLargeText(consequence string) string {
 
 // tooLargeToRecord is tooLargeText for the Record of a workload that nothing is due for; empty if it fits.
 func (b *base) tooLargeToRecord(fits bool, in policy.Input, hash string) string {
-	switch {
-	case fits:
+	if fits {
 		return ""
-	case !b.gather.NotifyOnly && in.RestartsByHash(hash):
-		return tooLargeText(causeUnnamed)
-	default:
-		return tooLargeText(changesIgnored)
 	}
+	return tooLargeText(b.gather.WhenUnrecorded(in, hash))
 }
