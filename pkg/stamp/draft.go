@@ -6,7 +6,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
 // draft is a decision in the making.
@@ -90,25 +89,6 @@ func (d *draft) reload(templateAnnotations Managed, changes []policy.Change, cau
 	}
 }
 
-// putRecord puts a Record into managed annotations, if its text fits into the budget. Without it the hash still detects a Change.
-// Of the last reload only the decided text counts: what the write has is not stored.
-func (d *draft) putRecord(managed Managed, rec record.Record) {
-	d.putRecordIn(managed, rec, d.New.WorkloadBudget-len(d.Managed[LastReload]))
-}
-
-// putRecordIn is putRecord in at most size bytes. What is not tracked is left out first.
-func (d *draft) putRecordIn(managed Managed, rec record.Record, size int) {
-	text, fits := rec.TextFor(d.refs, size)
-	if d.overBudget = !fits; d.overBudget {
-		delete(managed, Record)
-		return
-	}
-	managed[Record] = text
-}
-
 func (d *draft) warn(format string, values ...any) {
 	d.Warnings = append(d.Warnings, fmt.Sprintf(format, values...))
 }
-
-// RecordBudget returns how long the text of a Record may be beside the last reload that the workload has.
-func (v View) RecordBudget() int { return v.WorkloadBudget - len(v.Managed[LastReload]) }
