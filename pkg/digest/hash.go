@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -19,6 +20,11 @@ const AnyCurrent = "live"
 // Clean is in the place of a digest, in a request of a user's write that takes the managed annotations away from an
 // excluded workload. It is bound to a generation, too.
 const Clean = "clean"
+
+// Bind returns a request that is for one generation of the workload, with a digest or what stands for one. A kind without generations has 0.
+func Bind(given string, generation int64) string {
+	return given + "@" + strconv.FormatInt(generation, 10)
+}
 
 // HashSize is the length of a config-hash in bytes.
 const HashSize = 64

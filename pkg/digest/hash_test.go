@@ -124,3 +124,9 @@ func TestHashNamesItsKey(t *testing.T) {
 		assert.False(t, ok, name)
 	}
 }
+
+func TestRequestIsBoundWithoutGenerations(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "live@3", digest.Bind(digest.AnyCurrent, 3))
+	assert.Equal(t, "clean@0", digest.Bind(digest.Clean, 0))
+}

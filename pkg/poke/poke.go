@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,7 +139,7 @@ func Dummy(given string, generation int64) string {
 	if generation == 0 && given != digest.AnyCurrent {
 		return given
 	}
-	return given + "@" + strconv.FormatInt(generation, 10)
+	return digest.Bind(given, generation)
 }
 
 // Judge reads from the workload's metadata, as the answer to the write returned it, what became of a request.

@@ -42,7 +42,7 @@ func BenchmarkReload(b *testing.B) {
 	}, Options{Webhook: true})
 	poked := view
 	poked.Managed = maps.Clone(view.Managed)
-	poked.Managed[stamp.Dummy] = digest.AnyCurrent + "@3"
+	poked.Managed[stamp.Dummy] = digest.Bind(digest.AnyCurrent, 3)
 	request := stamp.Write{Old: view, New: poked}
 	b.Run("loop", func(b *testing.B) {
 		b.ReportAllocs()

@@ -302,7 +302,7 @@ func (c *cell) settle() {
 		w := c.same()
 		switch {
 		case a.Verdict.Action == policy.Reload:
-			w.managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
+			w.managed[Dummy] = digest.Bind(c.hash(), c.generation)
 		case len(a.Verdict.Adopt) > 0:
 			rec, err := a.Adopt(in, c.managed[Hash])
 			if err != nil {

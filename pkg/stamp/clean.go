@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"slices"
-	"strconv"
 
 	"gomodules.xyz/jsonpatch/v2"
 
@@ -57,7 +56,7 @@ func changeable(o workload.Object) bool { return !o.Kind.CreateOnly && !o.Contro
 // would put all of it back; where no webhook answers, the request is stored.
 func (r Reader) Clean(o workload.Object, restart bool) []jsonpatch.Operation {
 	r.Strategy = annotation.EnvVars // it reads what any strategy has written
-	want := Managed{Dummy: digest.Clean + "@" + strconv.FormatInt(o.Generation(), 10)}
+	want := Managed{Dummy: digest.Bind(digest.Clean, o.Generation())}
 	if !restart || !changeable(o) {
 		have := managedBy(o, r.Keys)
 		have.setFields(strategy.Read(o.Template()))

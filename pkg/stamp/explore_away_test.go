@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"maps"
-	"strconv"
 	"testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -19,7 +18,7 @@ func (c *cell) writeDirectly() {
 	before.Managed = before.Managed.Without(Dummy)
 	after := before
 	after.Managed = maps.Clone(before.Managed)
-	after.Managed[Dummy] = c.hash() + "@" + strconv.FormatInt(c.generation, 10)
+	after.Managed[Dummy] = digest.Bind(c.hash(), c.generation)
 	req := Write{Old: before, New: after}
 	result := Choose(req).Apply(req, c.inputs())
 	if result.Reject != nil {

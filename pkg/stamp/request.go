@@ -3,7 +3,6 @@ package stamp
 import (
 	"errors"
 	"maps"
-	"strconv"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
@@ -14,7 +13,7 @@ func RequestReload(stored View, live Inputs) (Result, error) {
 	req := Write{Old: stored, New: stored}
 	req.Old.Managed = stored.Managed.Without(Dummy)
 	req.New.Managed = maps.Clone(req.Old.Managed)
-	req.New.Managed[Dummy] = digest.AnyCurrent + "@" + strconv.FormatInt(stored.Generation, 10)
+	req.New.Managed[Dummy] = digest.Bind(digest.AnyCurrent, stored.Generation)
 	result := Choose(req).Apply(req, live)
 	switch {
 	case result.Reject != nil:

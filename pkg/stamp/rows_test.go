@@ -2,12 +2,12 @@ package stamp
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -160,6 +160,4 @@ func dummyOf(value func(*world) string) func(*world, map[string]any) {
 	return func(w *world, raw map[string]any) { w.setManaged(raw, Dummy, value(w)) }
 }
 
-func (w *world) bound(digest string) string {
-	return digest + "@" + strconv.FormatInt(w.object().Generation(), 10)
-}
+func (w *world) bound(given string) string { return digest.Bind(given, w.object().Generation()) }

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -255,7 +254,7 @@ func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 			w.set(cm("a"), "A")
 			require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
 			w.set(cm("a"), "B")
-			live := digest.AnyCurrent + "@" + strconv.FormatInt(w.object().Generation(), 10)
+			live := w.bound(digest.AnyCurrent)
 			require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, live) }))
 			last, err := lastOf(w)
 			require.NoError(t, err)
@@ -269,10 +268,8 @@ func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 func TestUnverifiedStateProvesNothing(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]func(w *world) string{
-		"a digest": func(w *world) string { return w.hash() },
-		"the live state at a generation": func(w *world) string {
-			return digest.AnyCurrent + "@" + strconv.FormatInt(w.object().Generation(), 10)
-		},
+		"a digest":                       func(w *world) string { return w.hash() },
+		"the live state at a generation": func(w *world) string { return w.bound(digest.AnyCurrent) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

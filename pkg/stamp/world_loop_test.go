@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"maps"
-	"strconv"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,13 +47,13 @@ func (w *world) step() bool {
 
 // poke writes the dummy, and what the webhook would have written where none answers.
 func (w *world) poke() {
-	dummy := w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10)
+	dummy := w.bound(w.hash())
 	rejection := w.write(func(raw map[string]any) { w.setManaged(raw, Dummy, dummy) })
 	require.Nil(w.t, rejection)
 	if _, stored := w.managed()[Dummy]; !stored {
 		return
 	}
-	dummy = w.hash() + "@" + strconv.FormatInt(w.object().Generation(), 10) // storing it has raised the generation
+	dummy = w.bound(w.hash()) // storing it has raised the generation
 	before, after := w.view(), w.view()
 	before.Managed = before.Managed.Without(Dummy)
 	after.Managed = maps.Clone(before.Managed)
