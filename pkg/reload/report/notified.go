@@ -19,23 +19,20 @@ func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded str
 	notification := alertAbout(s, change, "")
 	notification.NotReloaded = true
 	r.with.Alerts.Offer(notification)
-	m := r.message(s, causes)
-	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, ReasonNotified, action
-	m.Note = sentence(change, "posted to --webhook-url, not reloaded")
-	r.with.Out.Put(outbox.Message{
-		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), ReasonNotified, recorded)),
-		Subject: s.Key.String(),
-		Life:    reportedFor,
-	})
+	r.inform(s, ReasonNotified, recorded, sentence(change, "posted to --webhook-url, not reloaded"), causes...)
 }
 
 // EmitResumed sends the Event about the end of a pause.
 func (r *Reporter) EmitResumed(s Subject, since string) {
-	m := r.message(s, nil)
-	m.Type, m.Reason, m.Action = corev1.EventTypeNormal, reasonResumed, action
-	m.Note = "resumed: the pause period is over, and the updates of the pod template since " + since + " roll out"
+	r.inform(s, reasonResumed, since, "resumed: the pause period is over, and the updates of the pod template since "+since+" roll out")
+}
+
+// inform sends a Normal Event. It has the same name for the same identity, whichever process sends it.
+func (r *Reporter) inform(s Subject, reason, identity, text string, causes ...reference.Ref) {
+	m := r.message(s, causes)
+	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reason, action, text
 	r.with.Out.Put(outbox.Message{
-		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), reasonResumed, since)),
+		Event:   m.Event(event.Name(s.Key.Name, s.Object.UID(), reason, identity)),
 		Subject: s.Key.String(),
 		Life:    reportedFor,
 	})
