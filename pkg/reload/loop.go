@@ -116,9 +116,7 @@ func SetupWithManager(mgr manager.Manager, deps Dependencies, opts Options) erro
 		Dependencies: deps, mapper: deps.API, cache: mgr.GetCache(), client: deps.API, apiReader: deps.API,
 		log: log,
 	}, opts)
-	if deps.Reread != nil {
-		deps.Reread(l.tracking.Reindex)
-	}
+	deps.Reread(l.tracking.Reindex)
 	warmup := true
 	c, err := controller.NewTyped("reload", mgr, controller.TypedOptions[workload.Key]{
 		Reconciler:              l,

@@ -104,9 +104,6 @@ func TestSetupRegistersAllOrFails(t *testing.T) {
 		assert.Equal(t, 2, from.handlers, "of the Store and of the keys")
 		assert.Equal(t, 1, to.everywhere, "the webhook of a standby answers from what the re-checks read")
 	}
-	assert.NoError(t, SetupWithManager(&registering{takes: takes{all}}, Dependencies{
-		Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{},
-	}, Options{}), "without custom resources")
 }
 
 func TestLoopWatchesAllSourcesOrFails(t *testing.T) {

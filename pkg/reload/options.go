@@ -96,10 +96,10 @@ type Dependencies struct {
 	// Patterns is the index of the patterns of workloads, which the loop fills. nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
 	// Reread registers a function that reads all workloads again. It is called when their annotations, labels or owners have another
-	// meaning than before, or when the state of tracked custom resources changes without an event. nil where neither happens.
+	// meaning than before, or when the state of tracked custom resources changes without an event.
 	Reread func(reread func())
 	// Retry asks the API server again for what it has refused of custom resources that a workload of a namespace tracks, and returns at
-	// once. Nil: no custom resources.
+	// once. Not called where there are no custom resources.
 	Retry func(namespace string, refs []reference.Ref)
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.

@@ -18,7 +18,7 @@ type pacing struct {
 	gates state.Gates
 	state *state.State
 	now   func() time.Time
-	// retry asks the API server again for what it has refused of custom resources; nil where there are none.
+	// retry asks the API server again for what it has refused of custom resources.
 	retry func(namespace string, refs []reference.Ref)
 }
 
@@ -93,7 +93,7 @@ func (p pacing) awaitUnread(ctx context.Context, s gather.Subject, in policy.Inp
 	if wait == 0 || len(unread)+len(refused) == 0 {
 		return 0
 	}
-	if len(refused) > 0 && p.retry != nil {
+	if len(refused) > 0 {
 		p.retry(s.Key.Namespace, refused)
 	}
 	log.FromContext(ctx).V(1).Info("waiting for custom resources that have not been read yet", "workload", s.Key, "for", wait)

@@ -43,7 +43,7 @@ func (f failingWatches) includes(resource, namespace string) bool {
 
 // includesPatterns reports whether the watch fails of a kind of config objects that patterns of a namespace can match.
 func (f failingWatches) includesPatterns(namespace string) bool {
-	return f.health != nil && slices.ContainsFunc(append(reference.Kinds(), reference.SecretProviderClass), func(kind reference.Kind) bool {
+	return slices.ContainsFunc(append(reference.Kinds(), reference.SecretProviderClass), func(kind reference.Kind) bool {
 		return f.includes(kind.Content(), namespace)
 	})
 }
