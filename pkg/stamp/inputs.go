@@ -20,16 +20,16 @@ type Settings struct {
 
 // What follows for the changes to come where a Record does not fit.
 const (
-	changesIgnored = "changes are not acted on until the config-record fits"
-	causeUnnamed   = "a change still restarts the pods, but its cause cannot be named"
+	consequenceIgnored = "changes are not acted on until the config-record fits"
+	consequenceUnnamed = "a change still restarts the pods, but its cause cannot be named"
 )
 
 // WhenUnrecorded says what follows for the changes to come of a workload with this config-hash where its Record does not fit.
 func (s Settings) WhenUnrecorded(in policy.Input, hash string) string {
 	if !s.NotifyOnly && in.RestartsByHash(hash) {
-		return causeUnnamed
+		return consequenceUnnamed
 	}
-	return changesIgnored
+	return consequenceIgnored
 }
 
 // Inputs are what was read for a request, and the settings that decide with it.

@@ -224,8 +224,8 @@ func TestEveryWarningIsDocumented(t *testing.T) {
 	require.Greater(t, count, 8)
 }
 
-// messages are the texts for users: those that begin with our name, those that are Problems or Rejections, and what is given to
-// a function called report.
+// messages are the texts for users: those that begin with our name, those that are Problems or Rejections, what is given to a function called
+// report, and constants whose name begins with "consequence".
 func messages(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string
@@ -235,6 +235,10 @@ func messages(t *testing.T, file string) []string {
 			return false
 		case *ast.CallExpr:
 			if text, ok := literal(firstOf(n.Args)); ok && called(n) == "report" {
+				found = append(found, text)
+			}
+		case *ast.ValueSpec:
+			if text, ok := literal(firstOf(n.Values)); ok && strings.HasPrefix(n.Names[0].Name, "consequence") {
 				found = append(found, text)
 			}
 		case *ast.KeyValueExpr:
