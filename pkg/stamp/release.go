@@ -3,6 +3,7 @@ package stamp
 import (
 	"slices"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -54,10 +55,13 @@ func (r Write) causeOfRelease() string {
 	return record.CauseConfigChange
 }
 
-// revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped has none,
-// and no client waits for one before it has asked for a reload: a rollback finds its pods.
+// revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped, or only
+// before --hash=revision was set, has none, and no client waits for one before it has asked for a reload: a rollback finds its pods.
 func (f *facts) revised(templateAnnotations Managed) bool {
-	return f.inputs.Revision && f.hasLists() && templateAnnotations[Hash] != "" && templateAnnotations[Hash] != f.fresh[Hash]
+	hash := templateAnnotations[Hash]
+	key, _ := digest.KeyOf(hash)
+	_, keyed := f.inputs.Ring.Key(key)
+	return f.inputs.Revision && f.hasLists() && hash != "" && !keyed && hash != f.fresh[Hash]
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.

@@ -236,6 +236,23 @@ func TestReleaseInRevisionModeLeavesATemplateThatWasNeverStamped(t *testing.T) {
 	assert.Equal(t, digest.Revision("test", []string{"a"}, nil, w.states([]reference.Ref{cm("a")})), w.managed()[Hash])
 }
 
+// No client has asked for its digest, and the pods of a rollback have it.
+func TestReleaseInRevisionModeLeavesATemplateThatWasStampedBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(cm("a"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+	before := w.managed()[Hash]
+	w.revision = true
+	require.Nil(t, w.write(setImage("image:2")))
+	assert.Equal(t, before, w.managed()[Hash])
+	require.Nil(t, w.write(setImage("image:1")))
+	assert.Equal(t, before, w.managed()[Hash])
+	w.set(cm("a"), "B")
+	w.at(t, 3, "two releases, and a change that stamps it")
+	assert.Equal(t, digest.Revision("test", []string{"a"}, nil, w.states([]reference.Ref{cm("a")})), w.managed()[Hash])
+}
+
 // The loop compares the digest with the content that it has run a CronJob with: SAP's digest in its place would make one Job more.
 func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 	t.Parallel()
