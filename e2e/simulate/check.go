@@ -124,6 +124,7 @@ func forms() map[string]form {
 		"foreign-webhook":            {on: aNamespace, optional: []string{"mode"}},
 		"slow-controllers":           {on: nothing},
 		"reconfigure":                {on: nothing, optional: []string{"flags"}},
+		changeFlag:                   {on: nothing, required: []string{"flags"}},
 	}
 }
 

@@ -58,7 +58,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
-	h.Steps = stoppedLists(seed, c, h.Steps)
+	h.Steps = changedFlags(seed, c, stoppedLists(seed, c, h.Steps))
 	random := h.Steps
 	switch {
 	case o.Situation != "":

@@ -56,11 +56,15 @@ func stoppedRule(step history.Step) *rule {
 
 // stoppedLists replaces some faults by ones of lists; in most histories none. It shifts no other choice of the seed.
 func stoppedLists(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
-	r := rand.New(rand.NewPCG(seed, 17))
-	if r.IntN(oneInThree) > 0 {
+	return insteadOfFaults(rand.New(rand.NewPCG(seed, 17)), oneInThree, c, steps, stopLists)
+}
+
+// insteadOfFaults replaces some faults by ones of a name, in one history of some.
+func insteadOfFaults(r *rand.Rand, of int, c history.Catalogue, steps []history.Step, name string) []history.Step {
+	if r.IntN(of) > 0 {
 		return steps
 	}
-	drawn, _ := c.Find(stopLists)
+	drawn, _ := c.Find(name)
 	steps = slices.Clone(steps)
 	for i, old := range steps {
 		if _, fault := findFault(old.Do); fault && r.IntN(oneInThree) == 0 {

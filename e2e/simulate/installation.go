@@ -46,11 +46,10 @@ const (
 
 // isScope reports whether a flag says which workloads and which kinds of config objects are looked after.
 func isScope(flag string) bool {
-	name, _, _ := strings.Cut(flag, "=")
 	return slices.Contains([]string{
 		"--namespaces", "--namespaces-to-ignore", "--namespace-selector", "--object-selector", "--workload-kinds", argoFlag, ignoredFlag,
 		secretsFlag, untrackedFlag,
-	}, name)
+	}, flagName(flag))
 }
 
 // selection returns the flags that all replicas must have in common.
@@ -60,15 +59,25 @@ func selection(flags []string) []string {
 
 // isRule reports whether a flag decides what restarts a workload: the oracle judges all replicas by the same rules.
 func isRule(flag string) bool {
-	return strings.HasPrefix(flag, "--missing-required=") || strings.HasPrefix(flag, "--hash=") || strings.HasPrefix(flag, strategyFlag) ||
-		strings.HasPrefix(flag, prefixFlag) || flag == rerunFlag || flag == autoFlag || flag == createFlag || flag == deleteFlag ||
-		strings.HasPrefix(flag, labelledFlag+"=") || flag == directFlag
+	return flag == directFlag || strings.HasPrefix(flag, strategyFlag) || strings.HasPrefix(flag, prefixFlag) || slices.Contains([]string{
+		"--missing-required", "--hash", rerunFlag, autoFlag, createFlag, deleteFlag, labelledFlag,
+	}, flagName(flag))
+}
+
+func flagName(flag string) string {
+	name, _, _ := strings.Cut(flag, "=")
+	return name
 }
 
 // render puts the flags into the configuration of the webhook, as the chart does. The rule for the custom kind is there if
 // anything may name it.
 func render(config *admissionregistrationv1.MutatingWebhook, flags []string) error {
 	custom := false
+	if line, err := readCommandLine(flags); err != nil {
+		return err
+	} else if auto, err := line.is(autoFlag, false); err != nil || auto {
+		config.MatchConditions = nil // as the component does that sets the flag
+	}
 	for _, flag := range flags {
 		name, value, _ := strings.Cut(flag, "=")
 		switch name {
@@ -84,8 +93,6 @@ func render(config *admissionregistrationv1.MutatingWebhook, flags []string) err
 			config.NamespaceSelector.MatchLabels = parsed.MatchLabels
 		case "--workload-kinds", "--config", argoFlag:
 			custom = true
-		case autoFlag:
-			config.MatchConditions = nil // as the component does that sets the flag
 		}
 	}
 	for i := range config.MatchConditions {
@@ -110,6 +117,13 @@ func installationFaults() []faultKind {
 			return history.Step{With: map[string]string{"for": "30s", "flags": pick(r, scopeSets()...)}}
 		},
 		begin: reconfigure,
+	}, {
+		name: changeFlag, kind: "upgrade",
+		words: "the installation is upgraded: one replica after the other starts with another value of a flag (%[3]s)",
+		draw: func(r *rand.Rand) history.Step {
+			return history.Step{With: map[string]string{"for": "30s", "flags": pick(r, flagValues()...)}}
+		},
+		begin: beginChange,
 	}}
 }
 
@@ -130,21 +144,31 @@ const betweenReplicas = 4 * time.Second
 // the old ones has ended it is not clear which scope is in force.
 func reconfigure(s *simulation, step history.Step) func() {
 	s.flags = withScope(s.flags, splitFlags(step.With["flags"]))
+	s.disagree()
+	s.roll(func(flags []string) []string { return withScope(flags, splitFlags(step.With["flags"])) })
+	return s.agree
+}
+
+// disagree renders the webhook's configuration anew, and says to the oracle that it is not clear which workloads are looked after.
+func (s *simulation) disagree() {
 	scope := s.scope()
 	scope.Clear = false
 	s.oracle.Rescope(scope)
 	if err := s.setWebhooks(); err != nil {
 		s.broken = err
 	}
+}
+
+// roll restarts all replicas with other flags, one after the other.
+func (s *simulation) roll(change func(flags []string) []string) {
 	for i, at := range s.slots {
-		at.flags = withScope(at.flags, splitFlags(step.With["flags"]))
+		at.flags = change(at.flags)
 		s.after(time.Duration(i)*betweenReplicas, func() {
 			if at.wanted && at.current != nil {
 				s.terminate(at.current)
 			}
 		})
 	}
-	return s.agree
 }
 
 // withScope replaces the flags about scope.
@@ -161,7 +185,7 @@ func (s *simulation) scope() oracle.Scope {
 	return scope
 }
 
-// agree waits until every process that runs has the scope of the installation, and says so to the oracle.
+// agree waits until every process that runs has the flags of the installation, and says so to the oracle.
 func (s *simulation) agree() {
 	for _, at := range s.slots {
 		if r := at.current; r != nil && !slices.Equal(selection(r.flags), selection(at.flags)) {
@@ -170,6 +194,7 @@ func (s *simulation) agree() {
 			return
 		}
 	}
+	s.oracle.Repolicy(s.policy())
 	s.oracle.Rescope(s.scope())
 }
 

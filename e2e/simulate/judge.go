@@ -92,6 +92,13 @@ func (j *judge) Rescope(scope oracle.Scope) {
 	j.oracle.Rescope(time.Now(), scope)
 }
 
+// Repolicy takes in what the flags say about restarts from now on.
+func (j *judge) Repolicy(policy oracle.Policy) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Repolicy(time.Now(), policy)
+}
+
 // Metrics takes in what a replica counts.
 func (j *judge) Metrics(client string, families map[string]*dto.MetricFamily, at time.Time) {
 	j.mu.Lock()

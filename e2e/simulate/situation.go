@@ -61,6 +61,7 @@ func situationKinds() []situationKind {
 		{name: "job-interrupted", weight: 5, draw: jobInterrupted},
 		{name: "job-frozen", weight: 5, draw: jobFrozen},
 		{name: "run", weight: 10, draw: cronJobRun},
+		{name: "flag-changed", weight: 4, draw: flagChanged},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -57,12 +58,20 @@ func (l *ledger) commitContent(c world.Commit) {
 			continue
 		}
 		s := w.last()
-		adopts := w.needs[r] != optional || !w.triggers[r].named()
+		named := l.creationCounts(w, r)
+		adopts := w.needs[r] != optional || !named
 		if s != nil && before == absent && adopts && l.believes(w, s, r, absent) {
-			w.adopt(c.Version, c.Version, c.At, r).precise = !w.triggers[r].named()
+			w.adopt(c.Version, c.Version, c.At, r).precise = !named
 		}
 		l.readDue(w, c.At)
 	}
+}
+
+// creationCounts reports whether the creation of an object restarts a workload. What no annotation lists must have been recorded as absent
+// since the flags say so.
+func (l *ledger) creationCounts(w *workload, r ref) bool {
+	s := w.last()
+	return w.triggers[r].named() && (s == nil || l.policy.triggers <= s.version || slices.Contains(w.listed, r))
 }
 
 // commitKey records a lost digest key: what was recorded under it means nothing any more.

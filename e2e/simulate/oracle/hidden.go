@@ -38,13 +38,18 @@ func (l *rules) traitsOf(object world.Object) traits {
 func (l *ledger) hide(hidden Hidden, at versionTime) {
 	l.options.Hidden = hidden
 	c := world.Commit{At: at.at, Version: at.version}
+	l.retrack(c)
+	for _, key := range l.graph.keys() {
+		l.revalue(key, c)
+	}
+}
+
+// retrack records what workloads track from a moment on.
+func (l *ledger) retrack(c world.Commit) {
 	for _, w := range l.all {
 		if !w.gone {
 			l.track(w, w.object, c, false)
 		}
-	}
-	for _, key := range l.graph.keys() {
-		l.revalue(key, c)
 	}
 }
 

@@ -202,6 +202,10 @@ func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
 // differed reports whether the program may have found another content of an object than that of a pod.
 func (l *keptLaw) differed(p *pod, s *stamp, r ref, h *history) bool {
 	w, between := p.workload, l.contentsBetween(p, s, r)
+	if l.policy.triggers > p.stamp.version {
+		between[h.at(p.runsSince())] = true
+		return len(between) > 1 || between[absent] // what counted before may still be recorded
+	}
 	if by := w.triggers[r]; by.deleted || by.created && (h.at(p.runsSince()) == absent || l.believes(w, p.stamp, r, absent)) {
 		content, alone := between.only()
 		return !alone || content != h.at(p.runsSince())

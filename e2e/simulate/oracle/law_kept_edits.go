@@ -11,12 +11,20 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 		return "webhook away"
 	case s.endsRestart:
 		return "restart ended"
+	case l.leftByStrategy(p, s):
+		return "what an earlier strategy has written"
 	case l.byLists(p, s):
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:
 		return "managed annotations edited"
 	}
 	return ""
+}
+
+// leftByStrategy reports whether a user's write may differ from the template of a pod in what another strategy has written. Without a
+// strategy, that is part of the template like any other variable.
+func (l *keptLaw) leftByStrategy(p *pod, s *stamp) bool {
+	return l.policy.strategies && !s.program && s.hash == p.stamp.hash && (l.options.Strategy == "" || !l.policy.settled(s.arrivedAt))
 }
 
 // byLists reports whether an edit of the lists may have led from the stamp of a pod to a later one. The edit stamps at once, or never: what

@@ -20,7 +20,7 @@ type requiredLaw struct {
 // could not start then.
 func (l *requiredLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
-	if !s.replacesPods(before) || l.options.ReloadMissingRequired || w.unclearSince(before) || !w.knowinglyMade(before, s) {
+	if !s.replacesPods(before) || !l.mustHold(s) || w.unclearSince(before) || !w.knowinglyMade(before, s) {
 		return
 	}
 	how := "missing-required"
@@ -37,6 +37,11 @@ func (l *requiredLaw) stamped(r restamp) {
 				"the program restarted it at %s although %s is missing, which its pods require: they cannot start", l.when(s.at), r)
 		}
 	}
+}
+
+// mustHold reports whether the flags surely have the program wait for what is missing.
+func (l *requiredLaw) mustHold(s *stamp) bool {
+	return !l.options.ReloadMissingRequired && l.policy.settled(s.arrivedAt)
 }
 
 // knowinglyMade reports whether the program made a stamp and could know what had changed: where there was no space for what it records

@@ -26,7 +26,7 @@ func newStrategyLaw(l *ledger) *strategyLaw {
 // what has changed, and what is true is not written again. Where the hash of an earlier template returns, so does the rest.
 func (l *strategyLaw) stamped(r restamp) {
 	w, before, s, old, template := r.workload, r.before, r.stamp, r.old, r.template
-	if !r.byProgram() || s.isRestart() || l.options.Strategy == "" {
+	if !r.byProgram() || s.isRestart() || !l.mayWrite() {
 		return
 	}
 	if before.hash == s.hash {
@@ -39,7 +39,7 @@ func (l *strategyLaw) stamped(r restamp) {
 		l.count("strategy excused: no space to record what has changed")
 		return
 	}
-	if l.returned(w, s) || w.changesUnclear(before) {
+	if !l.mustWrite(s) || l.returned(w, s) || w.changesUnclear(before) {
 		return
 	}
 	if slices.ContainsFunc(w.refs, func(r ref) bool { return isReferent(r.plural) }) {
@@ -52,6 +52,13 @@ func (l *strategyLaw) stamped(r restamp) {
 		return
 	}
 	l.judgeSource(w, s, world.Text(world.Annotations(old), sourceAnnotation), world.Text(world.Annotations(template), sourceAnnotation))
+}
+
+// mayWrite reports whether a replica may have had a strategy, mustWrite whether the one that made a stamp surely had the present one.
+func (l *strategyLaw) mayWrite() bool { return l.options.Strategy != "" || l.policy.strategies }
+
+func (l *strategyLaw) mustWrite(s *stamp) bool {
+	return l.options.Strategy != "" && l.policy.settled(s.arrivedAt)
 }
 
 // changesUnclear reports whether the program may take something else for what has changed since a stamp than the oracle does.
@@ -69,7 +76,7 @@ func (l *strategyLaw) returned(w *workload, s *stamp) bool {
 	for _, earlier := range slices.Backward(w.stamps[:len(w.stamps)-1]) {
 		if earlier.hash == s.hash {
 			found = true
-			if known && len(others) <= earlierTemplates && earlier.managed != s.managed {
+			if known && len(others) <= earlierTemplates && earlier.version > l.policy.strategy && earlier.managed != s.managed {
 				l.violate(s.at, broken{"kept", w.id.String(), "strategy-not-returned"},
 					"the hash of %s came back at %s, but not what --reload-strategy=%s had written with it",
 					l.when(earlier.at), l.when(s.at), l.options.Strategy)

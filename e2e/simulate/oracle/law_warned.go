@@ -47,7 +47,7 @@ func (l *warnedLaw) reply(r world.Reply) {
 	l.count("warnings judged")
 	wrong := slices.IndexFunc(r.Warnings, func(text string) bool { return strings.Contains(text, "has restored them") })
 	// What a strategy writes in the environment is no annotation.
-	if wrong >= 0 && l.options.Strategy == "" {
+	if wrong >= 0 && l.options.Strategy == "" && !l.policy.strategies {
 		l.violate(r.At, broken{"unharmed", idOf(r.Call.Key).String(), "warned"}, "the %s of %s at %s wrote no managed annotation, but the answer warns: %s",
 			r.Call.Verb, r.Call.Client, l.when(r.Call.Arrived), r.Warnings[wrong])
 	}

@@ -18,7 +18,8 @@ type ledger struct {
 	*eventLog
 	*podLog
 
-	scope scope
+	scope  scope
+	policy policy
 	// disturbed is when something happened last that may make the program read.
 	disturbed time.Time
 	// learned has the annotations that the program writes on templates.

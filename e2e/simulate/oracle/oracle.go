@@ -126,6 +126,12 @@ func (o *Oracle) Rescope(at time.Time, s Scope) {
 	o.rescope(at, s)
 }
 
+// Repolicy records other flags about restarts.
+func (o *Oracle) Repolicy(at time.Time, p Policy) {
+	o.advance(at)
+	o.repolicy(at, p)
+}
+
 // Metrics records and judges the metrics of a replica.
 func (o *Oracle) Metrics(client string, families map[string]*dto.MetricFamily, at time.Time) {
 	o.advance(at)

@@ -50,6 +50,7 @@ func (s *harness) restart(hash string, add func(o world.Object) world.Object, ch
 		setAnnotation(o, prefix+"last-reload", string(text))
 	})
 	s.change(call, cart, s.objects[cart], add(next))
+	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 	s.reportReload(cart)
 	s.wait(100 * time.Millisecond)
 	s.rollout(cart)
