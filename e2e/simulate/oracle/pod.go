@@ -85,12 +85,14 @@ func replicasOf(o world.Object) int64 {
 	return n
 }
 
-// commitRevision records the template of a ControllerRevision.
+// commitRevision records the template of a ControllerRevision. Its name follows from the template: that of a workload which is created again
+// can have the name of one that was deleted.
 func (l *podLog) commitRevision(c world.Commit) {
+	key := idOf(c.Key).String()
 	if c.New == nil {
+		delete(l.sets, key)
 		return
 	}
-	key := idOf(c.Key).String()
 	if _, known := l.sets[key]; known {
 		return
 	}
