@@ -247,11 +247,11 @@ func requestFaults() []faultKind {
 func lossFaults() []faultKind {
 	return []faultKind{
 		{
-			name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s are lost (%[3]s %%) for %[2]s",
+			name: "lose-answers", kind: "api-errors", weight: 4, words: "answers to writes of %[1]s, deletions included, are lost (%[3]s %%) for %[2]s",
 			draw: func(r *rand.Rand) history.Step { return lasting(r, everyOrOne(r), "percent", pick(r, "20", "60")) },
 			begin: ruled(func(step history.Step) *rule {
 				return &rule{
-					client: step.On, percent: number(step, "percent", 20), verbs: []string{"create", "update", "patch"},
+					client: step.On, percent: number(step, "percent", 20), verbs: []string{"create", "update", "patch", "delete"},
 					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lose: true} },
 				}
 			}),
