@@ -56,12 +56,17 @@ func (r Write) causeOfRelease() string {
 }
 
 // revised reports whether the revision digest that a template bears is not the present one. A template that was never stamped, or only
-// before --hash=revision was set, has none, and no client waits for one before it has asked for a reload: a rollback finds its pods.
+// before --hash=revision was set, has none, and no client waits for one before it has asked for a reload: a rollback finds its pods. One
+// that asks in this write does.
 func (f *facts) revised(templateAnnotations Managed) bool {
 	hash := templateAnnotations[Hash]
+	if !f.inputs.Revision || !f.hasLists() || hash == f.fresh[Hash] {
+		return false
+	}
+	given, _ := f.dummy()
 	key, _ := digest.KeyOf(hash)
 	_, keyed := f.inputs.Ring.Key(key)
-	return f.inputs.Revision && f.hasLists() && hash != "" && !keyed && hash != f.fresh[Hash]
+	return given.digest == f.fresh[Hash] || hash != "" && !keyed
 }
 
 // stampLists stamps a workload whose lists were edited: SAP's dialect restarts it at once.

@@ -253,6 +253,33 @@ func TestReleaseInRevisionModeLeavesATemplateThatWasStampedBefore(t *testing.T) 
 	assert.Equal(t, digest.Revision("test", []string{"a"}, nil, w.states([]reference.Ref{cm("a")})), w.managed()[Hash])
 }
 
+// It waits for pods that have the digest.
+func TestReleaseThatAsksForARevisionDigestGetsIt(t *testing.T) {
+	t.Parallel()
+	for name, stamped := range map[string]bool{"a template that was never stamped": false, "one that was stamped before the mode was set": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(cm("a"), "A")
+			if stamped {
+				require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+			} else {
+				w.away = true
+				w.create(w.manifest(w.lists("a", "")))
+				w.away = false
+				w.quiesce()
+			}
+			w.revision = true
+			published := digest.Revision("test", []string{"a"}, nil, w.states([]reference.Ref{cm("a")}))
+			require.Nil(t, w.write(func(raw map[string]any) {
+				setImage("image:2")(raw)
+				w.setManaged(raw, Dummy, published)
+			}))
+			assert.Equal(t, published, w.managed()[Hash])
+		})
+	}
+}
+
 // The loop compares the digest with the content that it has run a CronJob with: SAP's digest in its place would make one Job more.
 func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 	t.Parallel()
