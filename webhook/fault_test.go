@@ -182,7 +182,7 @@ func TestPanicIsCounted(t *testing.T) {
 			s := newHandler(t, w, nil, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 			responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
 			require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
-# HELP pod_reloader_webhook_panics_total Admission requests whose decision or read panicked; report each as a defect.
+# HELP pod_reloader_webhook_panics_total Admission requests whose decision, or read of ConfigMaps and Secrets, panicked; report each as a defect.
 # TYPE pod_reloader_webhook_panics_total counter
 pod_reloader_webhook_panics_total 1
 `), "pod_reloader_webhook_panics_total"))

@@ -30,7 +30,7 @@ const (
 	// largeBodiesOfANamespace are those whose reviews are decided or wait: an API server serves all namespaces from one address. It does not
 	// bound the bodies that are being received, of which the namespace is not known.
 	largeBodiesOfANamespace = largeBodiesOfACaller / 2
-	// largeWaitingOfANamespace are those that wait for these. They leave a quarter of the budget of the address to other namespaces.
+	// largeWaitingOfANamespace are those that wait for these. They leave a quarter of the budget of the address to other namespaces, unless one request is larger than that.
 	largeWaitingOfANamespace = largeBodiesOfACaller / 4
 	// waitingOfACaller bounds the requests of one address that wait for such a turn. An API server has at most 600 in flight
 	// by default.

@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 		}, []string{"rule"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pod_reloader_webhook_panics_total",
-			Help: "Admission requests whose decision or read panicked; report each as a defect.",
+			Help: "Admission requests whose decision, or read of ConfigMaps and Secrets, panicked; report each as a defect.",
 		}),
 	}
 }

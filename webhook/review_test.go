@@ -79,7 +79,7 @@ func TestLargeReviewsDelayOnlyTheirNamespace(t *testing.T) {
 
 // An API server serves all namespaces from one address. The large reviews of one namespace take three quarters of the budget of that
 // address, those that wait included, so that those of others are received.
-func TestReviewsOfOneNamespaceLeaveHalfOfAnAddress(t *testing.T) {
+func TestReviewsOfOneNamespaceLeaveAPartOfAnAddress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ size, sent, received int }{
 		"12 MiB of 400 KiB each are decided or wait": {400 << 10, 50, 30},

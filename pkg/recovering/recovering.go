@@ -39,6 +39,6 @@ func Log(log logr.Logger, err error) bool {
 	if !errors.As(err, &found) {
 		return false
 	}
-	log.Error(found, "a read panicked; it counts as failed", "stack", string(found.Stack))
+	log.Error(err, "a read panicked; it counts as failed", "stack", string(found.Stack))
 	return true
 }

@@ -33,10 +33,6 @@ func (l *loop) reconcileAndRequeue(ctx context.Context, key workload.Key) reconc
 	return notLater(result, l.state.Warnings.Again(key, l.now()))
 }
 
-// unknownScopeLook is when a workload is looked at again whose scope is not known. No event need follow: the first list of the namespaces
-// queues workloads before it is complete, and can be read only then.
-const unknownScopeLook = 10 * time.Second
-
 // resumeOrReconcile ends what an earlier leader or reconciliation has left, and handles the workload. It also returns when to look
 // again at the latest; 0 sets no limit.
 func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended action.Outcome, limit time.Duration) {
@@ -52,7 +48,7 @@ func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended a
 	case tracking.Outside:
 		return action.InOrder{Subject: s}, 0
 	case tracking.Unknown:
-		return action.Waiting(queue.After(unknownScopeLook, queue.Workload)), 0 // what is due stays due
+		return action.Waiting(l.tracking.LookAgain()), 0 // what is due stays due
 	case tracking.Inside:
 	}
 	limit, ended = l.actions.EndPause(ctx, s)

@@ -69,10 +69,10 @@ func (d *draft) warnUnread() {
 		return
 	}
 	cause := reference.Cut(d.ReadError.Error(), maxErrorText)
-	switch d.Rule {
-	case RuleExcluded:
+	switch {
+	case d.Rule == RuleExcluded && d.New.Excluded:
 		d.warn("pod-reloader did not record what the new pods start with: %s; a change until the exclusion ends does not restart them", cause)
-	case RuleListsEdited:
+	case d.Rule == RuleListsEdited:
 		d.warn(WarningUnread+": %s; this edit of the lists restarts no pods: edit them again, or restart the workload", cause)
 	default:
 		d.warn(WarningUnread+": %s; it retries by itself", cause)

@@ -237,7 +237,6 @@ func (o *observed) fail(ctx context.Context, status runtime.Object) runtime.Obje
 	case o.isShort():
 		o.source.expiredWatch(ctx, err)
 	default:
-		o.source.short.Store(0)
 		o.source.failures.expired(ctx, err)
 	}
 	return status

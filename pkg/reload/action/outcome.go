@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -104,6 +105,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	if !news {
 		level = 1 // a conflict that the next attempt resolves
 	}
+	recovering.Log(log.FromContext(ctx), f.err)
 	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "event", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
 		b.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)

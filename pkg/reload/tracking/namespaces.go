@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
@@ -85,6 +87,18 @@ const (
 // Scope reports whether a workload may be handled, by its labels and its namespace.
 func (t *Tracking) Scope(ctx context.Context, key workload.Key, labels map[string]string) Scope {
 	return t.namespaces.scopeOf(ctx, key.Namespace, labels)
+}
+
+// unknownScopeLook is when a workload is looked at again whose scope is Unknown.
+const unknownScopeLook = 10 * time.Second
+
+// LookAgain returns when to look again at a workload whose scope is Unknown. No event need follow: the first list of the namespaces queues
+// workloads before it is complete, and can be read only then. While their watch fails, the re-check queues all workloads.
+func (t *Tracking) LookAgain() reconcile.Result {
+	if t.failing.includesNamespaces(t.with.Scope) {
+		return reconcile.Result{}
+	}
+	return queue.After(unknownScopeLook, queue.Workload)
 }
 
 // StaysInScope reports whether a workload that was in scope a moment ago may still be handled, with the labels that a live read shows.

@@ -92,6 +92,15 @@ func TestScopeWithoutAListOfTheNamespacesIsUnknownAtOnce(t *testing.T) {
 	})
 }
 
+// While the watch of namespaces fails, the re-check queues all workloads, at its own pace.
+func TestUnknownScopeIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	for wait, fails := range map[time.Duration]failing{10 * time.Second: {}, 0: {"namespaces": true}} {
+		l, _, _ := trackingWithFailing(t, fails, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
+		assert.Equal(t, wait, l.tracking.LookAgain().RequeueAfter)
+	}
+}
+
 // undiscovered is a cache without an informer until the resource of namespaces is found.
 type undiscovered struct {
 	cache.Cache
