@@ -88,12 +88,12 @@ func liveHeap() int {
 func TestReviewsOfManyObjectsAreBounded(t *testing.T) {
 	most := map[string]int{"names": 64 << 20, "an expression": 64 << 20, "a pod spec": 284 << 20} // of the last, most is the decoded text
 	for name, body := range tracking(t) {
-		t.Run(name, func(t *testing.T) { assert.Less(t, heapOfReviews(t, body), most[name]) })
+		t.Run(name, func(t *testing.T) { assert.Less(t, heapOfReviews(t, 400, body), most[name]) })
 	}
 }
 
-// heapOfReviews returns by how much the heap grows while 400 reviews of 8 namespaces are decided or wait.
-func heapOfReviews(t *testing.T, body func(namespace string) []byte) (grown int) {
+// heapOfReviews returns by how much the heap grows while so many reviews of 8 namespaces are decided or wait.
+func heapOfReviews(t *testing.T, reviews int, body func(namespace string) []byte) (grown int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -111,7 +111,7 @@ func heapOfReviews(t *testing.T, body func(namespace string) []byte) (grown int)
 		}
 		before := liveHeap()
 		var running sync.WaitGroup
-		for i := range 400 {
+		for i := range reviews {
 			running.Go(func() { post(s.handler, bodies[i%len(bodies)]) })
 		}
 		synctest.Wait()

@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
@@ -12,7 +13,10 @@ import (
 // shows instead of being put off.
 var shared *installation.Installation
 
+// settle is the settle time of the shared installation.
+const settle = 300 * time.Millisecond
+
 func TestMain(m *testing.M) {
-	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=300ms"}},
+	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=" + settle.String()}},
 		func(i *installation.Installation) { shared = i }))
 }
