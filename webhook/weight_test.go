@@ -23,7 +23,7 @@ func list(element string, size int) string {
 	return "[" + strings.Repeat(element+",", size/(len(element)+1)) + element + "]"
 }
 
-// enough reviews of 200 KiB to use up what may be decided at the same time, several times.
+// enough reviews of 200 KiB or more to use up what may be decided at the same time, several times.
 const enough = 40
 
 // What takes much memory for its text counts accordingly.
