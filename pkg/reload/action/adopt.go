@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -126,19 +127,28 @@ func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest
 
 // reportReplaced reports that what was recorded under a lost key, or in a way that cannot be read, was adopted again.
 func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
-	why, stored := "", s.View.Managed[stamp.Record]
-	if _, err := record.Parse(stored); found.Verdict.Foreign != "" {
-		why = fmt.Sprintf("the digest key %s of the config-record is lost", found.Verdict.Foreign)
-	} else if stored != "" && err != nil {
-		why = fmt.Sprintf("the config-record was damaged (%s)", err)
-	}
-	switch {
+	switch why := unusable(s.View.Managed, found.Verdict.Foreign); {
 	case why == "":
 	case found.Proven():
 		a.events.Warn(s.Reported(), reasonAdopted, why+": it is written again, and the config-hash proves that no change is missed")
 	default:
 		a.events.Warn(s.Reported(), reasonAdopted, why+": the current configuration is adopted as the running one")
 	}
+}
+
+// unusable says why what is recorded cannot be compared with the current configuration; empty where it can, or where nothing is recorded.
+func unusable(managed stamp.Managed, foreign digest.KeyID) string {
+	stored, hash := managed[stamp.Record], managed[stamp.Hash]
+	if foreign != "" {
+		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
+	}
+	if _, err := record.Parse(stored); stored != "" && err != nil {
+		return fmt.Sprintf("the config-record was damaged (%s)", err)
+	}
+	if _, ok := digest.KeyOf(hash); hash != "" && !ok {
+		return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
+	}
+	return ""
 }
 
 // What follows for the change that is due where its Record does not fit.

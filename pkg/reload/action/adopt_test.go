@@ -59,6 +59,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		api     accepting
 		stored  string
+		hash    string // written by hand
 		foreign bool
 		// proven says that the config-hash is that of the current configuration.
 		proven bool
@@ -78,6 +79,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"the key of the Record is lost":   {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
 		"the key was taken over before":   {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key", wait: time.Second},
 		"the Record is no Record":         {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
+		"the hash is no hash":             {budget: 1000, hash: "by hand", note: `config-hash was damaged ("by hand" is not 64 hexadecimal digits): the current`, adopted: true},
 		"the hash proves what is lost":    {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
 		"there is no budget for a Record": {budget: 10, note: "changes are not acted on until the config-record fits"},
 		"nor is there, beside a hash":     {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},
@@ -100,6 +102,9 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			s.View.WorkloadBudget, s.View.Intent.Restart, actions.gather.NotifyOnly = tc.budget, tc.restart, tc.notify
 			if tc.stored != "" {
 				s.View.Managed[stamp.Record] = tc.stored
+			}
+			if tc.hash != "" {
+				s.View.Managed[stamp.Hash] = tc.hash
 			}
 			if tc.proven {
 				s.View.Managed[stamp.Hash] = hash
