@@ -23,14 +23,14 @@ func list(element string, size int) string {
 	return "[" + strings.Repeat(element+",", size/(len(element)+1)) + element + "]"
 }
 
-// enough reviews of 200 KiB or more to use up what may be decided at the same time, several times.
-const enough = 40
-
 // What takes much memory for its text counts accordingly.
 //
 //nolint:paralleltest // it measures the memory of the process
 func TestReviewsOfManySmallPartsAreBounded(t *testing.T) {
-	const depth = 9_000
+	const (
+		depth = 9_000
+		parts = 8 // of the memory, which five reviews of 200 KiB or more use up
+	)
 	deep := strings.Repeat(`{"":`, depth) + "0" + strings.Repeat("}", depth)
 	for name, x := range map[string]string{
 		"objects in objects":  list(deep, 200<<10),
@@ -38,7 +38,8 @@ func TestReviewsOfManySmallPartsAreBounded(t *testing.T) {
 		"lists in lists":      list(strings.Repeat("[", depth)+strings.Repeat("]", depth), 200<<10),
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Less(t, heapOfReviews(t, enough, func(namespace string) []byte { return []byte(reviewOf(namespace, x)) }), 240<<20)
+			body := func(namespace string) []byte { return []byte(reviewOf(namespace, x)) }
+			assert.Less(t, heapOfReviews(t, 5, parts, body), 240<<20/parts)
 		})
 	}
 }
@@ -53,7 +54,8 @@ func TestAccountOfARequestIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := `"operation":"CREATE","userInfo":{` + account + `},"object":` + deploymentOf("0")
-			assert.Less(t, heapOfReviews(t, enough, func(namespace string) []byte { return []byte(inNamespace(review(fields), namespace)) }), 32<<20)
+			body := func(namespace string) []byte { return []byte(inNamespace(review(fields), namespace)) }
+			assert.Less(t, heapOfReviews(t, 5, 1, body), 8<<20)
 		})
 	}
 }
