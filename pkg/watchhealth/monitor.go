@@ -64,12 +64,16 @@ type state struct {
 	silence string
 	// short counts the watches in a row that have ended at once without a byte.
 	short int
+	// expired counts the watches since one has worked that were answered with 410, whatever was listed in between.
+	expired int
 	// lookup is set while the resource cannot be looked up, whatever the API server answers to lists.
 	lookup bool
 }
 
 // works takes back all failures.
-func (s *state) works() { s.Status, s.silence, s.lookup = Status{Watch: s.Watch}, "", false }
+func (s *state) works() {
+	s.Status, s.silence, s.lookup, s.expired = Status{Watch: s.Watch}, "", false, 0
+}
 
 // delivers takes back all failures, and that watches ended at once.
 func (s *state) delivers() {
@@ -175,9 +179,17 @@ func (m *Monitor) begin(q request) {
 }
 
 // expired records that a version has expired. Where that of a page has, the client lists again from the start, and not since its list was
-// invalid.
-func (m *Monitor) expired(q request) {
-	m.with(q.about, func(s *state) { s.listed = false })
+// invalid. That of a watch was just listed: it does not expire several times in a row.
+func (m *Monitor) expired(q request, since time.Time) {
+	m.with(q.about, func(s *state) {
+		s.listed = false
+		if !q.watch {
+			return
+		}
+		if s.expired++; s.expired >= shortInARow {
+			m.fail(s, Failed, "the API server answers each watch with 410 Gone, also right after a list", since)
+		}
+	})
 }
 
 // end records that a request is over.
@@ -224,8 +236,8 @@ func (m *Monitor) listedBy(q request) {
 	})
 }
 
-// shortInARow is how many watches that end at once, one after another, are a failure. An update of a definition ends the watches of its
-// resource, and there may be two updates.
+// shortInARow is how many watches that end at once, or that are answered with 410, one after another, are a failure. An update of a
+// definition ends the watches of its resource, and there may be two updates.
 const shortInARow = 3
 
 // lasted records a watch that was open for a while, though it sent nothing: those that follow are counted anew.

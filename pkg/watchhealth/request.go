@@ -46,6 +46,8 @@ type request struct {
 	streaming bool
 	// fromCache marks the list of a reflector, page the later pages of one.
 	fromCache, page bool
+	// versioned requests name a version, which may have expired.
+	versioned bool
 }
 
 // parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch.
@@ -61,13 +63,14 @@ func parse(r *http.Request) (request, bool) {
 	if name := oneName(query); name != "" {
 		about.Resource += "/" + name
 	}
-	watch := query.Get("watch")
+	watch, version := query.Get("watch"), query.Get("resourceVersion")
 	return request{
 		about:     about,
 		watch:     watch == "true" || watch == "1",
 		streaming: query.Get("sendInitialEvents") == "true",
 		fromCache: query.Has("resourceVersion"),
 		page:      query.Has("continue"),
+		versioned: version != "" && version != "0" || query.Has("continue"),
 	}, true
 }
 

@@ -27,7 +27,7 @@ func TestSilentWatchFailsUntilItDeliversWhateverComesBetween(t *testing.T) {
 		"broken connection": {watch, func(*http.Request) (*http.Response, error) { return nil, errBroken }},
 		"forbidden":         {watch, status(403)},
 		"server error":      {watch, status(503)},
-		"version too old":   {watch, status(410)},
+		"version too old":   {versioned, status(410)},
 		"list that is cut":  {list, content(200, io.MultiReader(strings.NewReader("half"), broken{}))},
 		"list":              {list, status(200)},
 	} {

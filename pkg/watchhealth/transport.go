@@ -118,8 +118,8 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 func (e *exchange) answered(status int) {
 	switch {
 	case !e.followed:
-	case status == http.StatusGone:
-		e.monitor.expired(e.request)
+	case status == http.StatusGone && e.request.versioned:
+		e.monitor.expired(e.request, e.began)
 	case status == http.StatusNotFound && !e.request.about.builtIn():
 		e.monitor.unserved(e.request)
 	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):

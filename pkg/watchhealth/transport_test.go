@@ -20,6 +20,7 @@ const (
 	list      = "/api/v1/secrets?resourceVersion=0"
 	watch     = "/api/v1/secrets?watch=true"
 	streaming = watch + "&sendInitialEvents=true"
+	versioned = watch + "&resourceVersion=7"
 	single    = "/api/v1/namespaces/shop/secrets/db"
 
 	rollouts      = "/apis/argoproj.io/v1alpha1/rollouts?resourceVersion=0"
@@ -139,7 +140,11 @@ func TestAnswersDecideTheHealthOfAWatch(t *testing.T) {
 		"streaming list forbidden":       {streaming, status(403), watchhealth.Refused},
 		"credentials expired":            {watch, status(401), watchhealth.Refused},
 		"server error":                   {list, status(500), watchhealth.Failed},
-		"version too old":                {watch, status(410), ""},
+		"version too old":                {versioned, status(410), ""},
+		"version of a list too old":      {list[:len(list)-1] + "7", status(410), ""},
+		"watch gone":                     {watch, status(410), watchhealth.Failed},
+		"list gone":                      {list, status(410), watchhealth.Failed},
+		"streaming list gone":            {streaming, status(410), watchhealth.Failed},
 		"not found, says a proxy":        {list, status(404), watchhealth.Failed},
 		"streaming list not found":       {streaming, status(404), watchhealth.Failed},
 		"streaming lists are not served": {streaming, status(422), ""},
@@ -240,20 +245,6 @@ func TestListsThatNoWatchFollowsAreUnusable(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, watchhealth.Incomplete, client.status().Reason)
-	})
-}
-
-// The rest of a list in pages may have expired: the client asks for the whole list then.
-func TestListAfterAnExpiredPageIsNoSecondOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		require.NoError(t, client.do(list, status(200)))
-		require.NoError(t, client.do(list+"&continue=x", status(410)))
-		require.NoError(t, client.do(list, status(200)))
-		require.NoError(t, client.do(watch, status(200)))
-		assert.True(t, client.status().Healthy())
-		assert.Empty(t, client.status().Reason)
 	})
 }
 

@@ -1,0 +1,59 @@
+package watchhealth_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+)
+
+// The rest of a list in pages may have expired: the client asks for the whole list then.
+func TestListAfterAnExpiredPageIsNoSecondOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		require.NoError(t, client.do(list, status(200)))
+		require.NoError(t, client.do(list+"&continue=x", status(410)))
+		require.NoError(t, client.do(list, status(200)))
+		require.NoError(t, client.do(watch, status(200)))
+		assert.True(t, client.status().Healthy())
+		assert.Empty(t, client.status().Reason)
+	})
+}
+
+// What is between here and the API server may answer lists, and every watch with 410.
+func TestThirdWatchInARowWhoseVersionHasExpiredFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		expire := func() (began time.Time) {
+			<-time.After(time.Second)
+			began = time.Now()
+			require.NoError(t, client.do(list, status(200)))
+			require.NoError(t, client.do(versioned, status(410)))
+			return began
+		}
+		for range 2 {
+			expire()
+			expire()
+			assert.True(t, client.status().Healthy(), "one or two may come too late")
+			require.NoError(t, client.do(list, status(200)))
+			require.NoError(t, client.do(versioned, status(200)))
+		}
+		expire()
+		expire()
+		began := expire()
+		expire()
+		assert.Equal(t, watchhealth.Failed, client.status().Reason)
+		assert.Contains(t, client.status().Detail, "410")
+		assert.Equal(t, began, client.status().Since)
+		require.NoError(t, client.do(list, status(200)))
+		assert.False(t, client.status().Healthy(), "a list is no watch")
+		require.NoError(t, client.do(versioned, content(200, late(time.Second))))
+		assert.True(t, client.status().Healthy())
+	})
+}
