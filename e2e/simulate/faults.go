@@ -2,10 +2,8 @@ package simulate
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
@@ -231,12 +229,7 @@ func requestFaults() []faultKind {
 				code := number(step, "code", 500)
 				return &rule{
 					client: step.On, percent: number(step, "percent", 50), resource: step.With["resource"],
-					fate: func(_ *simulation, call *world.Call) apiserver.Fate {
-						if code == http.StatusGone && !strings.Contains(call.Path, "resourceVersion=") {
-							return apiserver.Fate{} // only a version can be gone; client-go asks again at once, without one
-						}
-						return apiserver.Fate{Refuse: refusal(code)}
-					},
+					fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Refuse: refusal(code)} },
 				}
 			}),
 		},
