@@ -95,13 +95,13 @@ func (s *Single) deliver(ctx context.Context) {
 }
 
 // differs reports whether a state is to be delivered after another one. That one
-// may have been ahead of the events that led to it, and this one be the same, or
-// have another status only. Each is nil if the object does not exist.
+// may have been ahead of the events that led to it, and this one be of the same
+// version, or have another status only. Each is nil if the object does not exist.
 func differs(shown, object *unstructured.Unstructured) bool {
 	if shown == nil || object == nil {
 		return shown != object
 	}
-	return shown != object && !sameGeneration(shown, object)
+	return !unchanged(shown, object) && !sameGeneration(shown, object)
 }
 
 func (s *Single) call(

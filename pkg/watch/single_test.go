@@ -35,6 +35,10 @@ func TestSyncDeliversTheStateAtSync(t *testing.T) {
 	single.Changed()
 	single.Deliver(t.Context())
 	assert.Empty(t, calls.read(), "this state was shown")
+	require.NoError(t, single.Learn(state("2"))) // a list delivers another copy of it
+	single.Changed()
+	single.Deliver(t.Context())
+	assert.Empty(t, calls.read(), "this version was shown")
 }
 
 // The cache can be ahead of the events: at that of a second change, it may have the status that was written after it.
