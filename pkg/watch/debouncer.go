@@ -173,11 +173,11 @@ func (d *Debouncer) Run(ctx context.Context) {
 		if !due.stats.Empty() {
 			guard(ctx, d.log, "OnChange", func() error { return d.config.Callback(ctx, due.stats) })
 		}
+		if due.wait > 0 {
+			timer.Reset(due.wait) // also while after runs
+		}
 		if due.after != nil && ctx.Err() == nil {
 			due.after(ctx)
-		}
-		if due.wait > 0 {
-			timer.Reset(due.wait)
 		}
 	}
 }

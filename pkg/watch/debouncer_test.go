@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -96,5 +97,35 @@ func TestWithoutDebouncingAFreeCallbackIsAwaited(t *testing.T) {
 		}
 		pass(time.Hour)
 		assert.Equal(t, []string{"+0 ~1 -0 after 0s", "+0 ~3 -0 after 1m0s"}, calls.read())
+	})
+}
+
+// The interval goes on while OnSyncComplete runs.
+func TestSlowOnSyncCompleteDoesNotExtendTheInterval(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		note := calls.timed()
+		s := newServer(t, object("a"))
+		startBulk(t, s, watch.Config{
+			CallOnChangeDuringSync: true,
+			OnObject: func(before, _ *unstructured.Unstructured) {
+				if before == nil {
+					<-time.After(time.Second) // the sync ends then, with nothing pending
+				}
+			},
+			OnChange: func(ctx context.Context, store watch.Reader, stats watch.ChangeStats) error {
+				err := note(ctx, store, stats)
+				if stats.IsInitialSync {
+					<-time.After(3 * time.Second)
+				}
+				return err
+			},
+			OnSyncComplete: func(context.Context, watch.Reader, int) error { <-time.After(10 * time.Second); return nil },
+		})
+		pass(2 * time.Second)
+		s.Update(object("a"))
+		pass(time.Hour)
+		assert.Equal(t, []string{"+1 ~0 -0 after 0s", "+0 ~1 -0 after 13s"}, calls.read())
 	})
 }
