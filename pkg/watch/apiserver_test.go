@@ -35,7 +35,7 @@ type apiServer struct {
 
 	mu       sync.Mutex
 	version  int
-	oldest   int // events up to here are compacted
+	oldest   int // versions before are compacted
 	objects  map[string]*unstructured.Unstructured
 	history  []change
 	changed  chan struct{} // closed at every change
@@ -162,15 +162,24 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, faults.status, reasons[faults.status])
 	case err != nil, faults.noNamespaceField && strings.Contains(q.Get("fieldSelector"), "metadata.namespace"):
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	case s.tooOld(q):
+		fail(w, http.StatusGone, metav1.StatusReasonExpired)
 	case watching:
 		s.serveWatch(w, r, chosen)
 	case get:
 		s.serveObject(w, r.URL.Path)
-	case faults.end != nil:
-		faults.end(w, s.list(chosen))
 	default:
-		send(w, s.list(chosen))
+		faults.sendList(w, s.list(chosen))
 	}
+}
+
+// tooOld reports whether a list or watch names a version that is compacted. The
+// real one can list at least at such a version; client-go knows others.
+func (s *apiServer) tooOld(query url.Values) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version, _ := strconv.Atoi(query.Get("resourceVersion"))
+	return 0 < version && version < s.oldest
 }
 
 // selection is what namespace, labels and fields of a request choose. As for a
@@ -257,7 +266,7 @@ func (s *apiServer) snapshot(chosen func(*unstructured.Unstructured) bool) ([]ma
 
 func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen func(*unstructured.Unstructured) bool) {
 	s.mu.Lock()
-	drop, oldest, faults := s.drop, s.oldest, s.faults
+	drop, faults := s.drop, s.faults
 	s.mu.Unlock()
 	q := r.URL.Query()
 	version, _ := strconv.Atoi(q.Get("resourceVersion"))
@@ -292,9 +301,6 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, chosen fu
 		if faults.endsAfterStreamedList(w) {
 			return
 		}
-	} else if version < oldest {
-		fail(w, http.StatusGone, metav1.StatusReasonExpired)
-		return
 	} else if version == 0 {
 		items, current := s.snapshot(chosen)
 		for _, item := range items {

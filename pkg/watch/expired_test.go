@@ -9,6 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -53,9 +58,12 @@ func TestPermanent410IsReportedAndRetriedWithPauses(t *testing.T) {
 // Each of these versions was not listed a moment ago.
 func TestVersionsThatExpireNowAndThenAreNoError(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]func(s *apiServer){
-		"after a watch that lasts": func(*apiServer) { pass(time.Minute) },
-		"after an event":           func(s *apiServer) { s.Update(object("a")); synctest.Wait() },
+	expire := func(s *apiServer) { s.Drop(failure(410, "Expired")) }
+	for name, expires := range map[string]func(s *apiServer){
+		"after a watch that lasts":         func(s *apiServer) { pass(time.Minute); s.Compact(); s.Drop(nil) },
+		"after an event":                   func(s *apiServer) { s.Update(object("a")); synctest.Wait(); s.Compact(); s.Drop(nil) },
+		"after a silent watch":             (*apiServer).Compact, // such a watch is ended here
+		"in a watch, after one that lasts": func(s *apiServer) { pass(time.Minute); untilListed(s, expire); expire(s) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,18 +71,29 @@ func TestVersionsThatExpireNowAndThenAreNoError(t *testing.T) {
 				s := newServer(t, object("a"))
 				bulk := startBulk(t, s, watch.Config{})
 				for range 5 {
-					before(s)
-					requests := len(s.Requests())
-					s.Compact()
-					s.Drop(nil)
-					for len(s.Requests()) < requests+2 { // the watch that fails, and the list
-						pass(50 * time.Millisecond)
-					}
+					untilListed(s, expires)
 				}
 				_, err := bulk.LastWatchError()
 				require.NoError(t, err)
 			})
 		})
+	}
+}
+
+// untilListed waits for the streamed list that follows.
+func untilListed(s *apiServer, expires func(s *apiServer)) {
+	lists := func() (n int) {
+		for _, r := range s.Requests() {
+			if r.Get("sendInitialEvents") == "true" {
+				n++
+			}
+		}
+		return n
+	}
+	before := lists()
+	expires(s)
+	for lists() == before {
+		pass(50 * time.Millisecond)
 	}
 }
 
@@ -90,11 +109,49 @@ func TestVersionsThatExpireWithTheirServerAreNoError(t *testing.T) {
 			requests := len(s.Requests())
 			s.Compact()
 			s.Break(errors.New("connection reset by peer"))
-			for len(s.Requests()) < requests+3 { // the watch that fails, the list, and the next watch
+			for len(s.Requests()) < requests+4 { // the watch and the list that fail, the next list, and its watch
 				pass(50 * time.Millisecond)
 			}
 		}
 		_, err := bulk.LastWatchError()
 		require.ErrorContains(t, err, "the watch broke")
+	})
+}
+
+// paged is a client whose first list has a second page, which expires.
+type paged struct {
+	scripted
+	lists journal
+}
+
+func (p *paged) Resource(schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return p
+}
+
+func (p *paged) Namespace(string) dynamic.ResourceInterface { return p }
+
+func (p *paged) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	p.lists.add("continue=%s limit=%d", options.Continue, options.Limit)
+	if options.Continue != "" {
+		return nil, &apierrors.StatusError{ErrStatus: *failure(410, "Expired")}
+	}
+	list, err := p.scripted.List(ctx, options)
+	if len(p.lists.entries) == 1 {
+		list.SetContinue("page-2")
+	}
+	return list, err
+}
+
+func TestPageThatExpiresIsNoError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		client := &paged{}
+		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
+		require.NoError(t, err)
+		start(t, bulk)
+		_, err = bulk.LastWatchError()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"continue= limit=0", "continue=page-2 limit=500", "continue= limit=0"}, client.lists.read())
+		assert.Equal(t, []string{"a"}, names(bulk.Store().List()))
 	})
 }

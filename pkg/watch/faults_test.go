@@ -77,6 +77,15 @@ func (f faults) endWatch(w http.ResponseWriter) (ended bool) {
 	return f.short || f.watchStatus != 0 || f.watchError != nil
 }
 
+// sendList answers a list.
+func (f faults) sendList(w http.ResponseWriter, list map[string]any) {
+	if f.end != nil {
+		f.end(w, list)
+		return
+	}
+	send(w, list)
+}
+
 func (f faults) endsAfterStreamedList(w http.ResponseWriter) bool {
 	if f.expireAfterStreamedList {
 		event(w, "ERROR", failure(http.StatusGone, "Expired"))
