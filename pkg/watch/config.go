@@ -93,12 +93,14 @@ type SingleConfig struct {
 	Name string
 
 	// OnChange, if set, gets the object immediately after every change that
-	// follows the initial sync, and nil after its deletion. It runs on the
-	// watcher's callback goroutine, never beside itself or OnSyncComplete, and
-	// may block and call every method of the watcher; what changes meanwhile is
-	// delivered afterwards, the latest state only. The context has the values of
-	// Start's, and ends when the watcher is to stop. Errors and panics are logged,
-	// but for the error of the context after its end.
+	// follows the initial sync, and nil after its deletion. An update that leaves
+	// metadata.generation as it was, where the kind has one, is not delivered: it
+	// concerns the status or metadata only. OnChange runs on the watcher's callback
+	// goroutine, never beside itself or OnSyncComplete, and may block and call
+	// every method of the watcher; what changes meanwhile is delivered afterwards,
+	// the latest state only. The context has the values of Start's, and ends when
+	// the watcher is to stop. Errors and panics are logged, but for the error of
+	// the context after its end.
 	OnChange func(ctx context.Context, object *unstructured.Unstructured) error
 	// OnSyncComplete, if set, is called once, on the same goroutine and before
 	// any OnChange, with the object, or nil if it does not exist.
