@@ -192,7 +192,7 @@ func (o *observed) giveUp(ctx context.Context, reason string) watch.Event {
 func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
-		o.deliver()
+		o.delivered = true
 		if object, ok := event.Object.(*unstructured.Unstructured); ok {
 			o.source.prepare(object)
 			if !o.source.selects(object) {
@@ -205,14 +205,6 @@ func (o *observed) inspect(ctx context.Context, event watch.Event) watch.Event {
 		return o.bookmark(ctx, event)
 	}
 	return event
-}
-
-// deliver notes an event of an object.
-func (o *observed) deliver() {
-	o.delivered = true
-	if !o.listing {
-		o.source.short.Store(0)
-	}
 }
 
 // fail records the error of a stream and returns what client-go is to see of it.
