@@ -1,16 +1,19 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -28,13 +31,13 @@ type Certificate interface {
 	NotAfter() time.Time
 }
 
-// certificatePoll is how often the certificate's files are looked for while they are not watched.
+// certificatePoll is how often the certificate's files are looked for while they are not watched, and for another chain while they are.
 const certificatePoll = 2 * time.Second
 
 // FileCertificate serves a key pair out of a directory by a CertWatcher, which follows its changes and keeps the last good pair.
 // What a CertWatcher cannot do is start without the files, which may come later than the program, with cert-manager's; and do without
 // inotify, of which a node gives all containers of a user so much together (fs.inotify.max_user_instances and max_user_watches): then the
-// files are read.
+// files are read. Nor does it take another chain of the same certificate: then a new CertWatcher begins.
 type FileCertificate struct {
 	certFile, keyFile string
 	// names are those by which the API server calls the webhook; a certificate without one of them is reported. It is not valid
@@ -44,10 +47,10 @@ type FileCertificate struct {
 	poll     time.Duration
 	log      logr.Logger
 	watcher  atomic.Pointer[certwatcher.CertWatcher]
-	// watch is certwatcher.New. read is the pair that was read last where the files are not watched, logged the last leaf that was logged.
+	// watch is certwatcher.New. read is the pair that was read last where the files are not watched, logged the last one that was logged.
 	watch  func(certFile, keyFile string) (*certwatcher.CertWatcher, error)
 	read   atomic.Pointer[tls.Certificate]
-	logged atomic.Pointer[x509.Certificate]
+	logged atomic.Pointer[tls.Certificate]
 	// unwatched is set once a CertWatcher could not start: it has kept its inotify instance, and so would the next one.
 	unwatched bool
 }
@@ -88,7 +91,8 @@ func (c *FileCertificate) report(reason string) {
 	c.log.Info("cannot watch the certificate files; polling them", "error", reason, "every", c.poll)
 }
 
-// follow follows the files until the context ends, or reads them once. The error says what is wrong with them at its start.
+// follow follows the files until the context ends or they have another chain, or reads them once. The error says what is wrong with them
+// at its start.
 func (c *FileCertificate) follow(ctx context.Context) error {
 	if c.unwatched {
 		return c.readInstead()
@@ -101,16 +105,37 @@ func (c *FileCertificate) follow(ctx context.Context) error {
 	watcher.RegisterCallback(c.loaded)
 	c.watcher.Store(watcher)
 	c.read.Store(nil)
-	if err := watcher.Start(ctx); err != nil {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go wait.UntilWithContext(following, func(context.Context) {
+		if c.outdated(watcher) {
+			stop()
+		}
+	}, c.poll)
+	if err := watcher.Start(following); err != nil {
 		c.unwatched = true
 		return fmt.Errorf("follow %s and %s: %w", c.certFile, c.keyFile, err)
 	}
 	return nil
 }
 
+// outdated reports whether the files have a pair with another chain than a CertWatcher serves.
+func (c *FileCertificate) outdated(watcher *certwatcher.CertWatcher) bool {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return false // the CertWatcher logs it
+	}
+	served, _ := watcher.GetCertificate(nil)
+	return !sameChain(&pair, served)
+}
+
+func sameChain(a, b *tls.Certificate) bool {
+	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
+}
+
 // loaded logs which certificate is served from now on, unless that is still the same.
 func (c *FileCertificate) loaded(pair tls.Certificate) {
-	if last := c.logged.Swap(pair.Leaf); last != nil && last.Equal(pair.Leaf) {
+	if last := c.logged.Swap(&pair); last != nil && sameChain(last, &pair) {
 		return
 	}
 	c.log.Info("loaded the certificate", "file", c.certFile, "notAfter", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,33 @@ func TestCertificateIsFollowed(t *testing.T) {
 	require.ErrorContains(t, c.watcher.Load().ReadCertificate(), "private key does not match")
 	assert.Equal(t, int64(3), serial(c), "what is no pair leaves the last good one")
 	require.NoError(t, c.Valid())
+}
+
+// An operator corrects a chain that lacks its intermediate: the leaf and the key stay.
+func TestIntermediateThatIsAddedIsServed(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	certPEM, keyPEM := pair(t, 1, time.Hour, time.Hour)
+	intermediate, _ := pair(t, 2, time.Hour, time.Hour)
+	project(t, directory, "v1", certPEM, keyPEM)
+	lines := make(chan string, 100)
+	c := follow(t, directory, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}))
+	awaitSerial(t, c, 1, "the leaf is served")
+	assert.Contains(t, <-lines, "loaded the certificate")
+	first := c.watcher.Load()
+
+	project(t, directory, "v2", slices.Concat(certPEM, intermediate), keyPEM)
+	require.Eventually(t, func() bool {
+		got, err := c.Get(nil)
+		return err == nil && len(got.Certificate) == 2
+	}, patience, 10*time.Millisecond, "the chain is served")
+	assert.Contains(t, <-lines, "loaded the certificate", "it is logged, as a renewal is")
+	assert.NotSame(t, first, c.watcher.Load(), "it is watched")
+	assert.Empty(t, lines)
+
+	certPEM, keyPEM = pair(t, 3, time.Hour, time.Hour)
+	project(t, directory, "v3", certPEM, keyPEM)
+	awaitSerial(t, c, 3, "a renewal is seen")
 }
 
 // A node that has no inotify left for the user of the container still serves, and sees renewals.
