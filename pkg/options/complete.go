@@ -171,9 +171,15 @@ func (f *Flags) checkEffect(p *problems, w Webhook) {
 // errNoWebhook is about a flag of the webhook in direct mode.
 var errNoWebhook = errors.New("has no effect with --webhook=false: remove one of the two")
 
-// nonEmpty returns the names in a list, without the empty ones.
+// nonEmpty returns the names in a list, without spaces around them and without the empty ones.
 func nonEmpty(items []string) []string {
-	return slices.DeleteFunc(slices.Clone(items), func(name string) bool { return strings.TrimSpace(name) == "" })
+	var names []string
+	for _, name := range items {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (f *Flags) reload(p *problems, env Environment) Reload {

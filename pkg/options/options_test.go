@@ -88,6 +88,7 @@ func TestFlags(t *testing.T) {
 		"runs after all":     {[]string{"--run-cronjobs=false", "--run-cronjobs"}, func(o options.Options) any { return o.Reload.WithoutRuns }, false, "the last one counts: the components of both permissions have one each"},
 		"without Secrets":    {[]string{"--secrets=false", "--resources-to-ignore=secrets"}, func(o options.Options) any { return []any{o.Selection.WithoutSecrets, o.Selection.Stakater.Without} }, []any{true, []reference.Kind{reference.Secret}}, "in both dialects"},
 		"client CA":          {[]string{"--webhook-client-ca=/ca.crt", "--webhook-client-names=a,b"}, func(o options.Options) any { return []any{o.Webhook.ClientCA, o.Webhook.ClientNames} }, []any{"/ca.crt", []string{"a", "b"}}, "who may call the webhook"},
+		"client names":       {[]string{"--webhook-client-ca=/ca.crt", "--webhook-client-names=a, b ,"}, func(o options.Options) any { return o.Webhook.ClientNames }, []string{"a", "b"}, "spaces are not part of a name"},
 		"profiles":           {[]string{"--enable-pprof"}, func(o options.Options) any { return o.Servers.PprofAddress }, "127.0.0.1:6060", "never by default"},
 		"lease elsewhere":    {[]string{"--leader-election-namespace=leases"}, func(o options.Options) any { return o.Election.Namespace }, "leases", "as in SAP's pod-reloader"},
 		"namespace":          {[]string{"--namespace=mine"}, func(o options.Options) any { return o.Namespace }, "mine", "a flag goes before the environment"},
