@@ -25,6 +25,9 @@ import (
 // retryPeriod is the pause between two attempts of a check.
 const retryPeriod = time.Second
 
+// leastAttempt is what an attempt gets, however short the timeout is: as long as an API server waits for a webhook by default.
+const leastAttempt = 10 * time.Second
+
 // errNotStamped means that the API server admitted the Deployment without a hash.
 var errNotStamped = errors.New("no webhook stamped the Deployment: check that pod-reloader handles the namespace, " +
 	"that its MutatingWebhookConfiguration has a caBundle, and that the API server reaches its pods")
@@ -90,7 +93,9 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 		return err
 	}
 	namespaced := client.NewNamespacedClient(c, f.cluster.namespace)
-	err = retry(ctx, f.timeout, func() error { return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash) })
+	err = retry(ctx, f.timeout, func(ctx context.Context) error {
+		return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash)
+	})
 	err = f.explained(err)
 	if err != nil {
 		err = fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
@@ -111,13 +116,19 @@ func (f *checkFlags) explained(err error) error {
 	return err
 }
 
-// retry repeats an attempt that may succeed later, until the timeout.
-func retry(ctx context.Context, timeout time.Duration, attempt func() error) (err error) {
+// retry repeats an attempt that may succeed later, until the timeout. An attempt gets what is left of it, or leastAttempt.
+func retry(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) (err error) {
+	deadline := time.Now().Add(timeout)
 	_ = wait.PollUntilContextTimeout(ctx, retryPeriod, timeout, true, func(context.Context) (bool, error) {
-		err = attempt()
+		limited, cancel := context.WithTimeout(ctx, max(time.Until(deadline), leastAttempt))
+		defer cancel()
+		err = attempt(limited)
 		// With the failure policy Fail, a webhook that the API server cannot call is an internal error.
 		return err == nil || !errors.Is(err, errNotStamped) && !apierrors.IsInternalError(err), nil
 	})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // an interrupted check proves nothing
+	}
 	return err
 }
 

@@ -64,8 +64,8 @@ func TestCheckRetriesWhileTheWebhookIsNotCalled(t *testing.T) {
 				require.NoError(t, err)
 				api := &admitting{from: test.from, hash: "example.org/config-hash", err: test.err}
 				started := time.Now()
-				err = retry(t.Context(), 9500*time.Millisecond, func() error {
-					return stamped(t.Context(), api, probe(keys, map[string]string{"tier": "web"}), keys.ConfigHash)
+				err = retry(t.Context(), 9500*time.Millisecond, func(ctx context.Context) error {
+					return stamped(ctx, api, probe(keys, map[string]string{"tier": "web"}), keys.ConfigHash)
 				})
 				if test.want == "" {
 					require.NoError(t, err, test.reason)
@@ -77,4 +77,39 @@ func TestCheckRetriesWhileTheWebhookIsNotCalled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An API server that does not answer, such as one behind a proxy.
+func TestCheckEndsAnAttemptThatHangs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ timeout, elapsed time.Duration }{
+		"AfterTheTimeout":   {30 * time.Second, 30 * time.Second},
+		"AskedOnceWithZero": {0, leastAttempt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				started, calls := time.Now(), 0
+				err := retry(t.Context(), test.timeout, func(ctx context.Context) error {
+					calls++
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Equal(t, 1, calls)
+				assert.Equal(t, test.elapsed, time.Since(started))
+			})
+		})
+	}
+}
+
+func TestCanceledCheckNamesNoCause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(retryPeriod/2, cancel)
+		err := retry(ctx, time.Minute, func(context.Context) error { return errNotStamped })
+		require.ErrorIs(t, err, context.Canceled)
+		assert.NotErrorIs(t, err, errNotStamped)
+	})
 }
