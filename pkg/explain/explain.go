@@ -237,7 +237,7 @@ func problems(in Input) []string {
 		found = append(found, p.Message)
 	}
 	if _, stored := in.View.Managed[stamp.Dummy]; stored {
-		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request; check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
+		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request, or it could not check it: repeat one that got a warning once this annotation is gone; else check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
 	}
 	if text, ok := in.View.Managed[stamp.Record]; ok {
 		switch _, err := record.Parse(text); {

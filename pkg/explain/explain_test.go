@@ -220,7 +220,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a dummy is stored": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1" },
-			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook has handled",
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook has handled the last reload request, or it could not check it: ",
 		},
 	}
 	for name, tc := range tests {

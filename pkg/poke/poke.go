@@ -71,7 +71,8 @@ const (
 	Conflict Outcome = "conflict"
 	// Unverifiable means that the webhook could not read the configuration. Retry later.
 	Unverifiable Outcome = "unverifiable"
-	// Unseen means that the annotation was stored as it is: no webhook has handled the write.
+	// Unseen means that the annotation was stored as it is: no webhook has handled the write, or it could not check it, and the write has a
+	// warning. Repeat that one once the annotation is gone: the same value again is ignored.
 	Unseen Outcome = "unseen"
 	// Failed means that the write itself failed.
 	Failed Outcome = "failed"
