@@ -82,6 +82,7 @@ type builder struct {
 	// applier and configuration are nil without a structured configuration.
 	applier       *refresh.Applier
 	configuration refresh.Source
+	loop          *leadingLoop
 }
 
 func (b *builder) build() (*lifecycle, error) {
@@ -103,7 +104,7 @@ func (b *builder) build() (*lifecycle, error) {
 	if err := b.buildServers(mgr, probes); err != nil {
 		return nil, err
 	}
-	life := &lifecycle{loop: mgr, probes: probes, drain: b.drain, log: b.log, serving: append([]starter{b.keys, b.store}, b.serving...)}
+	life := &lifecycle{loop: b.loop, probes: probes, drain: b.drain, log: b.log, serving: append([]starter{b.keys, b.store}, b.serving...)}
 	if b.options.Webhook.Enabled {
 		life.grace = b.options.ShutdownGracePeriod
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,7 +18,7 @@ import (
 // another replica has taken a lease whose holder is gone.
 const standbySlack = 5 * time.Second
 
-// elected returns what reports whether this replica leads.
+// elected returns what reports whether this replica has begun to lead. A manager that leads no more ends.
 func elected(mgr manager.Manager) func() bool {
 	return func() bool {
 		select {
@@ -27,6 +28,27 @@ func elected(mgr manager.Manager) func() bool {
 			return false
 		}
 	}
+}
+
+// leadingLoop is the loop, and knows whether it leads. The metrics are served on after its end.
+type leadingLoop struct {
+	starter
+
+	elected func() bool
+	ended   atomic.Bool
+}
+
+// Start runs the loop. A lease is given away before it returns.
+func (l *leadingLoop) Start(ctx context.Context) error {
+	defer l.ended.Store(true)
+	return l.starter.Start(ctx)
+}
+
+// metric returns the metric of the leader.
+func (l *leadingLoop) metric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pod_reloader_leader", Help: "1 if this replica is the leader, which makes the reloads; else 0.",
+	}, func() float64 { return boolean(l.elected() && !l.ended.Load()) })
 }
 
 // leadership reports who leads, or after a time who else does: by its name, the lease shows which replicas elect a leader among
@@ -74,15 +96,8 @@ func (l leadership) reportStandby(ctx context.Context) {
 
 // buildLeadership adds what reports the leader to the manager.
 func (b *builder) buildLeadership(mgr manager.Manager) error {
-	leads := elected(mgr)
-	b.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pod_reloader_leader", Help: "1 if this replica is the leader, which makes the reloads; else 0.",
-	}, func() float64 {
-		if leads() {
-			return 1
-		}
-		return 0
-	}))
+	b.loop = &leadingLoop{starter: mgr, elected: elected(mgr)}
+	b.registry.MustRegister(b.loop.metric())
 	if !b.options.Election.Enabled {
 		return nil
 	}

@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -67,4 +69,28 @@ func TestLeadershipEndsWithTheProgram(t *testing.T) {
 	cancel()
 	require.NoError(t, leadership{after: time.Hour}.Start(ctx))
 	assert.False(t, leadership{}.NeedLeaderElection(), "a standby reports, too")
+}
+
+// A replica that has lost its lease, or stops, serves its metrics as long as admission.
+func TestLeaderMetricIsZeroAfterTheLoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		loop, server, elects := newPart(), newPart(), atomic.Bool{}
+		led := &leadingLoop{starter: loop, elected: elects.Load}
+		metric := func() float64 {
+			synctest.Wait()
+			return testutil.ToFloat64(led.metric())
+		}
+		l := newLifecycle(led, server)
+		done := make(chan error, 1)
+		go func() { done <- l.run(t.Context()) }()
+		assert.Zero(t, metric())
+		elects.Store(true)
+		assert.EqualValues(t, 1, metric())
+
+		loop.fail <- errors.New("leader election lost")
+		assert.Zero(t, metric())
+		assert.Empty(t, server.ended, "admission and the metrics go on")
+		require.ErrorContains(t, <-done, "leader election lost")
+	})
 }
