@@ -75,7 +75,9 @@ func TestLargestWorkloadsAreDecided(t *testing.T) {
 		"variables":      "[" + element(`{"name":"VARIABLE_%d","value":"1"}`) + "]",
 		"volumes":        "[" + element(`{"configMap":{"name":"app-%d"}}`) + "]",
 		"managed fields": `{"f:env":{` + element(`"k:{\"name\":\"VARIABLE_%d\"}":{".":{},"f:name":{},"f:value":{}}`) + "}}",
+		"empty objects":  list("{}", size),
 		"one text":       `"` + strings.Repeat("x", size) + `"`,
+		"a text of braces, quotes and backslashes": `"` + strings.Repeat(`{\"{{{{\\`, size/9) + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,10 +93,19 @@ func TestLargestWorkloadsAreDecided(t *testing.T) {
 // A review that takes more than its namespace may use passes at once: no wait would change that.
 func TestReviewThatIsTooLargePassesUnchecked(t *testing.T) {
 	t.Parallel()
-	s := newHandler(t, newWorld(t), nil, logr.Discard())
-	response := responseOf(t, ask(s.handler, []byte(reviewOf("shop", list(`{"":0}`, 3<<20)))))
-	assert.True(t, response.Allowed)
-	assert.Empty(t, response.Patch)
-	assert.Equal(t, []string{"pod-reloader could not check this write: the workload is too large; it retries by itself"}, response.Warnings)
-	assert.Equal(t, 1, decisions(t, s, "none", "busy"))
+	for name, element := range map[string]string{
+		"objects":                             `{"":0}`,
+		"objects after a text of a quote":     `"\"",{"":0},{"":0},{"":0}`,
+		"objects after a text of a backslash": `"\\",{"":0},{"":0},{"":0}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newHandler(t, newWorld(t), nil, logr.Discard())
+			response := responseOf(t, ask(s.handler, []byte(reviewOf("shop", list(element, 3<<20)))))
+			assert.True(t, response.Allowed)
+			assert.Empty(t, response.Patch)
+			assert.Equal(t, []string{"pod-reloader could not check this write: the workload is too large; it retries by itself"}, response.Warnings)
+			assert.Equal(t, 1, decisions(t, s, "none", "busy"))
+		})
+	}
 }
