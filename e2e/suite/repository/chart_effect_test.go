@@ -24,6 +24,8 @@ type effect struct {
 	// object is where the value is found, and text a part of it, as Go prints its fields. An empty text says that the object goes
 	// or comes.
 	object, text string
+	// gone is a text that the value replaces.
+	gone string
 }
 
 const (
@@ -112,9 +114,10 @@ var effects = map[string]effect{
 	"metrics.secure":                                 {value: `true`, object: deployment, text: "--metrics-secure"},
 	"metrics.port":                                   {value: `9090`, object: deployment, text: "containerPort:9090 name:metrics"},
 	"metrics.serviceMonitor.enabled":                 {value: `true`, object: "ServiceMonitor pod-reloader/pod-reloader"},
-	"metrics.serviceMonitor.tlsConfig":               {value: `{"serverName":"a"}`, with: map[string]string{"metrics.serviceMonitor.enabled": "true", "metrics.secure": "true"}, object: "ServiceMonitor pod-reloader/pod-reloader", text: "serverName:a"},
+	"metrics.serviceMonitor.tlsConfig":               {value: `{"serverName":"a"}`, with: secureServiceMonitor, object: "ServiceMonitor pod-reloader/pod-reloader", text: "serverName:a", gone: "insecureSkipVerify"},
+	"metrics.serviceMonitor.authorization":           {value: `{"credentials":{"name":"b","key":"t"}}`, with: secureServiceMonitor, object: "ServiceMonitor pod-reloader/pod-reloader", text: "authorization:map[credentials:map[key:t name:b]]", gone: "bearerTokenFile"},
 	"metrics.podMonitor.enabled":                     {value: `true`, object: "PodMonitor pod-reloader/pod-reloader"},
-	"metrics.podMonitor.tlsConfig":                   {value: `{"serverName":"a"}`, with: securePodMonitor, object: "PodMonitor pod-reloader/pod-reloader", text: "serverName:a"},
+	"metrics.podMonitor.tlsConfig":                   {value: `{"serverName":"a"}`, with: securePodMonitor, object: "PodMonitor pod-reloader/pod-reloader", text: "serverName:a", gone: "insecureSkipVerify"},
 	"metrics.podMonitor.authorization":               {value: `{"credentials":{"name":"b","key":"t"}}`, with: securePodMonitor, object: "PodMonitor pod-reloader/pod-reloader", text: "authorization:map[credentials:map[key:t name:b]]"},
 	"metrics.prometheusRule.enabled":                 {value: `true`, object: "PrometheusRule pod-reloader/pod-reloader"},
 	"metrics.prometheusRule.namespace":               {value: `"a"`, with: enabled("metrics.prometheusRule"), object: "PrometheusRule a/pod-reloader"},
@@ -170,9 +173,12 @@ const (
 	networkPolicy = "NetworkPolicy pod-reloader/pod-reloader"
 )
 
-var securePodMonitor = map[string]string{
-	"metrics.podMonitor.enabled": "true", "metrics.secure": "true", "metrics.podMonitor.authorization": `{"credentials":{"name":"a","key":"t"}}`,
-}
+var (
+	secureServiceMonitor = map[string]string{"metrics.serviceMonitor.enabled": "true", "metrics.secure": "true"}
+	securePodMonitor     = map[string]string{
+		"metrics.podMonitor.enabled": "true", "metrics.secure": "true", "metrics.podMonitor.authorization": `{"credentials":{"name":"a","key":"t"}}`,
+	}
+)
 
 // monitorEffects are those of both kinds of monitors.
 func monitorEffects() map[string]effect {
@@ -225,6 +231,10 @@ func TestEachValueOfTheChartHasAnEffect(t *testing.T) {
 			default:
 				assert.NotContains(t, fmt.Sprint(before), of.text, "without the value")
 				assert.Contains(t, fmt.Sprint(after), of.text)
+				if of.gone != "" {
+					assert.Contains(t, fmt.Sprint(before), of.gone, "without the value")
+					assert.NotContains(t, fmt.Sprint(after), of.gone)
+				}
 			}
 		})
 	}
