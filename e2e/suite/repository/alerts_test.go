@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -156,4 +157,17 @@ func TestEachAlertIsTested(t *testing.T) {
 		assert.True(t, fires[rule.Alert], "%s: no test in which it fires", rule.Alert)
 		assert.True(t, silent[rule.Alert], "%s: no test in which it does not", rule.Alert)
 	}
+}
+
+// Each metric that docs/monitoring.md marks with an alert has a rule.
+func TestEachMetricMarkedWithAnAlertHasARule(t *testing.T) {
+	t.Parallel()
+	rules, marked := read(t, alertFile), 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`.*$").FindAllStringSubmatch(read(t, "docs/monitoring.md"), -1) {
+		if strings.Contains(strings.ToLower(row[0]), "**alert**") {
+			marked++
+			assert.Contains(t, rules, row[1])
+		}
+	}
+	assert.Greater(t, marked, 10)
 }
