@@ -287,7 +287,7 @@ $(PROGRAM):
 
 .PHONY: tools
 tools: ## Build the control plane of K8S_VERSION and what else the suites need
-	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm alerts cert-manager argo-rollouts
+	go run ./e2e/cmd/tools build etcd kubernetes-$(K8S_VERSION) kwok helm helm4 alerts cert-manager argo-rollouts
 
 # What a tool's path is, once it is built.
 GOLANGCI_LINT := bin/golangci-lint/golangci-lint

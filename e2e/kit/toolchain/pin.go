@@ -63,8 +63,10 @@ func (p pin) linkerFlags() string {
 	if v := p.version("sigs.k8s.io/kwok"); v != "" {
 		set("sigs.k8s.io/kwok/pkg/consts.Version", v)
 	}
-	if v := p.version("helm.sh/helm/v3"); v != "" {
-		set("helm.sh/helm/v3/internal/version.version", v)
+	for _, helm := range []string{"helm.sh/helm/v3", "helm.sh/helm/v4"} {
+		if v := p.version(helm); v != "" {
+			set(helm+"/internal/version.version", v)
+		}
 	}
 	if v := p.version("github.com/golangci/golangci-lint/v2"); v != "" {
 		set("main.version", v)

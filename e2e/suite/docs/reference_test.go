@@ -61,7 +61,10 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 // Flags of the program and of its sub-commands, and those of other programs that the pages name.
 func TestNoOtherFlagIsDocumented(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"watch-progress-notify-interval": true} // of etcd
+	known := map[string]bool{
+		"watch-progress-notify-interval": true, // of etcd
+		"force-conflicts":                true, // of Helm 4 and kubectl
+	}
 	options.NewFlags().All().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	for _, command := range []string{"why", "clean", "plan", "graph", "roles", "check"} {
 		help, err := exec.CommandContext(t.Context(), shared.Executable(), command, "--help").CombinedOutput()

@@ -27,7 +27,12 @@ func (w *world) helm(t *testing.T, args ...string) string {
 }
 
 func (w *world) runHelm(ctx context.Context, home string, args ...string) (string, error) {
-	dir, err := toolchain.Builder{}.Build(ctx, "helm")
+	return w.runPinnedHelm(ctx, "helm", home, args...)
+}
+
+// runPinnedHelm runs Helm as a tool pins it: helm is Helm 3, and helm4 is Helm 4.
+func (w *world) runPinnedHelm(ctx context.Context, tool, home string, args ...string) (string, error) {
+	dir, err := toolchain.Builder{}.Build(ctx, tool)
 	if err != nil {
 		return "", err
 	}
@@ -37,7 +42,7 @@ func (w *world) runHelm(ctx context.Context, home string, args ...string) (strin
 	var output, failures strings.Builder
 	command.Stdout, command.Stderr = &output, &failures
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("helm %s: %w: %s", strings.Join(args, " "), err, &failures)
+		return "", fmt.Errorf("%s %s: %w: %s", tool, strings.Join(args, " "), err, &failures)
 	}
 	return output.String(), nil
 }

@@ -98,6 +98,13 @@ func TestSupportedVersionsAreTested(t *testing.T) {
 	certManager := regexp.MustCompile(`cert-manager/cert-manager v(\d+\.\d+)\.`).FindStringSubmatch(read(t, "e2e/tools/cert-manager/go.mod"))
 	require.NotNil(t, certManager)
 	assert.Contains(t, page, "| cert-manager | "+certManager[1]+" is tested.")
+	var helm []string
+	for _, tool := range []string{"helm", "helm4"} {
+		pinned := regexp.MustCompile(`helm\.sh/helm/v\d v(\d+\.\d+)\.`).FindStringSubmatch(read(t, "e2e/tools/"+tool+"/go.mod"))
+		require.NotNil(t, pinned)
+		helm = append(helm, pinned[1])
+	}
+	assert.Contains(t, page, "| Helm | 3.14 or newer, and 4: "+strings.Join(helm, " and ")+" are tested.")
 }
 
 // The tools need a newer Go than the program.
