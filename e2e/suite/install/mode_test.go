@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,10 +40,14 @@ func TestChangingTheCertificateMode(t *testing.T) {
 	u.changesMode(l, "to self-managed", selfManaged, certificatesSecret)
 	u.forgetEarlierCAs()
 	u.changesMode(l, "back to cert-manager", certManager, leafSecret)
+	ca := w.giveCertificate(t)
+	u.requireConflict(given(t, w, ca, before), "cert-manager-cainjector")
 	u.kubectl("delete", "secret", certificatesSecret, "-n", ours.Namespace) // as documented
 	u.changesMode(l, "to self-managed again", selfManaged, certificatesSecret)
 	u.forgetEarlierCAs()
-	u.changesMode(l, "to a given certificate", given(t, w, w.secret(t, certificatesSecret).Data["ca.crt"]), givenSecret)
+	toGiven := given(t, w, ca, w.secret(t, certificatesSecret).Data["ca.crt"])
+	u.requireConflict(toGiven, "pod-reloader")
+	u.changesMode(l, "to a given certificate", toGiven, givenSecret, "--server-side", "--force-conflicts")
 	l.stop()
 	t.Logf("%d calls", l.calls.Load())
 	assert.Empty(t, l.failed(), "no call failed")
@@ -51,10 +56,10 @@ func TestChangingTheCertificateMode(t *testing.T) {
 }
 
 // changesMode applies a kustomization, after which the replicas serve the certificate of a Secret. No call fails meanwhile.
-func (u *user) changesMode(l *load, name, dir, serves string) {
+func (u *user) changesMode(l *load, name, dir, serves string, flags ...string) {
 	u.Helper()
 	ctx := patiently(u.T)
-	_, err := u.world.Kubectl(ctx, "apply", "-k", dir)
+	_, err := u.world.Kubectl(ctx, append([]string{"apply", "-k", dir}, flags...)...)
 	require.NoError(u, err, name)
 	require.NoError(u, u.world.kubelet.follow(ctx), "%s: the new replicas become ready", name)
 	u.world.requireServedAndTrusted(u.T, serves)
@@ -62,10 +67,18 @@ func (u *user) changesMode(l *load, name, dir, serves string) {
 	assert.Empty(u, l.failed(), name)
 }
 
+// requireConflict requires that server-side apply without --force-conflicts does not replace the caBundle of a field manager.
+func (u *user) requireConflict(dir, manager string) {
+	u.Helper()
+	_, err := u.world.Kubectl(patiently(u.T), "apply", "-k", dir, "--server-side", "--dry-run=server")
+	require.ErrorContains(u, err, fmt.Sprintf("conflict with %q", manager))
+	require.ErrorContains(u, err, ".clientConfig.caBundle")
+}
+
 // given is strict for a certificate that a user gives, as the chart renders it: the caBundle has its CA in addition to the earlier one.
-func given(t *testing.T, w *world, earlier []byte) string {
+func given(t *testing.T, w *world, ca, earlier []byte) string {
 	t.Helper()
-	bundle := base64.StdEncoding.EncodeToString(append(w.giveCertificate(t), earlier...))
+	bundle := base64.StdEncoding.EncodeToString(slices.Concat(ca, earlier))
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/annotations", "value": map[string]string{rotate.SharedBundle: "true"}},
 		{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle},
