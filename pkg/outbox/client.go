@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typed "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 )
 
 // Client writes and lists Events by the API group events.k8s.io.
@@ -61,6 +63,9 @@ func (c *Client) Count(ctx context.Context, event *eventsv1.Event) error {
 		return fmt.Errorf("count an Event: %w", err)
 	}
 	_, err = c.events.Events(event.Namespace).Patch(ctx, event.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if apianswer.NotFound(err) {
+		return justDeleted(event)
+	}
 	return err
 }
 
@@ -83,7 +88,13 @@ func (c *Client) stored(ctx context.Context, event *eventsv1.Event) (*eventsv1.E
 		return nil, err
 	}
 	if len(list.Items) == 0 {
-		return nil, apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("the Event was just deleted"))
+		return nil, justDeleted(event)
 	}
 	return &list.Items[0], nil
+}
+
+// justDeleted is the conflict about an Event that was not created because it existed, and has gone since. Only a NotFound of a creation says
+// that the namespace is gone.
+func justDeleted(event *eventsv1.Event) error {
+	return apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("the Event was just deleted"))
 }

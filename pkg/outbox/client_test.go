@@ -52,10 +52,15 @@ func TestCount(t *testing.T) {
 		stored []eventsv1.Event
 		want   string
 		done   bool
+		// expires says that the Event is deleted before it is counted.
+		expires bool
 	}{
 		"the second":         {stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
 		"the fifth":          {stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4}}}, want: `{"series":{"count":5,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`},
 		"the Event has gone": {},
+		"the Event goes before it is counted": {
+			stored: []eventsv1.Event{{}}, want: `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`, expires: true,
+		},
 		"an attempt without an answer has created it": {stored: []eventsv1.Event{{EventTime: metav1.NewMicroTime(at)}}, done: true},
 		"an attempt without an answer has counted it": {
 			stored: []eventsv1.Event{{Series: &eventsv1.EventSeries{Count: 4, LastObservedTime: metav1.NewMicroTime(at)}}}, done: true,
@@ -76,6 +81,13 @@ func TestCount(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				if r.Method == http.MethodPatch {
 					bodies = append(bodies, string(body))
+					if tc.expires {
+						w.WriteHeader(http.StatusNotFound)
+						status := apierrors.NewNotFound(eventsv1.Resource("events"), "a").Status()
+						status.APIVersion, status.Kind = "v1", "Status"
+						assert.NoError(t, json.NewEncoder(w).Encode(status))
+						return
+					}
 					assert.NoError(t, json.NewEncoder(w).Encode(eventsv1.Event{}))
 					return
 				}
@@ -96,7 +108,11 @@ func TestCount(t *testing.T) {
 				assert.Len(t, requests, 1)
 				return
 			}
-			require.NoError(t, err)
+			if tc.expires {
+				assert.True(t, apierrors.IsConflict(err), "it is no proof that the namespace is gone: %v", err)
+			} else {
+				require.NoError(t, err)
+			}
 			assert.Equal(t, "PATCH "+events+"/a", requests[1])
 			assert.JSONEq(t, tc.want, bodies[0])
 		})

@@ -16,9 +16,9 @@ import (
 type Writer interface {
 	// Create creates an Event.
 	Create(ctx context.Context, event *eventsv1.Event) error
-	// Count counts an Event on the one of its name that exists.
+	// Count counts an Event on the one of its name that exists; a conflict if that has gone meanwhile.
 	Count(ctx context.Context, event *eventsv1.Event) error
-	// Reporter returns the reporting instance of the Event of this name that exists.
+	// Reporter returns the reporting instance of the Event of this name that exists; a conflict if that has gone meanwhile.
 	Reporter(ctx context.Context, event *eventsv1.Event) (string, error)
 }
 

@@ -326,6 +326,26 @@ func TestRepeatedEventIsCounted(t *testing.T) {
 	})
 }
 
+func TestRepeatedEventThatGoesBeforeItIsCountedIsCreated(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
+		if attempt == 1 {
+			return apierrors.NewAlreadyExists(resource, event.Name)
+		}
+		return nil
+	}}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		r := &results{}
+		m := r.of(message("shop", "gone"))
+		m.Repeat = true
+		o.Put(m)
+		pass(time.Minute)
+		assert.Equal(t, Created, r.get("gone"))
+		assert.Len(t, a.repeated(), 1)
+	})
+}
+
 func TestLastMessageOfATopicReplacesOneThatWaits(t *testing.T) {
 	t.Parallel()
 	a := &api{}
