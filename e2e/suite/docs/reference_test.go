@@ -179,7 +179,7 @@ func eventReasons(t *testing.T) map[string]bool {
 			reasons[reason] = true
 		}
 	}
-	position := map[string]int{"failedWrite": 0, "sendEvent": 2, "send": 2}
+	position := map[string]int{"failedWrite": 1, "sendEvent": 2, "send": 2}
 	for _, file := range program(t) {
 		slash := filepath.ToSlash(file)
 		if !slices.ContainsFunc([]string{"reload", "configuration", "watchhealth", "chain"}, func(p string) bool { return strings.Contains(slash, "/pkg/"+p+"/") }) {

@@ -55,7 +55,7 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 		if a.keepRecord(ctx, s, text, err) {
 			return adopted(s, outdated)
 		}
-		return failed{s, failedWriteOf(s.Object.Kind, reasonAdoptionFailed, err)}
+		return failed{s, failedWrite(s.Object.Kind, reasonAdoptionFailed, err)}
 	}
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
@@ -108,7 +108,7 @@ func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest
 	since := a.state.Takeovers.RecordForeign(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {
-		return failed{s, failedWrite(reasonForeignKey, err)}
+		return failed{s, failedWrite(notOfTheWorkload, reasonForeignKey, err)}
 	}
 	_, found := a.gather.Keys.Ring().Key(id)
 	switch {

@@ -64,7 +64,7 @@ func (w stamps) write(ctx context.Context, s gather.Subject, verdict policy.Verd
 	}
 	answer, err := w.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 	if err != nil {
-		return failed{s, failedPin(reasonReloadFailed, err)}
+		return failed{s, failedPin(s.Object.Kind, reasonReloadFailed, err)}
 	}
 	return w.stamped(s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
 }
@@ -76,7 +76,7 @@ func (w stamps) asStored(ctx context.Context, s gather.Subject) (workload.Object
 	case apianswer.NotFound(err):
 		return o, stamp.View{}, InOrder{s}
 	case err != nil:
-		return o, stamp.View{}, failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
+		return o, stamp.View{}, failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
 	case o.UID() != s.Object.UID():
 		return o, stamp.View{}, failed{s, transientFailure(reasonReloadFailed, "the workload was created again")}
 	}

@@ -83,8 +83,14 @@ func (f failure) pace() state.Pace {
 	}
 }
 
-// failedWrite sorts a failed write: a lost race and an API server that is away pass by themselves, a denial does not.
-func failedWrite(reason string, err error) failure {
+// failedWrite sorts a failed request for a workload of a kind: a lost race and an API server that is away pass by themselves, a denial
+// does not. A path, or a resource, that is not found may stay so if the kind is a custom one: the cluster does not serve that version any
+// more, of which the watch shows no deletion.
+func failedWrite(kind workload.Kind, reason string, err error) failure {
+	unserved := meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !apianswer.NotFound(err)
+	if unserved && strings.Contains(kind.Group, ".") {
+		return failure{reason: reason, err: err}
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return failure{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
@@ -95,21 +101,10 @@ func failedWrite(reason string, err error) failure {
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: apianswer.Unauthorized(err)}
 }
 
-// failedWriteOf is failedWrite for a workload of a kind. A path, or a resource, that is not found may stay so if the kind is a custom one:
-// the cluster does not serve that version any more, of which the watch shows no deletion.
-func failedWriteOf(kind workload.Kind, reason string, err error) failure {
-	f := failedWrite(reason, err)
-	unserved := meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !apianswer.NotFound(err)
-	if unserved && strings.Contains(kind.Group, ".") {
-		f.soon, f.quiet = false, false
-	}
-	return f
-}
-
 // failedPin is failedWrite for a patch with tests. The API server answers a failed one like a malformed patch, without a
 // word about which it was: another write was faster.
-func failedPin(reason string, err error) failure {
-	f := failedWrite(reason, err)
+func failedPin(kind workload.Kind, reason string, err error) failure {
+	f := failedWrite(kind, reason, err)
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) && errors.As(err, &status) && nameless(status.Status().Details) {
 		f.soon, f.quiet = true, true
@@ -131,9 +126,12 @@ func unreadRefs(err error) []reference.Ref {
 	return refs
 }
 
+// notOfTheWorkload is the kind of what a request is about that is not the workload: what is not found there says nothing of its kind.
+var notOfTheWorkload workload.Kind
+
 // unreadable is a failed read of config objects. Nothing of the workload changes until they can be read.
 func unreadable(err error) failure {
-	f := failedWrite("ConfigUnreadable", err)
+	f := failedWrite(notOfTheWorkload, "ConfigUnreadable", err)
 	f.refused = f.refused || apierrors.IsForbidden(err) // a read passes no admission
 	f.err = fmt.Errorf("the configuration cannot be read, so that nothing restarts: %w", err)
 	return f

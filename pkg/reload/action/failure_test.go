@@ -47,7 +47,7 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := failedWrite("ReloadFailed", tc.err)
+			got := failedWrite(workload.Builtin()[1], "ReloadFailed", tc.err)
 			assert.Equal(t, tc.soon, got.soon, "passes by itself")
 			assert.Equal(t, tc.quiet, got.quiet, "is no news for the user")
 			assert.ErrorIs(t, got.err, tc.err)
@@ -72,7 +72,7 @@ func TestWriteOfAKindThatIsNotServedIsRepeatedRarely(t *testing.T) {
 		"an API server that is away": {"example.com", errors.New("away"), true},
 	} {
 		kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: tc.group, Version: "v1", Kind: "Gadget"}}
-		f := failedWriteOf(kind, "ReloadFailed", tc.err)
+		f := failedWrite(kind, "ReloadFailed", tc.err)
 		assert.Equal(t, tc.soon, f.soon, name)
 		assert.Equal(t, tc.soon, f.quiet, "%s: what does not pass is reported", name)
 	}
@@ -94,7 +94,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := failedPin("ReloadFailed", tc.err)
+			got := failedPin(workload.Builtin()[1], "ReloadFailed", tc.err)
 			assert.Equal(t, tc.lost, got.soon)
 			assert.Equal(t, tc.lost, got.quiet)
 		})
@@ -111,7 +111,7 @@ func TestConflictEventKeepsItsText(t *testing.T) {
 
 func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	t.Parallel()
-	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	deployment, deployments := workload.Builtin()[1], schema.GroupResource{Group: "apps", Resource: "deployments"}
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
 	}}
@@ -121,10 +121,10 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 		failure failure
 		want    bool
 	}{
-		"a write without a permission": {failedWrite("ReloadFailed", rbac), true},
-		"a write without credentials":  {failedWrite("ReloadFailed", expired), true},
-		"a webhook of others":          {failedWrite("ReloadFailed", denied), false},
-		"a policy":                     {failedWrite("ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
+		"a write without a permission": {failedWrite(deployment, "ReloadFailed", rbac), true},
+		"a write without credentials":  {failedWrite(deployment, "ReloadFailed", expired), true},
+		"a webhook of others":          {failedWrite(deployment, "ReloadFailed", denied), false},
+		"a policy":                     {failedWrite(deployment, "ReloadFailed", apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy"))), false},
 		"a read without a permission":  {unreadable(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", errors.New("no"))), true},
 		"a read without credentials":   {unreadable(expired), true},
 		"a read that the server fails": {unreadable(errors.New("away")), false},
@@ -145,7 +145,7 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	actions.backoff.Forget(key)
 	assert.Equal(t, time.Second, failed{gather.Subject{Key: key}, unreadable(rbac)}.close(t.Context(), actions.base).RequeueAfter)
 	for range 20 {
-		last = failed{gather.Subject{Key: key}, failedWrite("ReloadFailed", denied)}.close(t.Context(), actions.base).RequeueAfter
+		last = failed{gather.Subject{Key: key}, failedWrite(deployment, "ReloadFailed", denied)}.close(t.Context(), actions.base).RequeueAfter
 	}
 	assert.Equal(t, 5*time.Minute, last)
 }
@@ -153,6 +153,7 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 // An admission webhook of others may answer with a text of any length: it is logged at each attempt, and kept with the Event.
 func TestTextOfAFailureIsBounded(t *testing.T) {
 	t.Parallel()
+	deployment := workload.Builtin()[1]
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request: ` + strings.Repeat("é", 100_000),
 	}}
@@ -160,13 +161,13 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged += len(args) }, funcr.Options{}))
 	actions := newActions(Options{}, out)
 	s := reloadtest.Web(t)
-	failed{s, failedWrite("ReloadFailed", denied)}.close(ctx, actions.base)
+	failed{s, failedWrite(deployment, "ReloadFailed", denied)}.close(ctx, actions.base)
 	assert.Positive(t, logged)
 	assert.Less(t, logged, 5000)
 	require.Len(t, out.Messages, 1)
 	assert.True(t, out.Messages[0].Valid())
-	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", state.DigestOf(failedWrite("ReloadFailed", denied).text())))
-	assert.Less(t, len(failedWrite("ReloadFailed", denied).text()), 2100)
+	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", state.DigestOf(failedWrite(deployment, "ReloadFailed", denied).text())))
+	assert.Less(t, len(failedWrite(deployment, "ReloadFailed", denied).text()), 2100)
 }
 
 // An event that came while the attempt was made was unknown to it: it ends the wait like a later one.
@@ -176,7 +177,7 @@ func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
 	s.Events.Last = now.Add(-2 * time.Second)
-	denied := failedWrite("AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
+	denied := failedWrite(workload.Builtin()[1], "AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
 	denied.stored = true
 	for range 5 { // the pause grows to 16 s
 		failed{s, denied}.close(t.Context(), actions.base)

@@ -32,7 +32,7 @@ func (i idle) purge(ctx context.Context, s gather.Subject) Outcome {
 		return Waiting{}
 	}
 	if _, err := i.patchAnnotations(ctx, s, map[string]any{i.annotations.ConfigHash: nil}); err != nil {
-		return failed{s, failedWrite("PurgeFailed", err)}
+		return failed{s, failedWrite(s.Object.Kind, "PurgeFailed", err)}
 	}
 	i.state.Contests.Removed(s.Key, i.annotations.ConfigHash, i.now())
 	return InOrder{s}

@@ -54,7 +54,7 @@ func (c recreations) inNamespace(
 	case apianswer.NotFound(err):
 		return c.awaitRootCA(ctx, s, r)
 	case err != nil:
-		return failed{unreported(s), failedWrite(reasonRecreationFailed, fmt.Errorf(
+		return failed{unreported(s), failedWrite(s.Object.Kind, reasonRecreationFailed, fmt.Errorf(
 			"whether this is the namespace of the Job in secret %s/%s, or a later one of the same name, is not known: %w",
 			r.secret.GetNamespace(), r.secret.GetName(), err))}
 	case uid == r.manifest.RootCA:
@@ -83,6 +83,6 @@ func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recrea
 		return failed{unreported(s), transientFailure(reasonRecreationWaits, fmt.Sprintf(
 			"the Job in secret %s/%s is created when its namespace has the ConfigMap %s again", r.secret.GetNamespace(), r.secret.GetName(), rootCAName))}
 	default:
-		return failed{unreported(s), failedWrite(reasonRecreationFailed, err)}
+		return failed{unreported(s), failedWrite(s.Object.Kind, reasonRecreationFailed, err)}
 	}
 }

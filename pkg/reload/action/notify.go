@@ -59,7 +59,7 @@ func (n notices) notify(ctx context.Context, s gather.Subject, in policy.Input) 
 
 // failedNotice is failedWrite for the Record of a Change that is reported. The permission to patch Jobs is not granted by default.
 func failedNotice(s gather.Subject, err error) failure {
-	f := failedWrite(reasonReloadFailed, err)
+	f := failedWrite(s.Object.Kind, reasonReloadFailed, err)
 	if f.refused && !apierrors.IsUnauthorized(err) && s.Object.Kind.CreateOnly {
 		f.err = fmt.Errorf("the change is not posted to --webhook-url, because pod-reloader may not patch the Job to record it; %s; "+
 			"or leave Jobs out by --ignored-workload-types=jobs: %w", grantRecreation, f.err)

@@ -84,7 +84,7 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 		return 0, Waiting{} // queued again when it has a slot
 	}
 	if err := p.resume(ctx, s, action); err != nil {
-		return p.notEnded(ctx, s, end, failedWrite(reasonResumeFailed, err))
+		return p.notEnded(ctx, s, end, failedWrite(s.Object.Kind, reasonResumeFailed, err))
 	}
 	p.backoff.Forget(s.Key)
 	p.hasEnded(s)

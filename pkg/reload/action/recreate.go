@@ -208,7 +208,7 @@ func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in po
 	case err != nil && c.keepRecord(ctx, s, text, err):
 		return InOrder{s}
 	case err != nil:
-		return failed{s, failedWrite(reasonAdoptionFailed, err)}
+		return failed{s, failedWrite(s.Object.Kind, reasonAdoptionFailed, err)}
 	case answer.Annotations[key] != text:
 		return failed{s, c.explainNoRecord(s, reasonAdoptionFailed, "")}
 	}
@@ -233,7 +233,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 
 // failedRecreation is failedWrite for a Job.
 func failedRecreation(err error) failure {
-	f := failedWrite(reasonRecreationFailed, err)
+	f := failedWrite(workload.Job(), reasonRecreationFailed, err)
 	if f.refused {
 		return refusedRecreation(f)
 	}

@@ -148,7 +148,7 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
 		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
 		err = c.explainRecreation(ctx, s, last, jobrun.FieldsOf(&unstructured.Unstructured{Object: o.Raw}, r.manifest.Job, string(fieldOwner)))
-		if err != nil && (failedWrite(reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
+		if err != nil && (failedWrite(s.Object.Kind, reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
 			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 		}
 		s.Effects.Unwritten = err != nil
@@ -190,7 +190,7 @@ func (c recreations) endRecreation(ctx context.Context, s gather.Subject, r recr
 
 // failedCompletion is failedWrite for a Job whose manifest is in a Secret.
 func (c recreations) failedCompletion(secret string, err error) failure {
-	f := failedWrite(reasonRecreationFailed, err)
+	f := failedWrite(workload.Job(), reasonRecreationFailed, err)
 	if f.refused && !apierrors.IsUnauthorized(err) {
 		f.reason = reasonRecreationRefused
 		f.err = fmt.Errorf("the re-creation of the Job, which may be deleted, cannot be completed: unless it exists, create it from job.json "+

@@ -69,7 +69,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	case poke.Conflict:
 		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
 	default:
-		return failed{s, failedWriteOf(s.Object.Kind, reasonReloadFailed, err)}
+		return failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
 	}
 }
 

@@ -41,7 +41,7 @@ func (r restarts) restart(ctx context.Context, s gather.Subject, in policy.Input
 		"spec": map[string]any{"restartAt": stamp.RestartTime(last.Time).Format(time.RFC3339)},
 	})
 	if err != nil {
-		return failed{s, failedWrite(reasonReloadFailed, err)}
+		return failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
 	}
 	s.Effects.Restarted = true
 	stored, explained := r.explained(s, answer)

@@ -63,7 +63,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	case apianswer.NotFound(err):
 		return InOrder{*s}
 	case err != nil:
-		return failed{*s, failedWrite(reasonRunFailed, err)}
+		return failed{*s, failedWrite(s.Object.Kind, reasonRunFailed, err)}
 	case o.UID() != s.Object.UID():
 		return Waiting(queue.After(time.Second, queue.Retry)) // it was created again; the watch brings it
 	}
@@ -114,7 +114,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	case errors.Is(err, errActive):
 		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true, asked: true}}
 	default:
-		return failed{*s, failedWrite(reasonRunFailed, err)}
+		return failed{*s, failedWrite(s.Object.Kind, reasonRunFailed, err)}
 	}
 }
 
