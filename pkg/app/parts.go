@@ -146,7 +146,7 @@ func (b *builder) buildLoop(mgr manager.Manager) error {
 	}
 	return reload.SetupWithManager(mgr, reload.Dependencies{
 		API: api, Store: chain.Store{Store: b.store, Chain: b.chain}, Keys: b.keys, Watches: b.watches, Metrics: b.registry, Workloads: b.workloads(api),
-		Events: b.outbox, EventList: b.eventClient,
+		Summary: b.summary(), Events: b.outbox, EventList: b.eventClient,
 		Past: b.store.At, Patterns: b.patterns, Alerts: b.alerts(), Reread: b.chain.OnReread, Retry: b.chain.Retry,
 	}, reload.Options{
 		Instance:          b.instance,
@@ -217,6 +217,12 @@ func (b *builder) workloads(api *resources) func(workload.Kind, func(before, aft
 	return func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 		return source.Watch(kind, changed)
 	}
+}
+
+// summary returns the function that reduces a workload that is read live to what its watch keeps.
+func (b *builder) summary() func(workload.Object) workload.Summary {
+	kept := keep(b.options.Selection)
+	return func(o workload.Object) workload.Summary { return workload.Summary{Kind: o.Kind, Kept: o.Keep(kept)} }
 }
 
 // buildProbes makes the readiness of this replica.

@@ -63,7 +63,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 	l.tracking = tracking.New(tracking.Options{
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
 		Joined:    l.join,
-		Workloads: with.Workloads, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
+		Workloads: with.Workloads, Summary: with.Summary, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, APIReader: with.apiReader, Store: with.Store,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})

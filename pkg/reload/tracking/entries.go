@@ -26,6 +26,20 @@ type entries struct {
 	rereads atomic.Uint64
 }
 
+// update enters a version of a workload, and records since when the workload is as it is. before is the version that was seen last, by the
+// watch or by a live read.
+func (x *entries) update(key workload.Key, before, s workload.Summary) {
+	intent := x.enter(key, s)
+	if !matters(before, s) {
+		return
+	}
+	x.state.Deferrals.Written(key)
+	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
+	if intent.Appearing() && (s.Written(before) || s.Annotations()[x.reader.Keys.ConfigRecord] == "") {
+		x.state.Versions.Changed(key, s.ResourceVersion())
+	}
+}
+
 // enter puts into the index what a workload asks for, and returns that. What the index did not have before may have changed recently.
 func (x *entries) enter(key workload.Key, s workload.Summary) annotation.Intent {
 	intent, added := x.indexIntent(key, s)

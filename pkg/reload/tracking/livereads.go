@@ -73,6 +73,8 @@ type liveWorkloads struct {
 	apiReader client.Reader
 	index     *index.Index
 	entries   *entries
+	// summary returns what the watches keep of a workload: versions of both are compared.
+	summary func(workload.Object) workload.Summary
 	// forget drops the state of a workload.
 	forget func(workload.Key)
 }
@@ -89,7 +91,7 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 	live := workload.Summary{Kind: w.kind}
 	switch {
 	case err == nil:
-		live = workload.Object{Kind: w.kind, Raw: u.Object}.Summary()
+		live = l.summary(workload.Object{Kind: w.kind, Raw: u.Object})
 	case !apianswer.NotFound(err):
 		return w.workloads.Get(key.Namespace, key.Name)
 	}
@@ -98,13 +100,17 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 			live = now
 			return
 		}
-		w.setReadLive(key)
+		before, readLive := w.readLive[key]
+		if !readLive {
+			before = known
+		}
+		w.setReadLive(key, live)
 		if live.Kept == nil {
 			l.index.Delete(key)
 			l.forget(key)
 			return
 		}
-		l.entries.enter(key, live)
+		l.entries.update(key, before, live)
 	})
 	return live, live.Kept != nil
 }

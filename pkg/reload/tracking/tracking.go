@@ -71,6 +71,8 @@ type Options struct {
 	Joined func(workload.Kind)
 	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+	// Summary returns what Workloads keep of one; nil where they keep all, as in tests.
+	Summary func(workload.Object) workload.Summary
 	// Patterns is the index of the patterns of workloads; nil where no dialect has any.
 	Patterns *pattern.Index[workload.Key]
 	// Watches is nil where all watches work, as in tests.
@@ -90,10 +92,13 @@ type Options struct {
 
 // New returns a Tracking that follows nothing yet.
 func New(o Options) *Tracking {
+	if o.Summary == nil {
+		o.Summary = workload.Object.Summary
+	}
 	t := &Tracking{with: o, watches: newWatches(), index: index.New(o.Patterns), failing: failingWatches{o.Watches, o.Mapper, o.Now}}
 	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, now: o.Now}
 	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries, began: o.Now().Truncate(time.Second)}
-	t.live = &liveWorkloads{apiReader: o.APIReader, index: t.index, entries: t.entries, forget: t.Forget}
+	t.live = &liveWorkloads{apiReader: o.APIReader, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget}
 	t.namespaces = &namespaces{
 		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),

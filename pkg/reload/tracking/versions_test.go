@@ -1,11 +1,15 @@
 package tracking
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -72,6 +76,75 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			}
 			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
 			assert.Equal(t, tc.want, l.state.Versions.Since(key))
+		})
+	}
+}
+
+// versions is an API server with one version of a workload.
+type versions struct {
+	client.Reader
+	raw map[string]any
+}
+
+func (v *versions) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	object.(*unstructured.Unstructured).Object = v.raw
+	return nil
+}
+
+// While the watch fails, a live read shows since when a workload is as it is. Each re-check is one.
+func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
+	t.Parallel()
+	const list = "configmap.reloader.stakater.com/reload"
+	kind := workload.Builtin()[1]
+	raw := func(at, pattern, record, other string) map[string]any {
+		return map[string]any{"metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "generation": int64(1),
+			"annotations": map[string]any{list: pattern, annotation.DefaultPrefix + "config-record": record, "example.com/other": other},
+		}}
+	}
+	kept := func(o workload.Object) workload.Summary {
+		all := func(string) bool { return true }
+		return workload.Summary{Kind: o.Kind, Kept: o.Keep(workload.Keep{
+			Label: all, Annotation: func(key string) bool { return !strings.HasPrefix(key, "example.com/") },
+		})}
+	}
+	seen := func(at, pattern, record string) workload.Summary {
+		return kept(workload.Object{Kind: kind, Raw: raw(at, pattern, record, "")})
+	}
+	for name, record := range map[string]string{"with a Record": "v1", "without a Record": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: true}
+			reader, live := reloadtest.Reader(t), &versions{}
+			reader.Dialects = []annotation.Dialect{dialect}
+			l := standby(Options{
+				Reader: reader, Watches: failing{"deployments.apps": true}, Mapper: mapperOf(kind), APIReader: live, Summary: kept,
+			})
+			reloadtest.Open(t, l.queue)
+			first := seen("50", "team-a-.*", record)
+			w := &watched{kind: kind, workloads: single{first}}
+			l.tracking.watches.add(w)
+			l.tracking.changes.changed(w, workload.Summary{}, first)
+			key := first.Key()
+			require.Equal(t, "50", l.state.Versions.Since(key))
+			for _, step := range []struct {
+				raw  map[string]any
+				want string
+				why  string
+			}{
+				{raw("70", "team-a-.*", record, "x"), "50", "no annotation that is kept has changed"},
+				{raw("120", "team-b-.*", record, "x"), "120", "another expression"},
+				{raw("121", "team-b-.*", record, "y"), "120", "the same expression, at the next re-check"},
+			} {
+				live.raw = step.raw
+				_, found := l.tracking.Get(t.Context(), key)
+				require.True(t, found)
+				assert.Equal(t, step.want, l.state.Versions.Since(key), step.why)
+			}
+			l.tracking.changes.changed(w, first, seen("122", "team-b-.*", record))
+			assert.Equal(t, "120", l.state.Versions.Since(key), "the watch works again, and brings what was read live")
+			l.tracking.changes.changed(w, seen("122", "team-b-.*", record), seen("123", "team-c-.*", record))
+			assert.Equal(t, "123", l.state.Versions.Since(key))
 		})
 	}
 }

@@ -34,7 +34,7 @@ type watched struct {
 	// gone means that no event is wanted any more: one may be on its way.
 	gone bool
 	// readLive are the workloads that the index has as they were read live. Whatever the watch delivers of them next replaces that.
-	readLive map[workload.Key]struct{}
+	readLive map[workload.Key]workload.Summary
 	// skipped are the workloads that could not be read live since the last re-check, because too many reads were in flight.
 	skipped map[workload.Key]struct{}
 }
@@ -69,22 +69,26 @@ func (w *watched) resource(mapper Mapper, now time.Time) string {
 }
 
 // setReadLive records that the index has a workload as it was read live. The caller holds the lock.
-func (w *watched) setReadLive(key workload.Key) {
+func (w *watched) setReadLive(key workload.Key, live workload.Summary) {
 	if w.readLive == nil {
-		w.readLive = map[workload.Key]struct{}{}
+		w.readLive = map[workload.Key]workload.Summary{}
 	}
-	w.readLive[key] = struct{}{}
+	w.readLive[key] = live
 }
 
-// takeReadLive reports whether the index has a workload as it was read live, and forgets that. The caller holds the lock.
-func (w *watched) takeReadLive(s workload.Summary) bool {
+// takeReadLive returns the version of a workload that was seen last, and whether that was read live; otherwise it is that of the watch. It
+// forgets what was read live. The caller holds the lock.
+func (w *watched) takeReadLive(s, watched workload.Summary) (seen workload.Summary, was bool) {
 	if len(w.readLive) == 0 {
-		return false // mostly, and there are many events that do not matter
+		return watched, false // mostly, and there are many events that do not matter
 	}
 	key := s.Key()
-	_, was := w.readLive[key]
+	live, was := w.readLive[key]
+	if !was {
+		return watched, false
+	}
 	delete(w.readLive, key)
-	return was
+	return live, true
 }
 
 // setSkipped records whether the live read of a workload was skipped.

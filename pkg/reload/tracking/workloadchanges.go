@@ -35,7 +35,8 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
 		before = first // it was handled when it was entered
 	}
 	of.unlessGone(func() {
-		if readLive := of.takeReadLive(last); !matters(before, after) && !readLive {
+		seen, readLive := of.takeReadLive(last, before)
+		if !matters(before, after) && !readLive {
 			return
 		}
 		if after = c.forgetUnhandled(before, after, current); gone || after.Kept == nil {
@@ -43,13 +44,15 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
 		}
 		if gone {
 			c.with.State.Changes.Forget(key) // until now, an event could find it in the index
+			seen = before                    // what a live read has recorded is forgotten, too
 		}
 		if after.Kept == nil {
 			c.with.Queue.Add(queue.Workload, key)
 			return
 		}
 		c.born(first, after)
-		c.update(before, after)
+		c.entries.update(key, seen, after)
+		c.with.Queue.Add(queue.Workload, key)
 	})
 }
 
@@ -102,16 +105,4 @@ func (c *workloadChanges) ifHandled(s workload.Summary) workload.Summary {
 		s.Kept = nil
 	}
 	return s
-}
-
-// update enters a workload that comes or changes, and queues it.
-func (c *workloadChanges) update(before, s workload.Summary) {
-	key := s.Key()
-	c.with.State.Deferrals.Written(key)
-	intent := c.entries.enter(key, s)
-	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
-	if intent.Appearing() && (s.Written(before) || s.Annotations()[c.with.Reader.Keys.ConfigRecord] == "") {
-		c.with.State.Versions.Changed(key, s.ResourceVersion())
-	}
-	c.with.Queue.Add(queue.Workload, key)
 }
