@@ -75,7 +75,8 @@ func TestOtherInstallations(t *testing.T) {
 	})
 }
 
-// Two replicas have different keys in memory, as during a failed upgrade: no restart, and no endless writes.
+// Two replicas have different keys in memory, as during a failed upgrade: no restart but for changes, and no endless writes. While the API
+// server asks the replica that does not lead, its webhook cannot verify what the leader asks for, so a reload waits. Canaries would, too.
 func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	args := []string{"--refractory=0s", "--settle=100ms", "--shutdown-grace-period=200ms"}
@@ -83,27 +84,59 @@ func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+	first, record := in.Replicas()[0], s.Get(w).GetAnnotations()[fixture.ConfigRecord]
+	require.NotEmpty(t, record)
 	other, err := in.AddReplica(t.Context(), installation.ReplicaOptions{Args: append(args, "--digest-key-secret=another-key")})
 	require.NoError(t, err)
 
-	mark, err := cp.Audit().Mark()
-	require.NoError(t, err)
-	for n := range 20 {
-		s.MergeWorkload(w, `{"metadata":{"labels":{"n":"`+string(rune('a'+n))+`"}}}`)
+	written := countWrites(s)
+	for _, asked := range []*installation.Replica{other, first, other, first} {
+		ask(s, asked, w)
+		for n := range 5 {
+			answer := s.MergeWorkload(w, `{"metadata":{"labels":{"n":"`+string(rune('a'+n))+`"}}}`)
+			assert.Equal(t, record, answer.GetAnnotations()[fixture.ConfigRecord], "%s leaves the Record of the other key alone", asked.Name())
+		}
 	}
-	first := in.Replicas()[0]
+	s.Settled()
+	s.RequireChanges(w, 0, "another key restarts nothing by itself")
+	assert.Empty(t, written(), "nothing has changed")
+
+	ask(s, other, w)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitEvent(w, "StampLost", "the pods are not restarted")
+	require.NoError(t, s.Watcher.Sync(s.Patiently()))
+	s.RequireChanges(w, 0, "the webhook has another key than the leader")
+	ask(s, first, w)
+	s.AwaitChanges(w, 1, "they have the same key again")
+	s.Settled()
+	s.RequireChanges(w, 1, "one change is one restart")
+	assert.Less(t, len(written()), 40, "the leader tries less and less often: %v", written().Count())
+
+	written = countWrites(s)
 	require.NoError(t, in.RemoveReplica(t.Context(), first))
 	s.AwaitEvent(w, "RecordAdopted", "digest")
-	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "the replica with the other key continues from the stored state")
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitChanges(w, 2, "the replica with the other key continues from the stored state")
 	s.Settled()
-	s.RequireChanges(w, 1, "another key restarts nothing by itself")
-
-	requests, err := cp.Audit().Since(t.Context(), mark)
-	require.NoError(t, err)
-	writes := requests.By(in.Identity().User).In(s.Namespace).Writes()
-	assert.Less(t, len(writes), 10, "each key takes over once: %v", writes.Count())
+	s.RequireChanges(w, 2, "another key restarts nothing by itself")
+	assert.Less(t, len(written()), 5, "the other key takes over once: %v", written().Count())
 	assert.NotZero(t, other.PID())
+}
+
+// countWrites returns a function that returns the writes of the installation to Deployments of the namespace from now on.
+func countWrites(s *fixture.Fixture) func() controlplane.Requests {
+	s.Helper()
+	in := s.Installation
+	mark, err := in.ControlPlane().Audit().Mark()
+	require.NoError(s, err)
+	return func() controlplane.Requests {
+		s.Helper()
+		requests, err := in.ControlPlane().Audit().Since(s.Patiently(), mark)
+		require.NoError(s, err)
+		return requests.By(in.Identity().User).In(s.Namespace).Writes().Where(func(r controlplane.Request) bool {
+			return r.Resource == "deployments"
+		})
+	}
 }
 
 // A list a becomes a,b in direct mode, where nothing is stamped at admission: b is unknown, not created.
