@@ -66,6 +66,10 @@ func TestExpressionsBeyondMemoryOfTheirNamespaceAreServed(t *testing.T) {
 	f.SetConfigMap("late-a", "key", "2")
 	f.AwaitChanges(late, 1, "a change of what its expression matches")
 	f.SetConfigMap("other", "key", "2")
+	f.Settled()
+	f.RequireChanges(late, 1, "a change of another object, which only checks it, restarts nothing")
 	f.SetConfigMap("late-a", "key", "3")
-	f.AwaitChanges(late, 2, "a change of another object, which only checks it, restarts nothing")
+	f.AwaitChanges(late, 2, "the next change of what its expression matches")
+	f.Settled()
+	f.RequireChanges(late, 2, "each change is one restart")
 }
