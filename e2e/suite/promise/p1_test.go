@@ -126,4 +126,5 @@ func directModeInOneNamespaceRestartsOnce(t *testing.T, cp *controlplane.Control
 	for _, w := range others {
 		outside.AssertChanges(w, 0, "it is in a namespace outside the scope of the installation")
 	}
+	stampedContentReturns(s, 0)
 }
