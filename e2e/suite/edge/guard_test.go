@@ -115,13 +115,16 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 	for _, w := range []observe.Workload{pausing, running, {Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}} {
 		s.AwaitAdopted(w, "configmap/"+name)
 	}
+	var run types.UID
+	last := ""
 	for _, value := range []string{"2", "3"} {
 		s.SetConfigMap(name, "key", value)
-		s.Await("the CronJob to run", func() error { return onlyJob(s, running) })
-		s.AwaitWorkload(pausing, "the end of the pause", func(o *unstructured.Unstructured) bool {
+		s.Await("the CronJob to run", func() (err error) { run, err = nextJob(s, running, run); return err })
+		last = s.AwaitWorkload(pausing, "the end of the pause", func(o *unstructured.Unstructured) bool {
 			_, since := o.GetAnnotations()["deployment."+stakater+"paused-at"]
-			return o.GetAnnotations()[fixture.LastReload] != "" && !since
-		})
+			reload := o.GetAnnotations()[fixture.LastReload]
+			return reload != "" && reload != last && !since
+		}).GetAnnotations()[fixture.LastReload]
 		s.Settled()
 	}
 	s.AwaitChanges(pausing, 2, "it was stamped twice")
@@ -139,22 +142,22 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 	}
 }
 
-// onlyJob is an error unless a CronJob has one Job that is not being deleted.
-func onlyJob(s *fixture.Fixture, of observe.Workload) error {
+// nextJob returns the Job of a CronJob that is not being deleted; with an error, the one before, unless there is one, and it is another.
+func nextJob(s *fixture.Fixture, of observe.Workload, before types.UID) (types.UID, error) {
 	all := &batchv1.JobList{}
 	if err := s.List(s.Context(), all, client.InNamespace(s.Namespace)); err != nil {
-		return err
+		return before, err
 	}
-	count := 0
+	var jobs []types.UID
 	for _, job := range all.Items {
 		if owner := metav1.GetControllerOf(&job); owner != nil && owner.Name == of.Name && job.DeletionTimestamp == nil {
-			count++
+			jobs = append(jobs, job.UID)
 		}
 	}
-	if count != 1 {
-		return fmt.Errorf("it has %d Jobs", count)
+	if len(jobs) != 1 || jobs[0] == before {
+		return before, fmt.Errorf("it has the Jobs %v, and had %q", jobs, before)
 	}
-	return nil
+	return jobs[0], nil
 }
 
 // rollout creates one.
