@@ -122,6 +122,10 @@ func TestHangingWebhookInOneNamespaceDelaysNoOther(t *testing.T) {
 	for _, w := range all {
 		hung.AwaitChanges(w, 1, "its reload is still due")
 	}
+	hung.Settled()
+	for _, w := range all {
+		hung.RequireChanges(w, 1, "no write that was given up is stored besides")
+	}
 }
 
 // hangingWebhook is a validating webhook that does not answer while it hangs.
@@ -200,7 +204,7 @@ type constantChange struct {
 // warningsAtOnce is how many Warning Events of one reason there may be about a workload within a minute.
 const warningsAtOnce = 4
 
-// restartsGoOn writes until each workload of the ConfigMap was restarted twice.
+// restartsGoOn writes until each workload of the ConfigMap was restarted twice, and awaits the last content on each.
 func (c constantChange) restartsGoOn(t *testing.T) {
 	t.Helper()
 	s := stage(t)
@@ -216,6 +220,14 @@ func (c constantChange) restartsGoOn(t *testing.T) {
 	}
 	endBeside()
 	written := end()
+	fresh := s.Deployment("fresh", fixture.Uses{ConfigMaps: []string{"app"}})
+	last := fixture.TemplateAnnotations(s.Get(fresh))[fixture.ConfigHash]
+	require.NotEmpty(t, last)
+	for _, w := range all {
+		s.AwaitWorkload(w, "the stamp of the last content", func(o *unstructured.Unstructured) bool {
+			return fixture.TemplateAnnotations(o)[fixture.ConfigHash] == last
+		})
+	}
 	minutes := 1 + int(time.Since(began)/time.Minute)
 	for _, w := range all {
 		for reason, count := range warnings(s, w) {
