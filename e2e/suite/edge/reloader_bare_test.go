@@ -23,6 +23,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
@@ -40,13 +41,19 @@ type bare struct {
 	testing.TB
 	client.Client
 	namespace string
+	watcher   *observe.Watcher
+}
+
+func newBare(t *testing.T, cp *controlplane.ControlPlane, namespace string) *bare {
+	t.Helper()
+	return &bare{TB: t, Client: cp.Client(), namespace: namespace, watcher: observe.New(t, cp.Admin(), namespace)}
 }
 
 func startBare(t *testing.T, cp *controlplane.ControlPlane, args ...string) *bare {
 	t.Helper()
 	program, err := installation.Build(t.Context(), ".")
 	require.NoError(t, err)
-	b := &bare{t, cp.Client(), cp.Namespace(t)}
+	b := newBare(t, cp, cp.Namespace(t))
 	address := func() string {
 		port, err := cp.FreePort()
 		require.NoError(t, err)
@@ -277,10 +284,31 @@ func (b *bare) meet(all map[string]meeting) {
 	configMapTo("2")(b, "last")
 	b.awaitReloads(last)
 	for name, m := range all {
-		if !m.reloads {
+		switch {
+		case !m.reloads:
 			assert.Empty(b, b.wrote(m.kind, name), "%s is not reloaded", name)
+			b.changes(m.kind, name, 0, 0)
+		case m.after:
+			b.changes(m.kind, name, 1, 2) // the creations of its two objects may be reloads of their own
+		default:
+			b.changes(m.kind, name, 1, 1)
 		}
 	}
+}
+
+// changes asserts how many changes of its pod template a workload has had, of a kind that is observed.
+func (b *bare) changes(kind, name string, least, most int) {
+	b.Helper()
+	if !slices.ContainsFunc(observe.Builtin(), func(k observe.Kind) bool { return k.Name == kind }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), fixture.Patience)
+	defer cancel()
+	require.NoError(b, b.watcher.Sync(ctx))
+	w := observe.Workload{Kind: kind, Namespace: b.namespace, Name: name}
+	assert.Positive(b, b.watcher.Versions(w), "%s is observed", w)
+	changes := b.watcher.Changes(w)
+	assert.True(b, least <= len(changes) && len(changes) <= most, "%s has had %d changes: %v", w, len(changes), changes)
 }
 
 func (b *bare) awaitReloads(all map[string]meeting) {

@@ -62,7 +62,7 @@ func (w *where) home(t *testing.T, labels ...map[string]string) *bare {
 
 func (w *where) at(t *testing.T, namespace string) *bare {
 	t.Helper()
-	return &bare{TB: t, Client: w.cp.Client(), namespace: namespace}
+	return newBare(t, w.cp, namespace)
 }
 
 func (w *where) address(t *testing.T) string {
@@ -172,24 +172,27 @@ func (w *where) strategies(t *testing.T) {
 	home.meet(aReload(anyChange))
 	require.NoError(t, process.Stop(t.Context()))
 	assert.Contains(t, home.wrote("Deployment", "web"), reloaderWrote)
-	variable := func() string { return home.wrote("Deployment", "web")["STAKATER_WEB_CONFIGMAP"] }
-
-	_, process = w.run(home, "--reload-strategy=env-vars")
-	assert.Empty(t, variable())
-	configMapTo("3")(home, "web")
-	home.await("the variable", func() error {
-		if variable() == "" {
-			return errors.New("there is none")
+	for n, strategy := range []string{"env-vars", "annotations"} {
+		_, process = w.run(home, "--reload-strategy="+strategy)
+		home.reloadsBy(strategy, "last", strategy)
+		home.changes("Deployment", "web", n+1, n+1) // the other strategy restarts nothing by itself
+		home.reloadsBy(strategy, "web", strategy)
+		if n == 0 {
+			require.NoError(t, process.Stop(t.Context()))
 		}
-		return nil
-	})
-	require.NoError(t, process.Stop(t.Context()))
-	before := maps.Clone(home.wrote("Deployment", "web"))
+	}
+	home.reloadsBy("annotations", "last", "in the end")
+	home.changes("Deployment", "web", 3, 3)
+}
 
-	w.run(home, "--reload-strategy=annotations")
-	configMapTo("4")(home, "web")
-	home.await("the annotation", func() error {
-		if now := home.wrote("Deployment", "web"); now[reloaderWrote] == "" || now[reloaderWrote] == before[reloaderWrote] {
+// reloadsBy changes the ConfigMap of a Deployment, and awaits what a strategy writes.
+func (b *bare) reloadsBy(strategy, name, content string) {
+	b.Helper()
+	writes := map[string]string{"annotations": reloaderWrote, "env-vars": "STAKATER_" + strings.ToUpper(name) + "_CONFIGMAP"}[strategy]
+	before := b.wrote("Deployment", name)[writes]
+	configMapTo(content)(b, name)
+	b.await("another "+writes+" of "+name, func() error {
+		if now := b.wrote("Deployment", name); now[writes] == "" || now[writes] == before {
 			return fmt.Errorf("there is no new one: %v", now)
 		}
 		return nil
