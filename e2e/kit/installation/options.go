@@ -39,7 +39,7 @@ type Options struct {
 	// Namespace is where canaries live ([Installation.Quiet]): it must be in the scope of the installation. Empty means
 	// my-app with the component namespaced, else one of its own with the label pod-reloader=enabled.
 	Namespace string
-	// Prefix is that of the annotations; empty means the default.
+	// Prefix is that of the annotations, for the program and in the manifests; empty means the default.
 	Prefix string
 }
 
@@ -62,6 +62,8 @@ func (o Options) withDefaults() Options {
 	if o.LongLease {
 		o.Args = append([]string{"--leader-election-lease-duration=75s", "--leader-election-renew-deadline=60s"}, o.Args...)
 	}
-	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
+	if o.Prefix = cmp.Or(o.Prefix, defaultPrefix); o.Prefix != defaultPrefix {
+		o.Args = append([]string{"--annotation-prefix=" + o.Prefix}, o.Args...)
+	}
 	return o
 }

@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,9 @@ func (i *Installation) install(ctx context.Context) error {
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return strings.HasPrefix(o.GetAPIVersion(), "cert-manager.io/")
 	})
+	if err := i.putPrefix(objects); err != nil {
+		return err
+	}
 	if i.deployment, err = findDeployment(objects); err != nil {
 		return err
 	}
@@ -103,6 +107,23 @@ func (i *Installation) install(ctx context.Context) error {
 		return err
 	}
 	return i.Apply(ctx)
+}
+
+// putPrefix puts the prefix of the annotations in the place of the default one, as an administrator who changes it has to.
+func (i *Installation) putPrefix(objects []*unstructured.Unstructured) error {
+	if i.options.Prefix == defaultPrefix {
+		return nil
+	}
+	for _, object := range objects {
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("encode %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err := object.UnmarshalJSON(bytes.ReplaceAll(text, []byte(defaultPrefix), []byte(i.options.Prefix))); err != nil {
+			return fmt.Errorf("decode %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // Objects are those of the manifests as they are applied.
