@@ -67,7 +67,7 @@ func TestAppliedSecretHasItsTextInTheAnnotation(t *testing.T) {
 	assert.True(t, strings.HasSuffix(last, "}\n"))
 }
 
-func TestReplaceKnowsNoMarksButTheLists(t *testing.T) {
+func TestReplaceHasNoManagedAnnotation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		do, version string
