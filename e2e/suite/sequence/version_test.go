@@ -142,12 +142,13 @@ func build(t *testing.T, source, version string) string {
 }
 
 // sourceOf returns a directory with the source of the program as of a commit. In a shallow clone, which lacks the commit, it is the
-// present source: the two builds then differ in the version only.
+// present source: the two builds then differ in the version only. A continuous integration with the whole history must have it.
 func sourceOf(t *testing.T, commit string) string {
 	t.Helper()
 	lookup := exec.CommandContext(t.Context(), "git", "cat-file", "-e", commit+"^{commit}")
 	lookup.Dir = toolchain.RootOf(t)
 	if lookup.Run() != nil {
+		require.False(t, os.Getenv("CI") == "true" && completeHistory(t), "the history has no commit %s", commit)
 		poll.Note(t, "the clone has no commit "+commit+", so both builds are of the present source; git fetch --unshallow gets it")
 		return toolchain.RootOf(t)
 	}
@@ -160,4 +161,13 @@ func sourceOf(t *testing.T, commit string) string {
 	output, err = exec.CommandContext(t.Context(), "tar", "-xf", archive, "-C", dir).CombinedOutput()
 	require.NoError(t, err, string(output))
 	return dir
+}
+
+// completeHistory reports whether the working tree is a clone that is not shallow.
+func completeHistory(t *testing.T) bool {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", "rev-parse", "--is-shallow-repository")
+	command.Dir = toolchain.RootOf(t)
+	output, err := command.Output()
+	return err == nil && strings.TrimSpace(string(output)) == "false"
 }
