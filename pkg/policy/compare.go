@@ -18,6 +18,8 @@ type findings struct {
 	adopt []reference.Ref
 	// stamped says that those to adopt are what the pods were started with: the hash alone proves it.
 	stamped bool
+	// current and outdated say that the hash, of which nothing else is known, is that of the current state of all tracked Refs, or is not.
+	current, outdated bool
 	// foreign is the id of the key that the Record was made under, if the ring does not hold it.
 	foreign digest.KeyID
 	// held are custom resources of which nothing is known: they neither change nor are adopted.
@@ -158,11 +160,15 @@ func (f findings) compareLive(in Input, key digest.KeyID, refs []reference.Ref, 
 	live, err := digest.Hash(key, digest.Subset(in.Current, refs))
 	f.stamped = err == nil && live == in.Known.Hash
 	switch {
-	case err != nil || f.stamped:
+	case err != nil:
+	case f.stamped:
+		f.current = len(f.held) == 0
 	case mayCoverHeld:
 		return findings{held: f.held}
 	case !in.Intent.Dynamic:
 		return findings{changes: []Change{{Ref: Any, Type: Modified}}}
+	default:
+		f.outdated = true
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,6 +58,8 @@ func TestDecideByTheHashAlone(t *testing.T) {
 			got := Assess(in)
 			assert.Equal(t, c.want, got.Verdict)
 			assert.Equal(t, c.stamped, got.stamped)
+			assert.Equal(t, c.stamped && !strings.HasPrefix(name, "SAP's"), got.Current(), "SAP's digest covers the lists only")
+			assert.Equal(t, name == "tracking depends", got.Outdated(), "a Change says it, or nothing can be compared")
 			assert.Equal(t, c.may, got.MayReload)
 			assert.Equal(t, c.now == "", len(got.Reads) > 0, "every content is needed")
 		})

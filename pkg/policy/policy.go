@@ -145,11 +145,18 @@ type Assessment struct {
 	// could be postponed.
 	MayReload bool
 
-	stamped bool
+	stamped, current, outdated bool
 }
 
 // Proven reports whether the hash of the template proves that the pods were started with what is to be adopted.
 func (a Assessment) Proven() bool { return a.stamped }
+
+// Current reports whether the config-hash is all that is known, and is that of the current state of all tracked Refs, under its own key.
+func (a Assessment) Current() bool { return a.current }
+
+// Outdated reports whether the config-hash is all that is known, and is another one than that of the current state, which is no Change where
+// tracking depends on config objects: the hash may be over other Refs.
+func (a Assessment) Outdated() bool { return a.outdated }
 
 // Assess compares the known state with the current one.
 func Assess(in Input) Assessment {
@@ -162,7 +169,10 @@ func Assess(in Input) Assessment {
 			break
 		}
 	}
-	return Assessment{Verdict: v, Reads: found.reads, MayReload: v.Action != Nothing || found.undecided, stamped: found.stamped}
+	return Assessment{
+		Verdict: v, Reads: found.reads, MayReload: v.Action != Nothing || found.undecided,
+		stamped: found.stamped, current: found.current, outdated: found.outdated,
+	}
 }
 
 // check is one link of the chain: it either decides, with a reason, or leaves the workload to the next.

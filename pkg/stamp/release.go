@@ -16,8 +16,9 @@ func templateChanged(req Write) bool { return req.TemplateChanged || req.EndsRes
 func listsEdited(req Write) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
 
 // stampRelease stamps a rollout where that restarts no pod without cause: a reload is due anyway, or the tracked Refs
-// have moved, or no change could be noticed. Otherwise the template bears the hash that it had: a release that changes no
-// configuration leaves it alone, and a rollback finds its old pods.
+// have moved, or a change could go unnoticed: a hash without a Record may be over other Refs or over another content, and pods may be left
+// that have it. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it alone, and a rollback
+// finds its old pods.
 func stampRelease(d *draft) bool {
 	templateAnnotations := d.judgedAnnotations()
 	if d.ReadError != nil {
@@ -30,13 +31,13 @@ func stampRelease(d *draft) bool {
 		return true
 	}
 	known := d.knownOf(templateAnnotations)
-	verdict := d.assess(known).Verdict
-	switch {
+	assessment := d.assess(known)
+	switch verdict := assessment.Verdict; {
 	case verdict.Action == policy.Reload:
 		d.reload(templateAnnotations, verdict.Changes, d.causeOfRelease())
 	case d.EndsRestart:
 		d.completeRestart(templateAnnotations)
-	case d.tracksOtherRefs(known), known.Incomparable(d.inputs.States), d.revised(templateAnnotations):
+	case d.needsHash(known, assessment), d.revised(templateAnnotations):
 		d.stamp(templateAnnotations, nil)
 	default:
 		d.keep(templateAnnotations)
@@ -45,6 +46,12 @@ func stampRelease(d *draft) bool {
 	}
 	d.warnMissing()
 	return true
+}
+
+// needsHash reports whether a release needs another hash although no Change is due: its own one is not over what is tracked now, or
+// cannot be compared with it.
+func (d *draft) needsHash(known policy.Known, a policy.Assessment) bool {
+	return !a.Current() && d.tracksOtherRefs(known) || a.Outdated() || known.Incomparable(d.inputs.States)
 }
 
 // causeOfRelease is the cause of a reload by rule 5. A write that merely ends a restart is no release.

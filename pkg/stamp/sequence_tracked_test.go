@@ -186,3 +186,48 @@ func TestUndoOfADeploymentForgetsWhatTheReleaseHasAdded(t *testing.T) {
 		})
 	}
 }
+
+// The undo of these kinds brings the template only. Its hash says that the pods that are left of the first version have another content.
+func TestUndoUnderReloadersAnnotationsReplacesPodsOfAnotherContent(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"StatefulSet", "DaemonSet", "Rollout"} {
+		for name, c := range map[string]struct {
+			content string
+			given   func(w *world)
+			kept    bool
+		}{
+			"changed":                             {content: "B"},
+			"changed, and another webhook comes":  {content: "B", given: func(w *world) { w.other = setOther }},
+			"changed, under another key":          {content: "B", given: func(w *world) { w.rotate("2") }},
+			"changed and back":                    {content: "A", kept: true},
+			"changed and back, under another key": {content: "A", kept: true, given: func(w *world) { w.rotate("2") }},
+			"the key of the hash is lost":         {content: "B", kept: true, given: func(w *world) { w.lose("2") }},
+			"the state cannot be read":            {content: "B", kept: true, given: func(w *world) { w.unreadable = true }},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := using(t, kind, false, "a")
+				v1 := clone(t, w.stored)
+				require.Nil(t, w.write(uses("image:2", "a")))
+				w.set(cm("a"), "B")
+				w.at(t, 2, "a change while the release is stuck")
+				if c.content != "B" {
+					w.set(cm("a"), c.content)
+					w.at(t, 3, "another one")
+				}
+				if c.given != nil {
+					c.given(w)
+				}
+				before := w.restarts
+				require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+				w.unreadable, w.other = false, nil
+				w.at(t, before+1, "the undo")
+				assert.Equal(t, c.kept, w.managedOf(v1)[Hash] == w.managed()[Hash])
+				w.set(cm("a"), "C")
+				w.at(t, before+2, "a change is still seen")
+			})
+		}
+	}
+}
+
+func setOther(raw map[string]any) { annotate(raw, "other", "1") }

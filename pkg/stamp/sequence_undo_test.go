@@ -140,6 +140,31 @@ func TestSequence29UndoAcrossAKeyRotation(t *testing.T) {
 	}
 }
 
+// The stuck release tracks less. The hash that the undo brings is over what is tracked then, under the older key: it proves that the pods
+// of the first version have what is current.
+func TestSequence29UndoAcrossAKeyRotationOfAReleaseThatTracksLess(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
+		for name, rotated := range map[string]bool{"the same key": false, "a newer key": true} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := using(t, kind, false, "a", "c")
+				v1 := clone(t, w.stored)
+				require.Nil(t, w.write(uses("image:2", "a")))
+				require.NotEqual(t, w.managedOf(v1)[Hash], w.managed()[Hash])
+				if rotated {
+					w.rotate("2")
+				}
+				w.at(t, 1, "the release")
+				require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+				assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
+				w.set(cm("c"), "B")
+				w.at(t, 3, "a change is still seen")
+			})
+		}
+	}
+}
+
 // helm upgrade --atomic goes back by a patch of what the two manifests have different: none of our annotations is in it.
 func TestSequence29HelmGoesBack(t *testing.T) {
 	t.Parallel()

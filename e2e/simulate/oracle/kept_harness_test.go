@@ -35,6 +35,15 @@ func clientAsks(s *harness) {
 	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 }
 
+// undoes brings the template of a manifest with the first hash, and rolls out what the webhook makes of it.
+func (s *harness) undoes(to world.Object, hash string) {
+	call := s.call(user, "patch", cart, []byte(`{"spec":{"template":{"metadata":{"annotations":{"`+prefix+`config-hash":"a"}}}}}`))
+	s.oracle.Request(call)
+	s.change(call, cart, stamped(to, "a"), stamped(to, hash))
+	s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
+	s.rollout(cart)
+}
+
 // undoesWhileExcluded replaces the Deployment by a release that cannot start, and that by its first manifest with a label that
 // excludes it. The webhook answers with these hashes.
 func (s *harness) undoesWhileExcluded(released, undone string) {

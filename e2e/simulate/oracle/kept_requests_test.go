@@ -56,14 +56,26 @@ func TestKeptByUndo(t *testing.T) {
 				s.keys("one", "two")
 				s.wait(time.Minute)
 			}
-			call := s.call(user, "patch", cart, []byte(`{"spec":{"template":{"metadata":{"annotations":{"`+prefix+`config-hash":"a"}}}}}`))
-			s.oracle.Request(call)
-			s.change(call, cart, stamped(s.objects[cart], "a"), stamped(s.objects[cart], hash))
-			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
-			s.rollout(cart)
+			s.undoes(s.objects[cart], hash)
+		}
+	}
+	// undoStuck goes back over a release that cannot start, to the template from before it. What that one tracks is on the workload.
+	undoStuck := func(release world.Object) func(s *harness) {
+		return func(s *harness) {
+			s.set(secret("db"), "1")
+			s.begin()
+			s.sends("update", cart, edited(release, func(o world.Object) {
+				world.Section(o, "spec", "template")["spec"] = world.Section(manifest(cart, "broken"), "spec", "template", "spec")
+			}), "b7")
+			s.wait(time.Minute)
+			s.undoes(release, "c8")
 		}
 	}
 	runLaw(t, "kept", map[string]lawCase{
+		"over a release that tracks more": {options: hooked, because: "the earlier hash is over other objects", happens: undoStuck(tracksMore())},
+		"over a release": {
+			options: hooked, want: "kept/patch-merge", because: "the earlier hash is that of the present content", happens: undoStuck(manifest(cart, "one")),
+		},
 		"over a reload":                      {options: hooked, because: "the hash is that of the pods", happens: undo("b7")},
 		"over a reload, and the key changed": {options: hooked, because: "the hash is another one under that key", happens: undo("c8")},
 	})
