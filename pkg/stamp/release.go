@@ -104,8 +104,11 @@ func (r Write) templateAnnotations() Managed {
 
 // judgedAnnotations returns the managed annotations of the template that rule 5 judges: the old ones, where the write brings the old hash
 // without the old config-restart, as StatefulSet, DaemonSet and Rollout undo do. The pods of that template ran another content when
-// config-restart was set, and the stored Record is not theirs.
+// config-restart was set, and the stored Record is not theirs. What our own first pass has stamped is the write's.
 func (r Write) judgedAnnotations() Managed {
+	if last, explained := r.explained(); explained && r.ofThisWrite(last) {
+		return r.templateAnnotations()
+	}
 	_, restarted := r.Old.Managed[Restart]
 	if restarted && !r.New.Managed.same(r.Old.Managed, Restart) && r.New.Managed.same(r.Old.Managed, Hash) && !r.bringsRecord() {
 		return r.Old.Managed.only(stampKeys()...)

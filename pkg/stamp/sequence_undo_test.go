@@ -97,22 +97,49 @@ func TestUndoThatIsDueHasAnExplanationOfItsOwn(t *testing.T) {
 	}
 }
 
-// What the first pass has judged by the Record that an undo brings, the second one cannot judge again: its own Record is there.
+// What the first pass has judged by the Record or the hash that an undo brings, the second one cannot judge again: its own Record is there,
+// which may be the one of before the undo.
 func TestSecondPassKeepsTheExplanationOfAnUndo(t *testing.T) {
 	t.Parallel()
-	w := started(t)
-	v1 := clone(t, w.stored)
-	w.set(cm("a"), "B")
-	w.at(t, 1, "B")
-	require.Nil(t, w.write(setImage("image:2")))
-	w.rv += 60 // the clock goes by it
-	w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
-	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
-	w.at(t, 3, "the release and its undo, which starts pods with B")
-	last, err := lastOf(w)
-	require.NoError(t, err)
-	assert.Equal(t, record.CauseRelease, last.Cause)
-	assert.Equal(t, []record.Change{{Ref: "configmap/a", Type: record.Modified}}, last.Changes)
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		for _, restarted := range []bool{false, true} {
+			for _, readable := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, config-restart %t, readable %t", kind, restarted, readable), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					w.kind = kindNamed(t, kind)
+					w.set(cm("a"), "A")
+					require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+					v1 := clone(t, w.stored)
+					w.set(cm("a"), "B")
+					w.at(t, 1, "B")
+					require.Nil(t, w.write(setImage("image:2")))
+					if restarted { // as where a content returns that the pods were stamped with
+						w.away = true
+						require.Nil(t, w.write(func(raw map[string]any) { w.setManaged(raw, Restart, "1") }))
+						w.away = false
+					}
+					before := w.restarts
+					w.rv += 60 // the clock goes by it
+					w.other = func(raw map[string]any) {
+						w.unreadable = !readable
+						annotate(raw, "other", "1")
+					}
+					require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+					require.Equal(t, !readable, w.result.ReadError != nil)
+					w.unreadable = false
+					assert.NotContains(t, w.managed(), Restart)
+					w.at(t, before+1, "the undo, which starts pods with B")
+					last, err := lastOf(w)
+					require.NoError(t, err)
+					assert.Equal(t, record.CauseRelease, last.Cause)
+					require.NotEmpty(t, last.Changes)
+					assert.Equal(t, record.Modified, last.Changes[0].Type)
+					assert.Equal(t, w.inputs(nil).Now, last.Time, "it is that of the undo")
+				})
+			}
+		}
+	}
 }
 
 // The content changes and comes back under another key, so that the live hash is not that of the first template.
