@@ -280,6 +280,26 @@ func TestReleaseThatAsksForARevisionDigestGetsIt(t *testing.T) {
 	}
 }
 
+// The other way round it keeps its value: no client waits for pods with a content digest.
+func TestReleaseThatAsksForAContentDigestKeepsTheRevisionDigest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.revision = true
+	w.set(cm("a"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("a", ""))))
+	before := w.managed()[Hash]
+	w.revision = false
+	require.NotEqual(t, before, w.hash())
+	require.Nil(t, w.write(func(raw map[string]any) {
+		setImage("image:2")(raw)
+		w.setManaged(raw, Dummy, w.hash())
+	}))
+	assert.Equal(t, before, w.managed()[Hash])
+	w.set(cm("a"), "B")
+	w.at(t, 2, "the release, and a change")
+	assert.Equal(t, w.hash(), w.managed()[Hash])
+}
+
 // The loop compares the digest with the content that it has run a CronJob with: SAP's digest in its place would make one Job more.
 func TestReloadOfTheLiveStateNamesTheDigestOfItsContent(t *testing.T) {
 	t.Parallel()
