@@ -12,11 +12,8 @@ const longestPause = 7 * 24 * time.Hour
 // pausePeriod reads how long a Deployment is paused with a reload. A value that cannot be read pauses nothing.
 func (r *stakaterReading) pausePeriod() time.Duration {
 	key := r.Keys.PausePeriod
-	value, ok := r.source.Workload[key]
+	value, ok := r.ofWorkload(key)
 	if !ok {
-		if _, misplaced := r.source.Template[key]; misplaced {
-			r.addProblems(onTemplate(key))
-		}
 		return 0
 	}
 	period := PausePeriod(value)
@@ -25,6 +22,15 @@ func (r *stakaterReading) pausePeriod() time.Duration {
 			key, reference.Quote(value))
 	}
 	return period
+}
+
+// ofWorkload returns the value of an annotation that is read on the workload only.
+func (r *stakaterReading) ofWorkload(key string) (value string, ok bool) {
+	value, ok = r.source.Workload[key]
+	if _, misplaced := r.source.Template[key]; misplaced && !ok {
+		r.addProblems(onTemplate(key))
+	}
+	return value, ok
 }
 
 // PausePeriod returns the pause period that an annotation asks for; 0 if it cannot be read.
@@ -38,7 +44,7 @@ func PausePeriod(value string) time.Duration {
 
 // restart reads how an Argo Rollout is reloaded: by its pod template, which is what other values mean too, or by a restart.
 func (r *stakaterReading) restart() bool {
-	switch value, ok := r.source.Workload[rolloutStrategy]; {
+	switch value, ok := r.ofWorkload(rolloutStrategy); {
 	case !ok, value == "rollout":
 		return false
 	case value == "restart":

@@ -59,4 +59,15 @@ func TestRolloutStrategy(t *testing.T) {
 		}
 		assert.Equal(t, []annotation.Problem{{Message: `annotation "` + key + `": "` + value + `" is unknown and counts as "rollout": write "rollout" or "restart"`}}, problems)
 	}
+	for name, source := range map[string]annotation.Source{
+		"beside the others":      {Template: map[string]string{autoKey: "true", key: "restart"}},
+		"others on the workload": {Workload: map[string]string{autoKey: "true"}, Template: map[string]string{key: "restart"}},
+	} {
+		source.References = used()
+		intent, problems := annotation.Parse(source, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+		assert.False(t, intent.Restart, "on the pod template, %s", name)
+		assert.Equal(t, []annotation.Problem{{
+			Message: `annotation "` + key + `" on the pod template has no effect: put it into metadata.annotations of the workload`,
+		}}, problems, "on the pod template, %s", name)
+	}
 }
