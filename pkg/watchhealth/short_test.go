@@ -136,3 +136,30 @@ func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 	}
 }
+
+// client-go would repeat a write that a webhook rejects for now within one request, until that ends without an answer.
+func TestRetryAfterOfFailedWritesIsNotPassedOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method string
+		status int
+		want   string
+	}{
+		{http.MethodGet, http.StatusServiceUnavailable, "1"},
+		{http.MethodGet, http.StatusTooManyRequests, "1"},
+		{http.MethodPatch, http.StatusServiceUnavailable, ""},
+		{http.MethodPost, http.StatusInternalServerError, ""},
+		{http.MethodPatch, http.StatusTooManyRequests, "1"},
+	} {
+		next := func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
+		}
+		const path = "https://api/apis/apps/v1/namespaces/shop/deployments/cart"
+		request, err := http.NewRequestWithContext(t.Context(), c.method, path, http.NoBody)
+		require.NoError(t, err)
+		response, err := newClient(t).monitor.Wrap(server(next)).RoundTrip(request)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, response.Header.Get("Retry-After"), "%s %d", c.method, c.status)
+		require.NoError(t, response.Body.Close())
+	}
+}

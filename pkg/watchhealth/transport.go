@@ -77,17 +77,21 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	e.answered(response.StatusCode)
-	limitRetryAfter(response.Header)
+	limitRetryAfter(r.Method, response)
 	response.Body = newBody(ctx, e, response.Body, response.StatusCode)
 	return response, nil
 }
 
-// limitRetryAfter removes a pause that is too long. client-go waits for it within a request, ten times, and its caller sees neither the failure
-// nor the wait: a proxy could stop a watch for hours. Without it the failure is reported, and the caller retries with pauses of its own.
-func limitRetryAfter(header http.Header) {
+// limitRetryAfter removes a pause that is too long, and each one of a failed write. client-go waits for it within a request, ten times,
+// and its caller sees neither the failure nor the wait: a proxy could stop a watch for hours, and a write that a webhook rejects for now
+// would end as one without an answer. Without it the failure is reported, and the caller retries with pauses of its own. To too many
+// requests, the API server itself says when to repeat them.
+func limitRetryAfter(method string, response *http.Response) {
 	const name = "Retry-After"
-	if seconds, err := strconv.Atoi(header.Get(name)); err == nil && seconds > int(longestRetryAfter/time.Second) {
-		header.Del(name)
+	seconds, err := strconv.Atoi(response.Header.Get(name))
+	write := method != http.MethodGet && response.StatusCode != http.StatusTooManyRequests
+	if write || err == nil && seconds > int(longestRetryAfter/time.Second) {
+		response.Header.Del(name)
 	}
 }
 
