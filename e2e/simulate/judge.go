@@ -77,6 +77,13 @@ func (j *judge) Timing(name string, g gates) {
 	j.oracle.Timing(name, g.settle, g.settleMax, g.refractory)
 }
 
+// Jitter takes in how long any request may be under way.
+func (j *judge) Jitter(most time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oracle.Jitter(most)
+}
+
 // Refused takes in what a controller wanted to store and the API server refused as invalid.
 func (j *judge) Refused(key world.Key, object world.Object) {
 	j.mu.Lock()

@@ -213,6 +213,7 @@ func (s *simulation) open() error {
 	}
 	s.run(time.Now().Add(10*time.Second), nil)
 	s.faults.jitter = s.jitter()
+	s.oracle.Jitter(s.faults.jitter)
 	return nil
 }
 

@@ -24,6 +24,8 @@ type faultLog struct {
 	clients   map[string]bool
 	rewatched map[string]time.Time
 	slow      slowness
+	// jitter is how long a request of a user may be under way although nothing disturbs it.
+	jitter time.Duration
 }
 
 func newFaultLog(r *rules, f *findings) *faultLog {

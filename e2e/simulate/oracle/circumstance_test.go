@@ -321,6 +321,12 @@ func TestHotLoop(t *testing.T) {
 			attempts(70, 10*time.Millisecond)(s)
 		}},
 		"pauses": {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
+		"no pause about a Job": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: func(s *harness) {
+			for range 70 {
+				s.request(replica, "patch", world.Key{Resource: world.Jobs, Namespace: "shop", Name: "import"}, []byte(`{}`))
+				s.wait(10 * time.Millisecond)
+			}
+		}},
 		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *harness) {
 			s.begin()
 			for i := range 70 {

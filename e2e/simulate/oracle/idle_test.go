@@ -29,8 +29,19 @@ func TestIdle(t *testing.T) {
 		"own keys":            {options: hooked, because: "they are its own", happens: idle(replica, "get", keys)},
 		"user":                {options: hooked, because: "users may", happens: idle(user, "update", cart)},
 		"read of a ConfigMap": {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", configMap("app"))},
-		"list":                {options: hooked, want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
-		"patch":               {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
+		"read of a workload":  {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", cart)},
+		"read of a lease":     {options: hooked, because: "leases are renewed", happens: idle(replica, "get", lease)},
+		"watch opened again and again": {options: hooked, want: "idle/watch", because: "the API server ends it after some minutes only", happens: func(s *harness) {
+			s.begin()
+			from := s.now
+			for range 3 {
+				s.wait(time.Second)
+				s.request(replica, "watch", world.Key{Resource: world.Secrets}, nil)
+			}
+			s.oracle.Idle(from, s.now)
+		}},
+		"list":  {options: hooked, want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
+		"patch": {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
 		"new Event": {options: hooked, want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
 			world.Key{Resource: world.Events, Namespace: "shop"})},
 		"before": {options: hooked, because: "it was not idle yet", happens: func(s *harness) {

@@ -18,12 +18,15 @@ type idleLog struct {
 // repeat is how soon an Event may say again what is still wrong: the API server forgets Events after an hour.
 const repeat = 50 * time.Minute
 
+// mostWatches is how often a process may open a watch of a resource in a time that is judged: the API server ends each after some minutes.
+const mostWatches = 2
+
 // note keeps a request if it costs something.
 func (l *idleLog) note(call *world.Call) {
 	switch plural := call.Key.Resource.Plural; {
 	case plural == "" || plural == "leases":
 	case plural == "events" && call.Verb == "patch": // client-go ends a series of equal Events some minutes later
-	case call.Verb == "list", call.Verb == "get" && (isConfig(plural) || isReferent(plural)) && call.Key.Name != "":
+	case call.Verb == "get", call.Verb == "list", call.Verb == "watch":
 		l.calls = append(l.calls, call)
 	case call.Verb == "create", call.Verb == "update", call.Verb == "patch", call.Verb == "delete":
 		if plural != "events" || !l.repeats(call) {
@@ -77,12 +80,17 @@ func (l *idleLaw) judge(from, to time.Time) {
 		return
 	}
 	l.count("idle times judged")
+	watches := map[string]int{}
 	for _, call := range l.idle.calls {
 		if call.Arrived.Before(from) || call.Arrived.After(to) {
 			continue
 		}
 		subject := idOf(call.Key).String()
 		switch call.Verb {
+		case "watch":
+			subject += " of " + call.Client
+			watches[subject]++
+			l.judgeWatch(call, from, subject, watches[subject])
 		case "get":
 			l.violate(call.Arrived, broken{"idle", subject, "read" + l.busyUnder()}, "%s read it at %s, although nothing had changed since %s",
 				call.Client, l.when(call.Arrived), l.when(from))
@@ -94,6 +102,14 @@ func (l *idleLaw) judge(from, to time.Time) {
 				"%s sent a %s at %s, although nothing had changed since %s: %.300s",
 				call.Client, call.Verb, l.when(call.Arrived), l.when(from), call.Body)
 		}
+	}
+}
+
+// judgeWatch judges the nth watch of a process since a moment.
+func (l *idleLaw) judgeWatch(call *world.Call, from time.Time, subject string, n int) {
+	if n > mostWatches {
+		l.violate(call.Arrived, broken{"idle", subject, "watch"}, "watch %d was opened at %s, although nothing had changed since %s",
+			n, l.when(call.Arrived), l.when(from))
 	}
 }
 

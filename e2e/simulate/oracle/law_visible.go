@@ -10,8 +10,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// blindTime is how long a list or watch of configuration is refused or hangs before it must show.
-const blindTime = 5 * time.Minute
+// A list or a watch must be reported when it has failed for a minute and a half, and an Event may wait for another minute: that is
+// blindTime. One without an answer fails after unanswered.
+const (
+	blindTime  = 90*time.Second + time.Minute
+	unanswered = 70 * time.Second
+)
 
 // blindness is what is known of the lists and watches that the program needs.
 type blindness struct {
@@ -127,7 +131,7 @@ func (l *visibleLaw) scraped(client string, families map[string]*dto.MetricFamil
 	}
 	blind := l.blind(client, at)
 	for _, watch := range blind {
-		if at.Sub(later(watch.since, l.leaderSince)) >= blindTime {
+		if at.Sub(later(watch.since, l.leaderSince)) >= l.patience() {
 			l.judgeBlind(client, watch, families, at)
 		}
 	}
@@ -140,6 +144,14 @@ func (l *visibleLaw) scraped(client string, families map[string]*dto.MetricFamil
 			l.violate(at, broken{"visible", client, "not-back"}, "%s is still 0 at %s, although all faults are over", name, l.when(at))
 		}
 	}
+}
+
+// patience returns how long a list or a watch may fail before it must show.
+func (l *visibleLaw) patience() time.Duration {
+	if slices.ContainsFunc(l.faults.spans, func(s *span) bool { return s.open && s.kind == "watch-refused" }) {
+		return unanswered + blindTime
+	}
+	return blindTime
 }
 
 // blindWatch is a resource that cannot be listed or watched, and since when.

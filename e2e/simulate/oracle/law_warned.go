@@ -3,6 +3,7 @@ package oracle
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -39,7 +40,17 @@ func (l *warnedLaw) writesManaged(before, sent world.Object) bool {
 	return false
 }
 
+// unchecked are the first words of the warnings about writes that the webhook passes without a decision: it decides on what nothing
+// disturbs.
+func unchecked() []string {
+	return []string{
+		"pod-reloader could not check this write", "pod-reloader could not read this write",
+		"pod-reloader failed and passed this write unchanged",
+	}
+}
+
 func (l *warnedLaw) reply(r world.Reply) {
+	l.judgeCall(r)
 	if !l.plain[r.Call] {
 		return
 	}
@@ -50,5 +61,27 @@ func (l *warnedLaw) reply(r world.Reply) {
 	if wrong >= 0 && l.options.Strategy == "" && !l.policy.strategies {
 		l.violate(r.At, broken{"unharmed", idOf(r.Call.Key).String(), "warned"}, "the %s of %s at %s wrote no managed annotation, but the answer warns: %s",
 			r.Call.Verb, r.Call.Client, l.when(r.Call.Arrived), r.Warnings[wrong])
+	}
+}
+
+// tardy is how long the webhook may hold a write of a user that nothing disturbs.
+const tardy = time.Second
+
+// judgeCall judges the answer to a write of a user that the webhook saw while nothing disturbed it.
+func (l *warnedLaw) judgeCall(r world.Reply) {
+	w := l.workloads[idOf(r.Call.Key)]
+	if w == nil || l.isProgram(r.Call) || !slices.Contains(r.Called, l.options.WebhookName) || !l.couldSee(w, r) {
+		return
+	}
+	l.count("calls of the webhook judged")
+	for _, text := range r.Warnings {
+		if slices.ContainsFunc(unchecked(), func(words string) bool { return strings.HasPrefix(text, words) }) {
+			l.violate(r.At, broken{"unharmed", w.id.String(), "unchecked"}, "nothing disturbed the %s of %s at %s, but the answer warns: %s",
+				r.Call.Verb, r.Call.Client, l.when(r.Call.Arrived), text)
+		}
+	}
+	if took := r.At.Sub(r.Call.Arrived); took > l.jitter+tardy {
+		l.violate(r.At, broken{"unharmed", w.id.String(), "late"}, "nothing disturbed the %s of %s at %s, but it took %s",
+			r.Call.Verb, r.Call.Client, l.when(r.Call.Arrived), took)
 	}
 }

@@ -26,7 +26,7 @@ type Question struct {
 func (l *visibleLaw) ask(now time.Time) (Question, bool) {
 	for _, watch := range l.blind(l.leader, now) {
 		since := later(watch.since, l.leaderSince)
-		if now.Sub(since) < blindTime {
+		if now.Sub(since) < l.patience() {
 			continue
 		}
 		for _, w := range l.all {

@@ -32,14 +32,14 @@ type Oracle struct {
 func New(options Options) *Oracle {
 	l := newLedger(options.complete())
 	o := &Oracle{
-		ledger: l, hotLoop: &hotLoopLaw{ledger: l}, size: &sizeLaw{ledger: l}, visible: newVisibleLaw(l), denied: &deniedLaw{ledger: l},
+		ledger: l, hotLoop: newHotLoopLaw(l), size: &sizeLaw{ledger: l}, visible: newVisibleLaw(l), denied: &deniedLaw{ledger: l},
 		idle: &idleLaw{ledger: l}, secret: newSecretLaw(l),
 	}
 	runs, explained := newRunsLaw(l), &explainedLaw{ledger: l}
 	recreations := newJobsLaw(l, runs)
 	o.laws = []law{
 		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), o.secret, &unharmedLaw{ledger: l}, newWarnedLaw(l), o.size, &exclusionLaw{ledger: l},
-		&leaderLaw{ledger: l}, o.hotLoop, &scopeLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
+		&leaderLaw{ledger: l}, o.hotLoop, newRefusedLaw(l), &scopeLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
 		&requiredLaw{ledger: l}, explained, &heldLaw{ledger: l}, newStrategyLaw(l), newRestartLaw(l), runs, &pauseLaw{ledger: l}, &costLaw{ledger: l},
 		&currentLaw{ledger: l}, newPublishedLaw(l), recreations, newCountedLaw(l, explained, recreations), newPendingLaw(l), o.idle,
 		&aliveLaw{ledger: l},
@@ -119,6 +119,9 @@ func (o *Oracle) follow(before string) {
 func (o *Oracle) Timing(client string, settle, settleMax, refractory time.Duration) {
 	o.timings[client] = timing{settle, settleMax, refractory}
 }
+
+// Jitter says how long a request of a user may be under way although nothing disturbs it.
+func (o *Oracle) Jitter(most time.Duration) { o.jitter = most }
 
 // Rescope records other flags.
 func (o *Oracle) Rescope(at time.Time, s Scope) {

@@ -205,7 +205,18 @@ func TestVisible(t *testing.T) {
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_watch_healthy": value})
 		}
 	}
+	soon := func(kind string) func(s *harness) {
+		return func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: "secrets", Begin: true})
+			s.oracle.Request(s.call(replica, "watch", secrets, nil))
+			s.warn(cart, "changes are found late: secrets cannot be watched")
+			s.wait(160 * time.Second)
+			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
+		}
+	}
 	runLaw(t, "visible", map[string]lawCase{
+		"not shown soon":  {options: hooked, want: "visible/metric", because: "it is refused at once", happens: soon("permissions")},
+		"not heard of":    {options: hooked, because: "a list has 70 seconds for its answer", happens: soon("watch-refused")},
 		"shown":           {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)},
 		"shown by caches": {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
 		"not shown":       {options: hooked, want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
@@ -220,7 +231,7 @@ func TestVisible(t *testing.T) {
 			s.wait(10 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
 		}},
-		"not for long": {options: hooked, because: "five minutes are allowed", happens: func(s *harness) {
+		"not for long": {options: hooked, because: "a minute and a half is allowed, and another minute for the Event", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "secrets", Begin: true})
 			s.oracle.Request(s.call(replica, "watch", secrets, nil))
 			s.wait(time.Minute)

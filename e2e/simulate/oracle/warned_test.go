@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -31,5 +32,38 @@ func TestUnharmedByWarnings(t *testing.T) {
 		}, "that is what it is for"),
 		"another warning": warned(hooked, "", "pod-reloader did not update the config-hash", note, "it is about the state"),
 		"a strategy":      warned(Options{Webhook: true, Strategy: "env-vars"}, "", restored, note, "it may be about the environment"),
+	})
+}
+
+func TestUnharmedByCalls(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	written := func(took time.Duration, warning string, called ...string) func(*harness) {
+		return func(s *harness) {
+			s.begin()
+			s.oracle.Jitter(2 * time.Second)
+			call := s.call(user, "patch", cart, nil)
+			s.oracle.Request(call)
+			s.wait(took)
+			s.change(call, cart, s.objects[cart], s.objects[cart])
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Warnings: []string{warning}, Called: called})
+		}
+	}
+	const ours, failed = "mutate.pod-reloader.cs.sap.com", "pod-reloader failed and passed this write unchanged; it retries by itself"
+	runLaw(t, "unharmed", map[string]lawCase{
+		"passed unchecked": {options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it",
+			happens: written(0, "pod-reloader could not check this write: too many requests at the same time; it retries by itself", ours)},
+		"failed":              {options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it", happens: written(0, failed, ours)},
+		"webhook not called":  {options: hooked, because: "it is not ours", happens: written(0, failed)},
+		"held for long":       {options: hooked, want: "unharmed/late", because: "nothing disturbed it", happens: written(3100*time.Millisecond, "", ours)},
+		"within the jitter":   {options: hooked, because: "the request was under way", happens: written(2900*time.Millisecond, "", ours)},
+		"held by another one": {options: hooked, because: "it is not ours", happens: written(time.Minute, "")},
+		"failed after a fault": {options: hooked, because: "it may be why", happens: func(s *harness) {
+			s.begin()
+			s.fault("api-errors", "", time.Second)
+			call := s.call(user, "patch", cart, nil)
+			s.oracle.Request(call)
+			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Warnings: []string{failed}, Called: []string{ours}})
+		}},
 	})
 }

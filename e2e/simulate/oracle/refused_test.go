@@ -1,0 +1,80 @@
+package oracle
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
+	hooked := Options{Webhook: true}
+	refuse := func(s *harness, key world.Key, status int, body string) {
+		call := s.call(replica, "patch", key, []byte(body))
+		if key.Name == "" {
+			call.Verb = "create"
+		}
+		s.oracle.Request(call)
+		s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: status})
+	}
+	refused := func(n int, every time.Duration, status int) func(*harness) {
+		return func(s *harness) {
+			s.begin()
+			for range n {
+				refuse(s, cart, status, "{}")
+				s.wait(every)
+			}
+		}
+	}
+	between := func(do func(s *harness)) func(*harness) {
+		return func(s *harness) {
+			s.begin()
+			for range 30 {
+				refuse(s, cart, http.StatusForbidden, "{}")
+				do(s)
+				s.wait(time.Second)
+			}
+		}
+	}
+	created := func(names ...string) func(*harness) {
+		return func(s *harness) {
+			s.begin()
+			for i := range 30 {
+				refuse(s, world.Key{Resource: world.Jobs, Namespace: "shop"}, http.StatusForbidden, `{"metadata":{"name":"`+names[i%len(names)]+`"}}`)
+				s.wait(time.Second)
+			}
+		}
+	}
+	runLaw(t, "hot-loop", map[string]lawCase{
+		"without a permission, every 400 ms": {options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			happens: refused(20, 400*time.Millisecond, http.StatusForbidden)},
+		"without a permission, every 3 s": {options: hooked, because: "that is the pause while objects change",
+			happens: refused(20, 3*time.Second, http.StatusForbidden)},
+		"API server is away, every 200 ms": {options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			happens: refused(20, 200*time.Millisecond, http.StatusServiceUnavailable)},
+		"API server is away, some attempts": {options: hooked, because: "the first pauses are short",
+			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable)},
+		"too many requests, every second": {options: hooked, because: "the API server asks for it",
+			happens: refused(30, time.Second, http.StatusTooManyRequests)},
+		"conflicts": {options: hooked, because: "under constant change there are many",
+			happens: refused(20, 400*time.Millisecond, http.StatusConflict)},
+		"written in between": {options: hooked, because: "the pauses begin again", happens: between(func(s *harness) {
+			s.request(replica, "patch", cart, []byte("{}"))
+		})},
+		"written by a user in between": {options: hooked, because: "that may be what was refused", happens: between(func(s *harness) {
+			s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/note", s.now.String()) })
+		})},
+		"another one written in between": {options: hooked, want: "hot-loop/refused", because: "it is not about this one",
+			happens: between(func(s *harness) { s.request(replica, "patch", configMap("extra"), []byte("{}")) })},
+		"a Job":     {options: hooked, want: "hot-loop/refused", because: "it is created every second", happens: created("import")},
+		"many Jobs": {options: hooked, because: "each has its own pauses", happens: created("a", "b", "c", "d", "e")},
+		"leases": {options: hooked, because: "its period is fixed", happens: func(s *harness) {
+			for range 30 {
+				refuse(s, world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}, http.StatusForbidden, "{}")
+				s.wait(time.Second)
+			}
+		}},
+	})
+}
