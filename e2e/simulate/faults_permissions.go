@@ -56,6 +56,17 @@ func writesWithoutPermission(r *rand.Rand) situation {
 	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{denied, p.edit("denied-1", 10*time.Second)}}
 }
 
+// deniedUnderChange is an object that changes again and again, each time for longer than the settle time, while the permission to patch the
+// workload is withdrawn: no change leads to the next attempt before its time.
+func deniedUnderChange(r *rand.Rand) situation {
+	p := anyTracked(r)
+	s := hammered(p, "25", "1200ms")
+	s.steps = append([]history.Step{{
+		Do: withdrawWrites, On: p.resource(), Wait: history.Duration(betweenSituations), With: map[string]string{"for": "2m", "verbs": "patch"},
+	}}, s.steps...)
+	return s
+}
+
 // permissionsFaults are about permissions that are withdrawn and given back.
 func permissionsFaults() []faultKind {
 	return []faultKind{

@@ -42,6 +42,7 @@ func situationKinds() []situationKind {
 		{name: "writes-refused", weight: 2, draw: writesRefused},
 		{name: "writes-hang", weight: 2, draw: writesHang},
 		{name: "writes-denied", weight: 3, draw: writesWithoutPermission},
+		{name: "denied-under-change", weight: 1, draw: deniedUnderChange},
 		{name: "namespaces-unseen", weight: 2, draw: namespacesUnseen},
 		{name: "leader-killed", weight: 3, draw: leaderKilled},
 		{name: "constant-change", weight: 2, draw: constantChange},
