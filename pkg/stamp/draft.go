@@ -15,7 +15,7 @@ type draft struct {
 	fields fieldWriter
 	// overBudget says that a Record was left out.
 	overBudget bool
-	// firstPassKept says that what our own first pass has stamped is kept, with its explanation, if there is one.
+	// firstPassKept says that the explanation of our own first pass is kept, and what that has stamped.
 	firstPassKept bool
 	Result
 }

@@ -107,15 +107,7 @@ func (d *draft) keepFirstPass() {
 	if last, ok := d.explained(); ok && d.mayExplain(last) {
 		d.keepExplanation()
 		d.firstPassKept = d.Managed.same(d.New.Managed, LastReload)
-		return
 	}
-	d.firstPassKept = d.keepsUnexplained()
-}
-
-// keepsUnexplained reports whether the write brings a stamp with its Record, both of which are kept, and no explanation of it: so our own
-// first pass stamps a release that tracks other objects. The undo of a reload brings another explanation, or takes it away.
-func (d *draft) keepsUnexplained() bool {
-	return d.bringsRecord() && !d.New.Managed.same(d.Old.Managed, Hash) && d.Managed.same(d.New.Managed, Hash, Record, LastReload)
 }
 
 // keepFirstStamp keeps the stamp of our first pass, with its Record and its explanation, where the state cannot be read again: the request for

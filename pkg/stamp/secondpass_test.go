@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -202,39 +201,6 @@ func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
 	}
 }
 
-// A release that tracks one object more is stamped without an explanation, as no Change is due.
-func TestSecondPassWithoutTheStateKeepsTheStampOfTheFirst(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		before, after []string
-		other         func(raw map[string]any)
-		warns         bool
-	}{
-		"it tracks one more":                      {before: []string{"a"}, after: []string{"a", "c"}},
-		"it tracks one less":                      {before: []string{"a", "c"}, after: []string{"a"}},
-		"the other webhook takes the Record away": {before: []string{"a"}, after: []string{"a", "c"}, other: dropRecord, warns: true},
-		"it tracks the same, nothing is stamped":  {before: []string{"a"}, after: []string{"a"}, warns: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := using(t, "Deployment", false, c.before...)
-			w.other = func(raw map[string]any) {
-				w.unreadable = true
-				annotate(raw, "other", "1")
-				if c.other != nil {
-					c.other(raw)
-				}
-			}
-			require.Nil(t, w.write(uses("image:2", c.after...)))
-			require.Error(t, w.result.ReadError)
-			assert.Equal(t, c.warns, len(w.result.Warnings) > 0, "%v", w.result.Warnings)
-			w.unreadable, w.other = false, nil
-			w.at(t, 1, "the release")
-			assert.Equal(t, w.hash(), w.managed()[Hash])
-		})
-	}
-}
-
 // A client of SAP's protocol asks for a reload that no Change makes due: no loop would repeat it.
 func TestSecondPassWithoutTheStateKeepsWhatAClientAwaits(t *testing.T) {
 	t.Parallel()
@@ -283,21 +249,6 @@ func TestStampWithoutTheStateIsKeptOnlyWithItsExplanation(t *testing.T) {
 	}
 }
 
-// The undo of a reload brings a stamp and its Record, too, but nothing has been read for it.
-func TestUndoOfAReloadWithoutTheStateWarns(t *testing.T) {
-	t.Parallel()
-	w := started(t)
-	v1 := clone(t, w.stored)
-	w.set(cm("a"), "B")
-	w.at(t, 1, "B")
-	require.Nil(t, w.write(setImage("image:2")))
-	w.unreadable = true
-	require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
-	assert.Equal(t, w.managedOf(v1)[Hash], w.managed()[Hash])
-	require.Len(t, w.result.Warnings, 1)
-	assert.Contains(t, w.result.Warnings[0], WarningUnread)
-}
-
 // The loop acts on what has changed, once it can be read. That the lists were edited is recorded nowhere.
 func TestWarningAboutAWriteThatCannotBeReadSaysWhatFollows(t *testing.T) {
 	t.Parallel()
@@ -342,8 +293,4 @@ func TestSecondPassDoesNotWarnOfARecordWithFewerObjects(t *testing.T) {
 	require.Equal(t, RuleAnnotationsEdited, w.result.Rule, "the second pass")
 	assert.Empty(t, w.result.Warnings)
 	assert.Equal(t, before[Hash], w.managed()[Hash])
-}
-
-func dropRecord(raw map[string]any) {
-	annotate(raw, annotation.DefaultPrefix+"config-record", "")
 }
