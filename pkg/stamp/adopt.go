@@ -99,7 +99,7 @@ func (d *draft) record(known policy.Known, a policy.Assessment) {
 		return
 	}
 	if d.replacesPods() || d.Restarts {
-		rec = rec.Only(d.recorded())
+		rec = rec.Only(d.refs)
 	}
 	d.putRecord(d.Managed, rec)
 }

@@ -103,7 +103,6 @@ func (d *draft) recordExcluded() {
 	case len(d.tracked()) == 0 && !hashed && !recorded:
 	case d.unresolved() && !d.replacesPods():
 	case d.hidesAll():
-		d.forgetUntracked()
 	case len(d.tracked()) == 0:
 		d.putRecord(d.Managed, nothingKnown)
 	case !d.replacesPods():
@@ -119,13 +118,8 @@ func (d *draft) recordExcluded() {
 	}
 }
 
-// hidesAll reports whether annotations ask for reloads although nothing is tracked, and the write keeps the pods that the Record is of. A
-// template without a hash comes back with its pods, if a write that keeps the Record is rolled back.
+// hidesAll reports whether annotations ask for reloads although nothing is tracked, and the write keeps the pods that the Record is of.
 func (d *draft) hidesAll() bool {
-	if _, belongs := d.Managed.recordOf(d.Managed[Hash]); !belongs || !d.New.Intent.Asked || len(d.tracked()) > 0 {
-		return false
-	}
-	_, hashed := d.Managed[Hash]
-	comesBack := d.TemplateChanged && !hashed && d.New.Managed.same(d.Old.Managed, Record)
-	return comesBack || !d.replacesPods() && !d.Restarts
+	_, belongs := d.Managed.recordOf(d.Managed[Hash])
+	return belongs && d.New.Intent.Asked && len(d.tracked()) == 0 && !d.replacesPods() && !d.Restarts
 }

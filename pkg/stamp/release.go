@@ -145,27 +145,18 @@ func (d *draft) keep(templateAnnotations Managed) {
 // content, which is not read. Tracked again, it is unknown. While the pods stay, so does what is known of them.
 func (d *draft) forgetUntracked() {
 	if rec, err := record.Parse(d.Managed[Record]); err == nil && d.TemplateChanged {
-		d.Managed[Record] = rec.Only(d.recorded()).String()
+		d.Managed[Record] = rec.Only(d.refs).String()
 	}
-}
-
-// recorded returns what stays in the Record of pods that are replaced: what the write tracks. Where the template has no hash, what the
-// version before tracked stays, too: a rollback may bring back its pods, and nothing else says what they have.
-func (d *draft) recorded() []reference.Ref {
-	if _, hashed := d.Managed[Hash]; hashed || !d.TemplateChanged {
-		return d.refs
-	}
-	return append(d.Old.Intent.Refs(), d.refs...)
 }
 
 // tracksOtherRefs reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one
-// that both have: the hash is then over other Refs. Where the template has no hash, they are adopted instead, unless SAP's lists were
-// edited: the pods of the write start with what is recorded, and a rollback finds those of before.
+// that both have: the hash is then over other Refs. Opting in through another dialect than SAP's adopts instead, as long
+// as there is no hash.
 func (r Write) tracksOtherRefs(known policy.Known) bool {
 	if !r.TemplateChanged && !listsEdited(r) {
 		return false
 	}
-	if !listsEdited(r) && known.Hash == "" && known.Record.BelongsTo("") {
+	if !r.Old.Intent.Asked && !listsEdited(r) && known.Hash == "" && known.Record.BelongsTo("") {
 		return false
 	}
 	added := slices.DeleteFunc(r.tracked(), r.trackedBefore)

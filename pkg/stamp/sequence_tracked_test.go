@@ -47,7 +47,8 @@ func using(t *testing.T, kind string, installed bool, names ...string) *world {
 	return w
 }
 
-// rollbacks are the ways in which a release is rolled back: by rollout undo, and by a patch of what differs in two manifests, as Helm's.
+// rollbacks are the ways in which a release is rolled back: by rollout undo, by a patch of what differs in two manifests, as Helm's, and by
+// a PUT of the first manifest.
 func rollbacks() map[string]func(w *world, v1 map[string]any, names ...string) {
 	return map[string]func(w *world, v1 map[string]any, names ...string){
 		"rollout undo": func(w *world, v1 map[string]any, _ ...string) {
@@ -56,134 +57,33 @@ func rollbacks() map[string]func(w *world, v1 map[string]any, names ...string) {
 		"helm rollback": func(w *world, _ map[string]any, names ...string) {
 			require.Nil(w.t, w.write(uses("image:1", names...)))
 		},
+		"PUT": func(w *world, v1 map[string]any, _ ...string) { require.Nil(w.t, w.store(w.stripped(v1))) },
 	}
 }
 
-func TestRollbackOfAReleaseThatTracksMoreKeepsThePodsOfATemplateWithoutAHash(t *testing.T) {
+// What stuck releases drop may change before they are rolled back: the pods that are left of the first version have what was there before.
+func TestRollbackOfReleasesThatTrackLessReplacesPodsOfAnotherContent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
 		for way, rollBack := range rollbacks() {
-			for name, c := range map[string]struct {
-				installed     bool
-				before, after []string
-			}{
-				"nothing is referenced before":  {after: []string{"a"}},
-				"installed before pod-reloader": {installed: true, before: []string{"a"}, after: []string{"a", "c"}},
-				"installed before, one less":    {installed: true, before: []string{"a", "c"}, after: []string{"a"}},
-			} {
-				t.Run(kind+", "+way+", "+name, func(t *testing.T) {
-					t.Parallel()
-					w := using(t, kind, c.installed, c.before...)
-					require.NotContains(t, w.managed(), Hash)
-					v1 := clone(t, w.stored)
-					require.Nil(t, w.write(uses("image:2", c.after...)))
-					w.at(t, 1, "the release")
-					rollBack(w, v1, c.before...)
-					w.at(t, 2, "the rollback")
-					assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
-				})
-			}
-		}
-	}
-}
-
-// The pods of the release start with what is recorded.
-func TestChangeOfWhatAReleaseAddsToATemplateWithoutAHashRestartsOnce(t *testing.T) {
-	t.Parallel()
-	for name, given := range map[string]func(w *world){
-		"alone":                    func(*world) {},
-		"under --hash=revision":    func(w *world) { w.revision = true },
-		"the state cannot be read": func(w *world) { w.unreadable = true },
-		"another webhook comes next": func(w *world) {
-			w.other = func(raw map[string]any) { annotate(raw, "other", "1", "spec", "template") }
-		},
-		"excluded by a label": func(w *world) { require.Nil(w.t, w.write(w.ignore)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := using(t, "Deployment", true, "a")
-			given(w)
-			require.Nil(t, w.write(uses("image:2", "a", "c")))
-			w.unreadable = false
-			require.Nil(t, w.write(func(raw map[string]any) { raw["metadata"].(map[string]any)["labels"] = map[string]any{} }))
-			w.at(t, 1, "the release")
-			assert.NotContains(t, w.managed(), Hash)
-			w.set(cm("c"), "B")
-			w.at(t, 2, "the change")
-			assert.Contains(t, w.managed(), Hash)
-			last, err := lastOf(w)
-			require.NoError(t, err)
-			assert.Equal(t, "configmap/c", last.Changes[0].Ref)
-		})
-	}
-}
-
-// What a stuck release drops may change before its rollback: the pods that are left of the first version have what was there before.
-func TestRollbackOfAReleaseThatTracksLessComparesWhatItDropped(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout"} {
-		for way, rollBack := range rollbacks() {
-			for name, after := range map[string][]string{"one of two": {"a"}, "all": {}} {
-				for _, changes := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s, %s, %s, changed %t", kind, way, name, changes), func(t *testing.T) {
+			for name, names := range map[string][]string{"one of two": {"a"}, "all": {}} {
+				for _, releases := range []int{1, 2} {
+					t.Run(fmt.Sprintf("%s, %s, %s, releases: %d", kind, way, name, releases), func(t *testing.T) {
 						t.Parallel()
 						w := using(t, kind, true, "a", "c")
 						v1 := clone(t, w.stored)
-						require.Nil(t, w.write(uses("image:2", after...)))
-						if changes {
-							w.set(cm("c"), "B")
+						for n := range releases {
+							require.Nil(t, w.write(uses(fmt.Sprintf("image:%d", n+2), names...)))
 						}
-						w.at(t, 1, "the release, which does not track it")
+						w.set(cm("c"), "B")
+						w.at(t, releases, "a change of what is not tracked")
 						rollBack(w, v1, "a", "c")
-						w.at(t, 2, "the rollback")
-						if changes {
-							assert.NotEqual(t, templateOf(v1), templateOf(w.stored), "the pods of the first version are replaced")
-						} else {
-							assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
-						}
+						w.at(t, releases+1, "the rollback")
+						assert.NotEqual(t, templateOf(v1), templateOf(w.stored))
 					})
 				}
 			}
 		}
-	}
-}
-
-// The release after that starts its pods with what is there: what an earlier version tracked is unknown.
-func TestWhatTheVersionBeforeTheLastTrackedIsForgotten(t *testing.T) {
-	t.Parallel()
-	for name, names := range map[string][]string{"one of two": {"a"}, "none": {}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := using(t, "StatefulSet", true, "a", "c")
-			require.Nil(t, w.write(uses("image:2", names...)))
-			assert.Contains(t, w.managed()[Record], "configmap/c~")
-			require.Nil(t, w.write(uses("image:3", names...)))
-			assert.NotContains(t, w.managed()[Record], "configmap/c")
-			w.set(cm("c"), "B")
-			require.Nil(t, w.write(uses("image:4", "a", "c")))
-			w.at(t, 3, "three releases")
-			assert.NotContains(t, w.managed(), Hash)
-		})
-	}
-}
-
-// The annotations of the first version come back with its template, and with them what it has recorded.
-func TestUndoOfADeploymentForgetsWhatTheReleaseHasAdded(t *testing.T) {
-	t.Parallel()
-	for name, before := range map[string][]string{"nothing is referenced before": {}, "installed before pod-reloader": {"a"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := using(t, "Deployment", len(before) > 0, before...)
-			v1 := clone(t, w.stored)
-			for n, content := range []string{"A", "B", "C"} {
-				w.set(cm("c"), content)
-				require.Nil(t, w.write(uses(fmt.Sprintf("image:%d", n+2), "a", "c")))
-				w.quiesce()
-				require.Nil(t, w.write(func(raw map[string]any) { undo(raw, v1) }))
-				w.at(t, 2*n+2, "the release and its undo")
-				assert.Equal(t, templateOf(v1), templateOf(w.stored), "the pods of the first version survive")
-			}
-		})
 	}
 }
 
