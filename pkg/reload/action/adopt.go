@@ -139,13 +139,14 @@ func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
 // unusable says why what is recorded cannot be compared with the current configuration; empty where it can, or where nothing is recorded.
 func unusable(managed stamp.Managed, foreign digest.KeyID) string {
 	stored, hash := managed[stamp.Record], managed[stamp.Hash]
-	if foreign != "" {
+	rec, err := record.Parse(stored)
+	_, keyed := digest.KeyOf(hash)
+	switch {
+	case foreign != "":
 		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
-	}
-	if _, err := record.Parse(stored); stored != "" && err != nil {
+	case stored != "" && err != nil:
 		return fmt.Sprintf("the config-record was damaged (%s)", err)
-	}
-	if _, ok := digest.KeyOf(hash); hash != "" && !ok {
+	case hash != "" && !keyed && (stored == "" || !rec.BelongsTo(hash)):
 		return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
 	}
 	return ""
