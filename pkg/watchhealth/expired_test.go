@@ -1,6 +1,7 @@
 package watchhealth_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,4 +57,36 @@ func TestThirdWatchInARowWhoseVersionHasExpiredFails(t *testing.T) {
 		require.NoError(t, client.do(versioned, content(200, late(time.Second))))
 		assert.True(t, client.status().Healthy())
 	})
+}
+
+// An API server answers a watch whose version has expired with an event: after each list, where its watch cache is too short.
+func TestThirdWatchInARowThatBeginsWithAnErrorFails(t *testing.T) {
+	t.Parallel()
+	const (
+		inJSON     = `{"type":"ERROR","object":{"kind":"Status","code":410}}`
+		inProtobuf = "\x00\x00\x00\x20\x0a\x05ERROR\x12\x17\x0a\x15k8s\x00"
+	)
+	for name, event := range map[string]string{"in JSON": inJSON, "in protobuf": inProtobuf} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				expire := func(sent string) {
+					<-time.After(time.Second)
+					require.NoError(t, client.do(list, status(200)))
+					require.NoError(t, client.do(versioned, content(200, strings.NewReader(sent))))
+				}
+				expire(event)
+				expire(event)
+				assert.True(t, client.status().Healthy(), "one or two may come too late")
+				expire(`{"type":"ADDED","object":{"data":{"text":"ERROR"}}}`)
+				expire(event)
+				expire(event)
+				assert.True(t, client.status().Healthy(), "one has worked in between")
+				expire(event)
+				assert.False(t, client.status().Healthy())
+				assert.Contains(t, client.status().Detail, "end at once")
+			})
+		})
+	}
 }

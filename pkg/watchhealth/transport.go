@@ -1,6 +1,7 @@
 package watchhealth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -168,9 +169,9 @@ type body struct {
 	whole   *time.Timer
 	left    time.Duration
 	success bool
-	// last is when bytes came last; delivered is set once there were some that prove that the watch works. Only Read has what follows.
-	last      time.Time
-	delivered bool
+	// last is when bytes came last; known is set once some have shown whether the watch works. Only Read has what follows.
+	last  time.Time
+	known bool
 	// listed is when a streaming list was complete.
 	listed time.Time
 	end    listEnd
@@ -203,7 +204,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= time.Since(asked)
 	if n > 0 {
 		b.last = time.Now()
-		if !b.delivered && b.watches() {
+		if !b.known && b.watches() {
 			b.received(p[:n])
 		}
 	}
@@ -243,25 +244,34 @@ func (b *body) over(err error) error {
 }
 
 // received records what a watch sends, a streaming list first.
-func (b *body) received(bytes []byte) {
+func (b *body) received(next []byte) {
 	switch e := b.exchange; {
 	case !e.request.streaming || !b.listed.IsZero():
-		b.delivered = true
-		e.monitor.delivered(e.request)
-	case b.end.in(bytes):
+		if isError(next) {
+			b.recordEnd() // the client ends it
+		} else {
+			e.monitor.delivered(e.request)
+		}
+		b.known = true
+	case b.end.in(next):
 		b.listed = time.Now()
 		e.monitor.listedBy(e.request)
 	}
 }
 
-// recordEnd records whether a watch that has sent nothing has ended at once: a streaming one has begun when its list was complete.
+// isError reports whether the event with which these bytes begin is an error: so the API server answers a watch whose version has expired. In
+// JSON and in protobuf, the type of an event comes first.
+func isError(event []byte) bool { return bytes.Contains(event[:min(len(event), 24)], []byte("ERROR")) }
+
+// recordEnd records whether a watch that has sent nothing, or an error, has ended at once: a streaming one has begun when its list was
+// complete.
 func (b *body) recordEnd() {
 	e, began := b.exchange, b.exchange.began
 	if e.request.streaming {
 		began = b.listed
 	}
 	switch {
-	case b.delivered || began.IsZero():
+	case b.known || began.IsZero():
 	case time.Since(began) < atOnce:
 		e.monitor.accepted(e.request, began)
 	default:
