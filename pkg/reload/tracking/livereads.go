@@ -79,6 +79,14 @@ type liveWorkloads struct {
 	forget func(workload.Key)
 }
 
+// seen returns what is kept of a workload that was read live: mostly the version of before, which the watch holds.
+func seen(before, live workload.Summary) workload.Summary {
+	if matters(before, live) {
+		return live
+	}
+	return before
+}
+
 // get reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what is kept
 // must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
 func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
@@ -104,7 +112,7 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 		if !readLive {
 			before = known
 		}
-		w.setReadLive(key, live)
+		w.setReadLive(key, seen(before, live))
 		if live.Kept == nil {
 			l.index.Delete(key)
 			l.forget(key)

@@ -140,6 +140,9 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 				_, found := l.tracking.Get(t.Context(), key)
 				require.True(t, found)
 				assert.Equal(t, step.want, l.state.Versions.Since(key), step.why)
+				if step.want == "50" {
+					assert.Same(t, first.Kept, w.readLive[key].Kept, "it is not kept twice")
+				}
 			}
 			l.tracking.changes.changed(w, first, seen("122", "team-b-.*", record))
 			assert.Equal(t, "120", l.state.Versions.Since(key), "the watch works again, and brings what was read live")
