@@ -122,9 +122,12 @@ func retry(ctx context.Context, timeout time.Duration, attempt func(context.Cont
 	_ = wait.PollUntilContextTimeout(ctx, retryPeriod, timeout, true, func(context.Context) (bool, error) {
 		limited, cancel := context.WithTimeout(ctx, max(time.Until(deadline), leastAttempt))
 		defer cancel()
-		err = attempt(limited)
+		if last := attempt(limited); err == nil || last == nil || limited.Err() == nil {
+			err = last // an attempt that takes too long hides no cause
+		}
 		// With the failure policy Fail, a webhook that the API server cannot call is an internal error.
-		return err == nil || !errors.Is(err, errNotStamped) && !apierrors.IsInternalError(err), nil
+		later := errors.Is(err, errNotStamped) || apierrors.IsInternalError(err)
+		return !later || !time.Now().Before(deadline), nil
 	})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // an interrupted check proves nothing

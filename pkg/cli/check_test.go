@@ -82,21 +82,31 @@ func TestCheckRetriesWhileTheWebhookIsNotCalled(t *testing.T) {
 // An API server that does not answer, such as one behind a proxy.
 func TestCheckEndsAnAttemptThatHangs(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ timeout, elapsed time.Duration }{
-		"AfterTheTimeout":   {30 * time.Second, 30 * time.Second},
-		"AskedOnceWithZero": {0, leastAttempt},
+	for name, test := range map[string]struct {
+		timeout time.Duration
+		// answers is how many attempts end before one hangs.
+		answers int
+		elapsed time.Duration
+		want    error
+	}{
+		"AfterTheTimeout":      {timeout: 30 * time.Second, elapsed: 30 * time.Second, want: context.DeadlineExceeded},
+		"AskedOnceWithZero":    {elapsed: leastAttempt, want: context.DeadlineExceeded},
+		"BehindAnotherAnswer":  {timeout: 30 * time.Second, answers: 1, elapsed: 30 * time.Second, want: errNotStamped},
+		"AtTheEndOfTheTimeout": {timeout: 30 * time.Second, answers: 28, elapsed: 38 * time.Second, want: errNotStamped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				started, calls := time.Now(), 0
 				err := retry(t.Context(), test.timeout, func(ctx context.Context) error {
-					calls++
+					if calls++; calls <= test.answers {
+						return errNotStamped
+					}
 					<-ctx.Done()
 					return ctx.Err()
 				})
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				assert.Equal(t, 1, calls)
+				require.ErrorIs(t, err, test.want)
+				assert.Equal(t, test.answers+1, calls)
 				assert.Equal(t, test.elapsed, time.Since(started))
 			})
 		})
