@@ -351,9 +351,9 @@ func (k *Keyring) logOnce(err error, message string) {
 // isNewLocked reports whether a problem is another one than was logged last.
 func (k *Keyring) isNewLocked(err error, message string) bool {
 	cause := listwatch.Cause(err)
-	last, logged := k.logged[message]
+	last := k.logged[message]
 	k.logged[message] = cause
-	return !logged || last != cause
+	return last != cause
 }
 
 // metaOf is the metadata of a Secret that is created here.

@@ -66,6 +66,8 @@ func TestCreationThatAQuotaRefusesIsNoMissingPermission(t *testing.T) {
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
 	assert.Zero(t, r.logged("not allowed to create"))
 	assert.Equal(t, 1, r.logged("cannot read or create the Secret of the digest key"))
+	s.refusing(http.StatusInternalServerError, "post")
+	require.Eventually(t, func() bool { return r.logged("cannot read or create the Secret of the digest key") == 2 }, wait, tick, "another problem is logged")
 }
 
 // A Secret that a user has created is read without the permission to create one.
