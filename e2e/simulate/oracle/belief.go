@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
 // period is a range of versions, the ends included. The content that the program took for that of the pods was read within.
@@ -173,6 +175,15 @@ func (l *ledger) closePeriods(w *workload, now time.Time) {
 		p.open, p.to = false, l.version
 	}
 	w.open = kept
+}
+
+// hasCompared reports whether a write of the program shows that it has compared the configuration: it changed the record or what is on
+// the template. The end of a pause shows nothing.
+func (l *rules) hasCompared(w *workload, c world.Commit) bool {
+	template := func(o world.Object) string {
+		return managedAnnotationsIn(world.Section(o, world.TemplatePath(w.id.plural)...), l.options.Prefix)
+	}
+	return l.recordOf(c.Old) != l.recordOf(c.New) || template(c.Old) != template(c.New)
 }
 
 // closeWaiting ends the periods that end with a write of the program: those that had begun when the write was asked for.

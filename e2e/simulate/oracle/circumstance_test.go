@@ -87,6 +87,25 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.wait(time.Minute)
 			s.tick()
 		}},
+		"key lost, and the pause ends before the adoption": {options: hooked, because: "the end of a pause compares nothing", happens: func(s *harness) {
+			s.loseKeyInPause()
+			s.resumes()
+			s.wait(time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Second)
+			s.record("v1:two")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"key lost, and the pause ends after the adoption": {options: hooked, want: "prompt/modified/key-lost", because: "it is adopted", happens: func(s *harness) {
+			s.loseKeyInPause()
+			s.record("v1:two")
+			s.resumes()
+			s.wait(time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Minute)
+			s.tick()
+		}},
 		"managed annotations of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
@@ -138,6 +157,16 @@ func (s *harness) recordLost() {
 	s.keys("two")
 	s.record("v1:two")
 	s.wait(time.Minute)
+}
+
+// loseKeyInPause reloads cart with a pause of a minute, and loses the digest key a second before its end.
+func (s *harness) loseKeyInPause() {
+	s.keys("one")
+	s.asksForPauses()
+	s.pauses(true)
+	s.wait(59 * time.Second)
+	s.keys("two")
+	s.wait(time.Second)
 }
 
 // record is the program's note of what the pods run with.

@@ -128,7 +128,7 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
 		l.recordManagedAnnotations(w, c)
 	}
-	if l.isProgram(c.Call) && !equal(world.Annotations(c.Old), world.Annotations(c.New)) {
+	if l.isProgram(c.Call) && l.hasCompared(w, c) {
 		w.closeWaiting(c.Version, c.Call.Arrived)
 	}
 	l.learn(c)
