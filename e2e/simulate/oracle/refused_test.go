@@ -48,26 +48,40 @@ func TestRefusedWrites(t *testing.T) {
 		}
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
-		"without a permission, every 400 ms": {options: hooked, want: "hot-loop/refused", because: "the pauses grow",
-			happens: refused(20, 400*time.Millisecond, http.StatusForbidden)},
-		"without a permission, every 3 s": {options: hooked, because: "that is the pause while objects change",
-			happens: refused(20, 3*time.Second, http.StatusForbidden)},
-		"API server is away, every 200 ms": {options: hooked, want: "hot-loop/refused", because: "the pauses grow",
-			happens: refused(20, 200*time.Millisecond, http.StatusServiceUnavailable)},
-		"API server is away, some attempts": {options: hooked, because: "the first pauses are short",
-			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable)},
-		"too many requests, every second": {options: hooked, because: "the API server asks for it",
-			happens: refused(30, time.Second, http.StatusTooManyRequests)},
-		"conflicts": {options: hooked, because: "under constant change there are many",
-			happens: refused(20, 400*time.Millisecond, http.StatusConflict)},
+		"without a permission, every 400 ms": {
+			options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			happens: refused(20, 400*time.Millisecond, http.StatusForbidden),
+		},
+		"without a permission, every 3 s": {
+			options: hooked, because: "that is the pause while objects change",
+			happens: refused(20, 3*time.Second, http.StatusForbidden),
+		},
+		"API server is away, every 200 ms": {
+			options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			happens: refused(20, 200*time.Millisecond, http.StatusServiceUnavailable),
+		},
+		"API server is away, some attempts": {
+			options: hooked, because: "the first pauses are short",
+			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable),
+		},
+		"too many requests, every second": {
+			options: hooked, because: "the API server asks for it",
+			happens: refused(30, time.Second, http.StatusTooManyRequests),
+		},
+		"conflicts": {
+			options: hooked, because: "under constant change there are many",
+			happens: refused(20, 400*time.Millisecond, http.StatusConflict),
+		},
 		"written in between": {options: hooked, because: "the pauses begin again", happens: between(func(s *harness) {
 			s.request(replica, "patch", cart, []byte("{}"))
 		})},
 		"written by a user in between": {options: hooked, because: "that may be what was refused", happens: between(func(s *harness) {
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/note", s.now.String()) })
 		})},
-		"another one written in between": {options: hooked, want: "hot-loop/refused", because: "it is not about this one",
-			happens: between(func(s *harness) { s.request(replica, "patch", configMap("extra"), []byte("{}")) })},
+		"another one written in between": {
+			options: hooked, want: "hot-loop/refused", because: "it is not about this one",
+			happens: between(func(s *harness) { s.request(replica, "patch", configMap("extra"), []byte("{}")) }),
+		},
 		"a Job":     {options: hooked, want: "hot-loop/refused", because: "it is created every second", happens: created("import")},
 		"many Jobs": {options: hooked, because: "each has its own pauses", happens: created("a", "b", "c", "d", "e")},
 		"leases": {options: hooked, because: "its period is fixed", happens: func(s *harness) {

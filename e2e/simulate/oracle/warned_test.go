@@ -51,8 +51,10 @@ func TestUnharmedByCalls(t *testing.T) {
 	}
 	const ours, failed = "mutate.pod-reloader.cs.sap.com", "pod-reloader failed and passed this write unchanged; it retries by itself"
 	runLaw(t, "unharmed", map[string]lawCase{
-		"passed unchecked": {options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it",
-			happens: written(0, "pod-reloader could not check this write: too many requests at the same time; it retries by itself", ours)},
+		"passed unchecked": {
+			options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it",
+			happens: written(0, "pod-reloader could not check this write: too many requests at the same time; it retries by itself", ours),
+		},
 		"failed":              {options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it", happens: written(0, failed, ours)},
 		"webhook not called":  {options: hooked, because: "it is not ours", happens: written(0, failed)},
 		"held for long":       {options: hooked, want: "unharmed/late", because: "nothing disturbed it", happens: written(3100*time.Millisecond, "", ours)},
