@@ -39,9 +39,10 @@ type story struct {
 }
 
 const (
-	// storyNeeds is how many bytes the shortest annotation that explains a restart needs, those included that are left to the
-	// Deployment controller.
-	storyNeeds = 1 << 10
+	// leftToController is how many bytes the program leaves to the Deployment controller, for its annotations of a ReplicaSet.
+	leftToController = 2560
+	// storyNeeds is how many bytes the shortest annotation that explains a restart needs beside them.
+	storyNeeds = leftToController + 512
 	// recordNeeds is how many bytes the program needs for all that it keeps.
 	recordNeeds      = 32 << 10
 	recordAnnotation = "config-record"

@@ -97,7 +97,11 @@ func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		left int
 		want string
-	}{"no space": {100, ""}, "little space": {2000, "explained/annotation-missing"}} {
+	}{
+		"no space":                            {100, ""},
+		"no more than is left to ReplicaSets": {leftToController, ""},
+		"little space":                        {3500, "explained/annotation-missing"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := webhookHarness(t)
