@@ -129,13 +129,14 @@ func (l *pauseLaw) judgePauseBegin(w *workload, c world.Commit, before, after pa
 	}
 }
 
-// judgeDroppedPause is the law "prompt" for a pause of the program whose begin a user's write drops: nothing would end it.
+// judgeDroppedPause is the law "prompt" for a pause of the program whose begin a user's write drops: nothing would end it. The begin gives
+// way to all other annotations.
 func (l *pauseLaw) judgeDroppedPause(w *workload, c world.Commit, before, after pausing) {
 	if c.Sent == nil || !pausingOf(c.Sent).drops(before) || !w.inScope || w.unclear || !l.seen(w, c) {
 		return
 	}
 	l.count("dropped begins of pauses judged")
-	if !after.ours {
+	if !after.ours && sizeOf(world.Annotations(c.New))+len(pausedAt)+len(before.at) <= annotationLimit-leftToController {
 		l.violate(c.At, broken{"prompt", w.id.String(), "pause-dropped"},
 			"the write of %s at %s dropped %s of its pause, and the webhook has not kept it", c.Call.Client, l.when(c.At), pausedAt)
 	}

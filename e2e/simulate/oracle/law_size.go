@@ -91,7 +91,7 @@ func mergedObject(into, patch world.Object) world.Object {
 }
 
 // refused judges an object that a controller wanted to store and that the API server refused as invalid. It is the law
-// "unharmed" for what controllers copy: a rollout does not stop because of the program's annotations.
+// "unharmed" for what controllers copy: a rollout does not stop because of the program's annotations, those of the present.
 func (l *sizeLaw) refused(at time.Time, key world.Key, object world.Object) {
 	l.count("writes of controllers refused")
 	_, owner := controllerOf(object)
@@ -100,7 +100,8 @@ func (l *sizeLaw) refused(at time.Time, key world.Key, object world.Object) {
 		return
 	}
 	annotations := world.Annotations(object)
-	if size := l.sizeOfOthers(annotations); size+l.sizeOfLeftovers(annotations, world.Annotations(w.object)) <= annotationLimit {
+	present := sizeOf(annotations) - l.sizeOfLeftovers(annotations, world.Annotations(w.object))
+	if size := l.sizeOfOthers(annotations); size <= annotationLimit && present > annotationLimit {
 		l.violate(at, broken{"unharmed", w.id.String(), "rollout"},
 			"%s was refused at %s because its annotations are too long, but without those of the program they have %d bytes",
 			idOf(key), l.when(at), size)

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,18 @@ func (s *harness) drops(at string) {
 	s.oracle.Request(call)
 	sent := edited(s.objects[cart], func(o world.Object) { setAnnotation(o, pausedAt, "") })
 	s.change(call, cart, sent, edited(sent, func(o world.Object) { setAnnotation(o, pausedAt, at) }))
+}
+
+// dropsBeside drops the begin of a pause where a large annotation leaves some bytes, and those of the ReplicaSet.
+func dropsBeside(left int) func(s *harness) {
+	return func(s *harness) {
+		s.asksForPauses()
+		s.pauses(true)
+		s.edit(cart, func(o world.Object) {
+			setAnnotation(o, "b", strings.Repeat("x", annotationLimit-leftToController-left))
+		})
+		s.drops("")
+	}
 }
 
 // pausedAtOf returns the begin of the pause of cart.
@@ -108,6 +121,8 @@ func TestPauses(t *testing.T) {
 				s.pauses(true)
 				s.drops("")
 			}},
+			"begin dropped without space":       {options: hooked, because: "what is left is the ReplicaSet's", happens: dropsBeside(100)},
+			"begin dropped beside little space": {options: hooked, want: "prompt/pause-dropped", because: "it fits", happens: dropsBeside(500)},
 			"begin dropped without a webhook": {because: "nothing can keep it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)

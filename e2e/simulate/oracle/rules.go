@@ -51,6 +51,17 @@ func (l *rules) sizeOfOthers(annotations world.Object) int {
 	return size
 }
 
+// sizeOf returns the size of annotations.
+func sizeOf(annotations world.Object) int {
+	size := 0
+	for name, value := range annotations {
+		if text, ok := value.(string); ok {
+			size += len(name) + len(text)
+		}
+	}
+	return size
+}
+
 // full reports whether the users' annotations of the pod template leave no space for the one that restarts the pods: the program must
 // not make the workload invalid.
 func (l *rules) full(w *workload) bool {

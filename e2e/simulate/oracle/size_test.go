@@ -70,6 +70,11 @@ func TestAnnotationsTooLong(t *testing.T) {
 			s.begin()
 			s.refuses(annotationLimit - 200)
 		}},
+		"a rollout stops because of an earlier copy and the present one": {options: hooked, because: "only the earlier one is too much", happens: func(s *harness) {
+			s.begin()
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"last-reload", strings.Repeat("z", copied)) })
+			s.refuses(annotationLimit - 2*copied - 100)
+		}},
 		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *harness) {
 			s.begin()
 			s.refuses(annotationLimit + 1)
@@ -89,6 +94,9 @@ func (s *harness) recordsCart() {
 func (s *harness) refuses(bytes int) {
 	set := world.Key{Resource: world.ReplicaSets, Namespace: cart.Namespace, Name: "cart-b"}
 	annotations := world.Object{"b": strings.Repeat("x", bytes-1), prefix + "config-record": strings.Repeat("y", copied)}
+	if last := world.Text(world.Annotations(s.objects[cart]), prefix+"last-reload"); last != "" {
+		annotations[prefix+"last-reload"] = last
+	}
 	s.oracle.Refused(s.now, set, world.Object{"metadata": world.Object{"ownerReferences": owner(cart), "annotations": annotations}})
 }
 
