@@ -132,6 +132,17 @@ func TestBothDialectsAreAUnion(t *testing.T) {
 	assert.True(t, w.unclear, "the oracle does not know this one")
 }
 
+// asksUnrecorded changes a listed ConfigMap, and at once has cart, which has no record and a large annotation, name it in the second dialect.
+func asksUnrecorded(bulk int) func(s *harness) {
+	return func(s *harness) {
+		s.begin()
+		s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/bulk", strings.Repeat("x", bulk)) })
+		s.wait(time.Minute)
+		s.set(configMap("app"), "2")
+		s.edit(cart, func(o world.Object) { setAnnotation(o, "configmap."+otherDomain+"reload", "app") })
+	}
+}
+
 func TestPromptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
 	hooked := Options{Webhook: true}
@@ -203,6 +214,14 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 		}},
 		"with space for the record again": {options: hooked, want: "prompt/modified", because: "it is known what the pods run with", happens: func(s *harness) {
 			recorded(s, true)
+			late(s)
+		}},
+		"asks without space for the record": {options: hooked, because: "the hash alone proves nothing from then on", happens: func(s *harness) {
+			asksUnrecorded(annotationLimit - 1000)(s)
+			late(s)
+		}},
+		"asks with space for the record": {options: hooked, want: "prompt/modified", because: "the change is due already", happens: func(s *harness) {
+			asksUnrecorded(1000)(s)
 			late(s)
 		}},
 		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *harness) {

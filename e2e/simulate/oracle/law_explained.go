@@ -163,7 +163,7 @@ func (l *explainedLaw) stored(c world.Commit) {
 	if w == nil || c.Call == nil || c.New == nil {
 		return // controllers write status and their own annotations
 	}
-	if l.recordOf(c.New) == "" && l.bytesLeftOn(c.New) < recordNeeds {
+	if l.lacksSpaceForRecord(c.New) {
 		w.story.unrecorded = c.Version
 	}
 	name := l.options.Prefix + reloadAnnotation

@@ -171,9 +171,14 @@ func (l *ledger) recordProgramRecord(w *workload, c world.Commit) {
 	if l.bytesLeftOn(c.New) < recordNeeds {
 		w.cramped = c.Version
 	}
-	if w.dynamic && value == "" && l.recordOf(c.Old) != "" && l.bytesLeftOn(c.New) < recordNeeds {
+	if w.dynamic && l.recordOf(c.Old) != "" && l.lacksSpaceForRecord(c.New) {
 		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
 	}
+}
+
+// lacksSpaceForRecord reports whether a workload has no record, and perhaps no space for one.
+func (l *ledger) lacksSpaceForRecord(object world.Object) bool {
+	return l.recordOf(object) == "" && l.bytesLeftOn(object) < recordNeeds
 }
 
 // returnsLostRecord reports whether a write brings back a record that was made before a digest key was lost.
@@ -243,7 +248,11 @@ func (w *workload) readNeeds() {
 
 // track records what a workload tracks from now on. What is tracked newly is taken as it is found.
 func (l *ledger) track(w *workload, object world.Object, c world.Commit, created bool) {
+	dynamic := w.dynamic
 	refs, by := l.asks(w, object)
+	if !dynamic && w.dynamic && l.lacksSpaceForRecord(object) {
+		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
+	}
 	lists := listed(world.Annotations(object), l.options.Prefix)
 	if !l.asksForReloads(w, object) {
 		w.unasked = c.Version
