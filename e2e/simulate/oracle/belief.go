@@ -64,9 +64,9 @@ type adoption struct {
 func (a *adoption) covers(r ref) bool { return a.of.name == "" || a.of == r }
 
 // follows reports whether an adoption concerns what a stamp says. A stamp that was asked for before a digest key was lost may be one under
-// that key, also where it is stored later.
+// that key, also where it is stored later. One without a Record proves nothing by itself.
 func (a *adoption) follows(s *stamp) bool {
-	return a.version > s.version || a.lost && a.version > s.arrived
+	return a.version > s.version || a.lost && a.version > s.arrived || a.period.unrecorded && a.version == s.version
 }
 
 // knowledge returns when the program may have read the content of an object that it takes for that of the pods of a stamp.

@@ -216,6 +216,24 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 			recorded(s, true)
 			late(s)
 		}},
+		"changed again after a reload without space for the record": {options: hooked, because: "the hash alone proves nothing", happens: func(s *harness) {
+			beginAsking(auto())(s)
+			s.edit(cart, func(o world.Object) {
+				setAnnotation(o, prefix+recordAnnotation, "v1")
+				setAnnotation(o, "example.com/bulk", strings.Repeat("x", annotationLimit-5000))
+			})
+			s.set(configMap("extra"), "2")
+			s.wait(2 * time.Second)
+			s.programEdits(func(o world.Object) {
+				setAnnotation(o, prefix+recordAnnotation, "")
+				setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", "b")
+				setAnnotation(o, prefix+"last-reload", `{"time":"`+s.now.UTC().Format(time.RFC3339)+`","changes":[{"ref":"configmap/extra","type":"modified"}]}`)
+			})
+			s.rollout(cart)
+			s.wait(time.Minute)
+			s.set(configMap("extra"), "3")
+			late(s)
+		}},
 		"asks without space for the record": {options: hooked, because: "the hash alone proves nothing from then on", happens: func(s *harness) {
 			asksUnrecorded(annotationLimit - 1000)(s)
 			late(s)
