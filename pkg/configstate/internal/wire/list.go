@@ -37,7 +37,7 @@ type listReader struct {
 }
 
 func (l *listReader) read() error {
-	prefix, err := l.buffer.Fill(l.r, len(magic))
+	prefix, err := l.buffer.Fill(l.r, int64(len(magic)))
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *stream) take(buffer *Buffer, length int64) ([]byte, error) {
 	if err := s.consume(length); err != nil {
 		return nil, err
 	}
-	return buffer.Fill(s.r, int(min(length, largest+1)))
+	return buffer.Fill(s.r, length)
 }
 
 // step passes over the bytes of a field.

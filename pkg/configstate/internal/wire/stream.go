@@ -24,11 +24,12 @@ type Buffer struct {
 	bytes []byte
 }
 
-// Fill reads a message of n bytes, which stays valid until Clear.
-func (b *Buffer) Fill(r io.Reader, n int) ([]byte, error) {
-	if n < 0 || n > largest {
-		return nil, fmt.Errorf("a message of %d bytes: at most %d are read", n, largest)
+// Fill reads a message of so many bytes, which stays valid until Clear.
+func (b *Buffer) Fill(r io.Reader, length int64) ([]byte, error) {
+	if length < 0 || length > largest {
+		return nil, fmt.Errorf("a message of %d bytes: at most %d are read", length, largest)
 	}
+	n := int(length)
 	if n > cap(b.bytes) {
 		b.bytes = make([]byte, max(n, 1024))
 	}
@@ -104,7 +105,7 @@ func ReadEvent(r io.Reader, buffer *Buffer, keep Keep) (Event, error) {
 		return Event{}, err
 	}
 	defer buffer.Clear()
-	message, err := buffer.Fill(r, int(binary.BigEndian.Uint32(header[:])))
+	message, err := buffer.Fill(r, int64(binary.BigEndian.Uint32(header[:])))
 	if err != nil {
 		return Event{}, err
 	}

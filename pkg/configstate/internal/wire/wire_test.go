@@ -289,12 +289,12 @@ func TestLengthBeyondAnyResponse(t *testing.T) {
 func TestFillTakesTheLimits(t *testing.T) {
 	t.Parallel()
 	const largest = 16 << 20
-	for n, ok := range map[int]bool{-1: false, 0: true, 1: true, largest: true, largest + 1: false} {
+	for n, ok := range map[int64]bool{-1: false, 0: true, 1: true, largest: true, largest + 1: false, 1 << 32: false} {
 		var buffer wire.Buffer
 		message, err := buffer.Fill(endless{}, n)
 		assert.Equal(t, ok, err == nil, "%d bytes: %v", n, err)
 		if ok {
-			assert.Len(t, message, n)
+			assert.Len(t, message, int(n))
 		}
 	}
 }
