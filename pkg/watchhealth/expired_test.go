@@ -1,6 +1,7 @@
 package watchhealth_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,28 +63,37 @@ func TestThirdWatchInARowWhoseVersionHasExpiredFails(t *testing.T) {
 // An API server answers a watch whose version has expired with an event: after each list, where its watch cache is too short.
 func TestThirdWatchInARowThatBeginsWithAnErrorFails(t *testing.T) {
 	t.Parallel()
-	const (
-		inJSON     = `{"type":"ERROR","object":{"kind":"Status","code":410}}`
-		inProtobuf = "\x00\x00\x00\x20\x0a\x05ERROR\x12\x17\x0a\x15k8s\x00"
-	)
-	for name, event := range map[string]string{"in JSON": inJSON, "in protobuf": inProtobuf} {
+	for name, events := range map[string]struct{ failed, added []string }{
+		"in JSON": {
+			failed: []string{`{"type":"ERROR","object":{"kind":"Status","code":410}}`},
+			added:  []string{`{"type":"ADDED","object":{"data":{"text":"ERROR"}}}`},
+		},
+		"in protobuf, whose length is read by itself": {
+			failed: []string{"\x00\x00\x00\x20", "\x0a\x05ERROR\x12\x17\x0a\x15k8s\x00"},
+			added:  []string{"\x00\x00\x00\x20", "\x0a\x05ADDED\x12\x17\x0a\x15k8s\x00"},
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				client := newClient(t)
-				expire := func(sent string) {
+				watched := func(sent []string) {
 					<-time.After(time.Second)
 					require.NoError(t, client.do(list, status(200)))
-					require.NoError(t, client.do(versioned, content(200, strings.NewReader(sent))))
+					parts := make([]io.Reader, 0, len(sent))
+					for _, part := range sent {
+						parts = append(parts, strings.NewReader(part))
+					}
+					require.NoError(t, client.do(versioned, content(200, io.MultiReader(parts...))))
 				}
-				expire(event)
-				expire(event)
+				watched(events.failed)
+				watched(events.failed)
 				assert.True(t, client.status().Healthy(), "one or two may come too late")
-				expire(`{"type":"ADDED","object":{"data":{"text":"ERROR"}}}`)
-				expire(event)
-				expire(event)
+				watched(events.added)
+				watched(events.failed)
+				watched(events.failed)
 				assert.True(t, client.status().Healthy(), "one has worked in between")
-				expire(event)
+				watched(events.failed)
 				assert.False(t, client.status().Healthy())
 				assert.Contains(t, client.status().Detail, "end at once")
 			})

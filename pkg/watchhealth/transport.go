@@ -172,6 +172,8 @@ type body struct {
 	// last is when bytes came last; known is set once some have shown whether the watch works. Only Read has what follows.
 	last  time.Time
 	known bool
+	// head is what a watch has sent first, behind its list: a reader of protobuf takes the four bytes of a length by themselves.
+	head []byte
 	// listed is when a streaming list was complete.
 	listed time.Time
 	end    listEnd
@@ -247,7 +249,11 @@ func (b *body) over(err error) error {
 func (b *body) received(next []byte) {
 	switch e := b.exchange; {
 	case !e.request.streaming || !b.listed.IsZero():
-		if isError(next) {
+		b.head = append(b.head, next[:min(len(next), typeEnd-len(b.head))]...)
+		if b.head[0] == 0 && len(b.head) < len("\x00\x00\x00\x00\x0a\x05ERROR") {
+			return // the length of an event in protobuf, without its type
+		}
+		if bytes.Contains(b.head, []byte("ERROR")) {
 			b.recordEnd() // the client ends it
 		} else {
 			e.monitor.delivered(e.request)
@@ -259,9 +265,9 @@ func (b *body) received(next []byte) {
 	}
 }
 
-// isError reports whether the event with which these bytes begin is an error: so the API server answers a watch whose version has expired. In
-// JSON and in protobuf, the type of an event comes first.
-func isError(event []byte) bool { return bytes.Contains(event[:min(len(event), 24)], []byte("ERROR")) }
+// typeEnd is where the type of an event ends at the latest. It comes first, in JSON and, behind the length, in protobuf. An API server
+// answers a watch whose version has expired by an event of the type ERROR.
+const typeEnd = 24
 
 // recordEnd records whether a watch that has sent nothing, or an error, has ended at once: a streaming one has begun when its list was
 // complete.
