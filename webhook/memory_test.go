@@ -92,8 +92,8 @@ func TestReviewsOfManyObjectsAreBounded(t *testing.T) {
 	}
 }
 
-// heapOfReviews returns by how much the heap grows while so many reviews of 8 namespaces are decided or wait, by a handler that has one of so
-// many parts of the memory.
+// heapOfReviews returns by how much the heap grows while so many reviews of 8 namespaces are decided or wait, by a handler that has one of
+// so many parts of the memory.
 func heapOfReviews(t *testing.T, reviews, parts int, body func(namespace string) []byte) (grown int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,8 +93,8 @@ func (c *Client) stored(ctx context.Context, event *eventsv1.Event) (*eventsv1.E
 	return &list.Items[0], nil
 }
 
-// justDeleted is the conflict about an Event that was not created because it existed, and has gone since. Only a NotFound of a creation says
-// that the namespace is gone.
+// justDeleted is the conflict about an Event that was not created because it existed, and has gone since. Only a NotFound of a creation
+// says that the namespace is gone.
 func justDeleted(event *eventsv1.Event) error {
 	return apierrors.NewConflict(eventsv1.Resource("events"), event.Name, fmt.Errorf("the Event was just deleted"))
 }

@@ -154,8 +154,8 @@ func (a Assessment) Proven() bool { return a.stamped }
 // Current reports whether the config-hash is all that is known, and is that of the current state of all tracked Refs, under its own key.
 func (a Assessment) Current() bool { return a.current }
 
-// Outdated reports whether the config-hash is all that is known, and is another one than that of the current state, which is no Change where
-// tracking depends on config objects: the hash may be over other Refs.
+// Outdated reports whether the config-hash is all that is known, and is not that of the current state, which is no Change where tracking
+// depends on config objects: the hash may be over other Refs.
 func (a Assessment) Outdated() bool { return a.outdated }
 
 // Assess compares the known state with the current one.

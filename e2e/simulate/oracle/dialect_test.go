@@ -132,7 +132,8 @@ func TestBothDialectsAreAUnion(t *testing.T) {
 	assert.True(t, w.unclear, "the oracle does not know this one")
 }
 
-// asksUnrecorded changes a listed ConfigMap, and at once has cart, which has no record and a large annotation, name it in the second dialect.
+// asksUnrecorded changes a listed ConfigMap, and at once has cart, without a record and with a large annotation, name it in the second
+// dialect.
 func asksUnrecorded(bulk int) func(s *harness) {
 	return func(s *harness) {
 		s.begin()
