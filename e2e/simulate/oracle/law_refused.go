@@ -69,19 +69,19 @@ func (l *refusedLaw) reply(r world.Reply) {
 		return
 	}
 	if r.Status != http.StatusConflict {
-		l.judge(r, refusal{call.Client, writtenBy(call), most(r.Status)})
+		l.judge(r, refusal{call.Client, writtenBy(call), most(r)})
 	}
 }
 
-// most returns how many refusals with a status there may be.
-func most(status int) int {
-	switch status {
+// most returns how many refusals like this one there may be.
+func most(r world.Reply) int {
+	switch r.Status {
 	case http.StatusTooManyRequests:
 		return mostBusy
 	case http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity: // as a patch of what has changed meanwhile
 		return mostTransients
 	}
-	if status >= http.StatusInternalServerError {
+	if r.Lost || r.Status >= http.StatusInternalServerError {
 		return mostTransients
 	}
 	return mostRefusals

@@ -68,6 +68,17 @@ func TestRefusedWrites(t *testing.T) {
 			options: hooked, because: "the API server asks for it",
 			happens: refused(30, time.Second, http.StatusTooManyRequests),
 		},
+		"without a permission, and half of the answers are lost": {
+			options: hooked, because: "what gets no answer may pass by itself", happens: func(s *harness) {
+				s.begin()
+				for n := range 12 {
+					call := s.call(replica, "patch", cart, []byte("{}"))
+					s.oracle.Request(call)
+					s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusForbidden, Lost: n%2 == 0})
+					s.wait(time.Second)
+				}
+			},
+		},
 		"conflicts": {
 			options: hooked, because: "under constant change there are many",
 			happens: refused(20, 400*time.Millisecond, http.StatusConflict),
