@@ -20,80 +20,36 @@ func (g *Graph) node(key Key, resource *Resource) *node {
 	return n
 }
 
-// use adds to the reasons for which a node counts in a namespace.
-func (g *Graph) use(namespace string, n *node, by int) {
-	at := use{namespace, n}
-	before := g.uses[at]
-	switch g.uses[at] = before + by; {
-	case before == 0:
-		g.grow(namespace, size{nodes: +1})
-	case before+by == 0:
-		delete(g.uses, at)
-		g.grow(namespace, size{nodes: -1})
-	}
-}
-
-// useAll adds to the uses of an object and of what its facts refer to.
+// useAll adds to the uses of an object and of what its facts refer to. When its namespace crosses a bound, all nodes of it are evaluated
+// again.
 func (g *Graph) useAll(n *node, by int) {
-	if !n.resource.builtin {
-		g.use(n.key.Namespace, n, by)
-	}
+	crossed := !n.resource.builtin && g.usage.add(n.key.Namespace, n, by)
 	for _, link := range slices.Concat(n.facts.children, n.facts.parents) {
 		if other, ok := g.nodes[link.to]; ok {
-			g.use(n.key.Namespace, other, by)
+			crossed = g.usage.add(n.key.Namespace, other, by) || crossed
 		}
 	}
-	g.grow(n.key.Namespace, size{links: by * n.facts.links})
+	if g.usage.grow(n.key.Namespace, size{links: by * n.facts.links}) || crossed {
+		g.markWhere(func(other *node) bool { return other.key.Namespace == n.key.Namespace })
+	}
 }
 
-// leaveOutAll adds to the objects whose references are left out, for each edge of one.
+// leaveOutAll adds to the objects whose references are left out, for each edge of one. All nodes that these can refer to are evaluated
+// with the first object, and after the last one.
 func (g *Graph) leaveOutAll(namespace string, f *facts, by int) {
 	if f == nil {
 		return
 	}
 	for _, edge := range f.leftOut {
-		g.leaveOut(leftOut{edge, namespace}, by)
-	}
-}
-
-// leaveOut adds to the objects whose references are left out. All nodes that these can refer to are evaluated with the first one, and
-// after the last one.
-func (g *Graph) leaveOut(at leftOut, by int) {
-	before := g.leftOut[at]
-	if g.leftOut[at] = before + by; before+by == 0 {
-		delete(g.leftOut, at)
-	} else if before > 0 {
-		return
-	}
-	for _, n := range g.nodes {
-		if n.resource == at.edge.to && at.edge.allows(at.namespace, n.key.Namespace) {
-			g.mark(n)
+		if g.leftOut.add(leftOut{edge, namespace}, by) {
+			g.markWhere(func(n *node) bool { return n.resource == edge.to && edge.allows(namespace, n.key.Namespace) })
 		}
 	}
 }
-
-// grow keeps the size of a namespace. When it crosses a bound, all of its nodes are evaluated again.
-func (g *Graph) grow(namespace string, by size) {
-	before := g.size[namespace]
-	now := size{nodes: before.nodes + by.nodes, links: before.links + by.links}
-	if g.size[namespace] = now; now == (size{}) {
-		delete(g.size, namespace)
-	}
-	if before.tooMany() == now.tooMany() {
-		return
-	}
-	for _, n := range g.nodes {
-		if n.key.Namespace == namespace {
-			g.mark(n)
-		}
-	}
-}
-
-func (g *Graph) tooMany(namespace string) bool { return g.size[namespace].tooMany() }
 
 // visible are the children of a node; none in a namespace with too many, which is held whatever they are.
 func (g *Graph) visible(n *node) []*node {
-	if g.tooMany(n.key.Namespace) {
+	if g.usage.of(n.key.Namespace).tooMany() {
 		return nil
 	}
 	return n.childNodes()
@@ -170,6 +126,14 @@ func (g *Graph) mark(n *node) {
 		n.dirty = true
 		g.dirty = append(g.dirty, n)
 		stack = append(stack, n.parents(g)...)
+	}
+}
+
+func (g *Graph) markWhere(matches func(*node) bool) {
+	for _, n := range g.nodes {
+		if matches(n) {
+			g.mark(n)
+		}
 	}
 }
 

@@ -16,45 +16,17 @@ type Graph struct {
 	schema  *Schema
 	keys    []digest.Key // oldest first
 	nodes   map[Key]*node
-	sources map[sourceKey]Source
+	sources sources
 	// unread are the config objects of which nothing has been set.
-	unread map[*node]struct{}
-	// uses are why a node counts in a namespace: the object is in it, and each reference from its objects. References to an object
-	// that does not exist must not fill the namespace of others.
-	uses map[use]int
-	// size is that of each namespace.
-	size map[string]size
-	// leftOut counts the objects whose references to parents are left out.
-	leftOut map[leftOut]int
+	unread  map[*node]struct{}
+	usage   usage
+	leftOut omissions
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
 	dirty []*node
 	// gone are the nodes that can be removed after the next evaluation, if nothing refers to them then.
 	gone  []*node
 	round int
 }
-
-// sourceKey names a source: the empty namespace is all of them.
-type sourceKey struct {
-	resource  *Resource
-	namespace string
-}
-
-// use names a node and the namespace in which it counts.
-type use struct {
-	namespace string
-	node      *node
-}
-
-// leftOut names an edge and the namespace of the objects that refer by it.
-type leftOut struct {
-	edge      *edge
-	namespace string
-}
-
-// size is how many nodes count in a namespace, and how many references its objects have.
-type size struct{ nodes, links int }
-
-func (s size) tooMany() bool { return s.nodes > MaxNodes || s.links > MaxLinks }
 
 // node is one object, or a reference to one that is missing. Its facts are never changed in place.
 type node struct {
@@ -106,8 +78,8 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 		return nil, digest.ErrNoKey
 	}
 	return &Graph{
-		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: map[sourceKey]Source{},
-		unread: map[*node]struct{}{}, uses: map[use]int{}, size: map[string]size{}, leftOut: map[leftOut]int{},
+		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: sources{}, unread: map[*node]struct{}{},
+		usage: usage{uses: map[use]int{}, sizes: map[string]size{}}, leftOut: omissions{},
 	}, nil
 }
 
@@ -196,15 +168,10 @@ func notRead(key Key) *Hold {
 // SetSource says what is known of the objects of a custom resource in a namespace; the empty one is all that have no
 // source of their own. Before, they are SourceUnsynced.
 func (g *Graph) SetSource(resource *Resource, namespace string, source Source) {
-	if before, set := g.sources[sourceKey{resource, namespace}]; set && before == source {
+	if !g.sources.set(resource, namespace, source) {
 		return
 	}
-	g.sources[sourceKey{resource, namespace}] = source
-	for _, n := range g.nodes {
-		if n.resource == resource || n.resource.listens(resource) {
-			g.mark(n)
-		}
-	}
+	g.markWhere(func(n *node) bool { return n.resource == resource || n.resource.listens(resource) })
 }
 
 // listens reports whether objects of the other resource can be children because they refer to this one's.
@@ -215,25 +182,6 @@ func (r *Resource) listens(other *Resource) bool {
 		}
 	}
 	return false
-}
-
-// source is what is known of a resource's objects in a namespace.
-func (g *Graph) source(resource *Resource, namespace string) Source {
-	if resource.builtin {
-		return SourceSynced
-	}
-	if source, ok := g.sources[sourceKey{resource, namespace}]; ok {
-		return source
-	}
-	if source, ok := g.sources[sourceKey{resource: resource}]; ok {
-		return source
-	}
-	for key := range g.sources {
-		if key.resource == resource {
-			return SourceOutside
-		}
-	}
-	return SourceUnsynced
 }
 
 // UnreadConfig returns the ConfigMaps and Secrets that are referred to, and of which nothing has been set.

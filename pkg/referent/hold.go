@@ -63,34 +63,3 @@ func (h *Hold) String() string {
 	}
 	return text
 }
-
-// Source says what is known of the objects of a resource in a namespace, or in all.
-type Source int
-
-// The states of a source.
-const (
-	SourceUnsynced Source = iota
-	SourceSynced
-	SourceForbidden
-	SourceNotInstalled
-	// SourceOtherScope: the objects have namespaces, and the configuration says that they have none; or the other way round.
-	SourceOtherScope
-	// SourceOutside: other namespaces have sources, and this one has none. It is not set, but follows from those that are.
-	SourceOutside
-)
-
-// reason is why nodes of the source are held; empty if they are not.
-func (s Source) reason() Reason {
-	switch s {
-	case SourceSynced:
-		return ""
-	case SourceForbidden, SourceOutside:
-		return Forbidden
-	case SourceNotInstalled:
-		return NotInstalled
-	case SourceOtherScope:
-		return Invalid
-	default:
-		return Unsynced
-	}
-}

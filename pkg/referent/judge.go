@@ -57,21 +57,13 @@ func (g *Graph) holdReason(n *node, children []*node, cycle []Key) *Hold {
 
 // unknown holds a node of which nothing certain is known, or of a namespace with too many.
 func (g *Graph) unknown(n *node) *Hold {
-	if g.tooMany(n.key.Namespace) {
-		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.size[n.key.Namespace].excess()}
+	if g.usage.of(n.key.Namespace).tooMany() {
+		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.usage.of(n.key.Namespace).excess()}
 	}
-	if source := g.source(n.resource, n.key.Namespace); source != SourceSynced {
+	if source := g.sources.of(n.resource, n.key.Namespace); source != SourceSynced {
 		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.unknownResource(source), Lacking: n.resource}
 	}
 	return n.unread
-}
-
-// excess says what a namespace has too many of.
-func (s size) excess() string {
-	if s.nodes > MaxNodes {
-		return fmt.Sprintf("%d objects in its graph, what they refer to included", MaxNodes)
-	}
-	return fmt.Sprintf("%d references in its graph", MaxLinks)
 }
 
 // unknownResource says which resource is not known. A cluster can serve it in another version than that of the configuration.
@@ -123,70 +115,20 @@ func pathText(keys []Key) string {
 // incomplete holds a node to which objects can refer that have not all been read.
 func (g *Graph) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
-		if namespace := g.unwatched(edge); namespace != "" {
+		if namespace := g.sources.unwatched(edge); namespace != "" {
 			detail := fmt.Sprintf("the namespace %s is not watched, and %s in it can refer to this one", namespace, edge.from)
 			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
-		if source := g.referrers(edge, n.key.Namespace); source != SourceSynced {
+		if source := g.sources.referrers(edge, n.key.Namespace); source != SourceSynced {
 			detail := edge.from.unknownResource(source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
-		if g.leavesOut(edge, n.key.Namespace) {
+		if g.leftOut.reach(edge, n.key.Namespace) {
 			detail := fmt.Sprintf("references of %s, which can lead to this one, are left out: a namespace had more than %d", edge.from, MaxLinks)
 			return &Hold{Reason: TooMany, Node: n.key, Detail: detail}
 		}
 	}
 	return nil
-}
-
-// leavesOut reports whether references are left out that can lead to an object in a namespace.
-func (g *Graph) leavesOut(e *edge, namespace string) bool {
-	for at := range g.leftOut {
-		if at.edge == e && e.allows(at.namespace, namespace) {
-			return true
-		}
-	}
-	return false
-}
-
-// unwatched is the first namespace that the configuration allows objects to refer from, and in which they are not watched; empty if
-// there is none. "*" is all namespaces that are watched.
-func (g *Graph) unwatched(e *edge) string {
-	for _, namespace := range e.namespaces {
-		if namespace != "*" && g.source(e.from, namespace) == SourceOutside {
-			return namespace
-		}
-	}
-	return ""
-}
-
-// referrers is what is known of the objects that can refer to one in a namespace: the worst of the namespaces that are
-// allowed.
-func (g *Graph) referrers(e *edge, namespace string) Source {
-	worst, known := SourceSynced, false
-	for key, source := range g.sources {
-		if key.resource == e.from && key.namespace != "" && key.namespace != namespace && e.allows(key.namespace, namespace) {
-			worst, known = worse(worst, source), true
-		}
-	}
-	// Where each namespace has a source of its own, there is none for all of them.
-	_, everywhere := g.sources[sourceKey{resource: e.from}]
-	if known && namespace == "" && !everywhere {
-		return worst
-	}
-	return worse(worst, g.source(e.from, namespace))
-}
-
-// worse is the one because of which a node is held; of two such, it is always the same one.
-func worse(a, b Source) Source {
-	switch {
-	case a == SourceSynced:
-		return b
-	case b == SourceSynced:
-		return a
-	default:
-		return max(a, b)
-	}
 }
 
 // heldBelow holds a node because of a child: of the first one by key. A child that is only missing may be so where it is

@@ -49,26 +49,26 @@ func TestSourcesOfReferrers(t *testing.T) {
 	from, other := &Resource{ID: "from"}, &Resource{ID: "other"}
 	e := &edge{from: from, inverse: true, namespaces: []string{"a"}}
 	for name, c := range map[string]struct {
-		sources   map[sourceKey]Source
+		sources   sources
 		namespace string
 		want      Source
 	}{
-		"of an allowed namespace":         {map[sourceKey]Source{{from, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceForbidden},
-		"of another resource":             {map[sourceKey]Source{{other, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
-		"of no allowed namespace":         {map[sourceKey]Source{{from, "b"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
-		"of the namespace, not of all":    {map[sourceKey]Source{{from, "n"}: SourceSynced, {resource: from}: SourceForbidden}, "n", SourceSynced},
-		"cluster-scoped":                  {map[sourceKey]Source{{from, "a"}: SourceSynced}, "", SourceSynced},
-		"cluster-scoped, none is allowed": {map[sourceKey]Source{{from, "b"}: SourceSynced}, "", SourceOutside},
-		"cluster-scoped, also of all":     {map[sourceKey]Source{{from, "a"}: SourceSynced, {resource: from}: SourceForbidden}, "", SourceForbidden},
-		"the namespace is not watched":    {map[sourceKey]Source{{from, "a"}: SourceSynced}, "n", SourceOutside},
-		"nothing is known":                {map[sourceKey]Source{{other, "a"}: SourceSynced}, "n", SourceUnsynced},
+		"of an allowed namespace":         {sources{{from, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceForbidden},
+		"of another resource":             {sources{{other, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
+		"of no allowed namespace":         {sources{{from, "b"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
+		"of the namespace, not of all":    {sources{{from, "n"}: SourceSynced, {resource: from}: SourceForbidden}, "n", SourceSynced},
+		"cluster-scoped":                  {sources{{from, "a"}: SourceSynced}, "", SourceSynced},
+		"cluster-scoped, none is allowed": {sources{{from, "b"}: SourceSynced}, "", SourceOutside},
+		"cluster-scoped, also of all":     {sources{{from, "a"}: SourceSynced, {resource: from}: SourceForbidden}, "", SourceForbidden},
+		"the namespace is not watched":    {sources{{from, "a"}: SourceSynced}, "n", SourceOutside},
+		"nothing is known":                {sources{{other, "a"}: SourceSynced}, "n", SourceUnsynced},
 	} {
-		assert.Equal(t, c.want, (&Graph{sources: c.sources}).referrers(e, c.namespace), name)
+		assert.Equal(t, c.want, c.sources.referrers(e, c.namespace), name)
 	}
-	g := &Graph{leftOut: map[leftOut]int{{&edge{}, "a"}: 1, {e, "b"}: 1}}
-	assert.False(t, g.leavesOut(e, "n"), "those of another edge, and of a namespace that is not allowed")
-	g.leftOut[leftOut{e, "a"}] = 1
-	assert.True(t, g.leavesOut(e, "n"))
+	left := omissions{{&edge{}, "a"}: 1, {e, "b"}: 1}
+	assert.False(t, left.reach(e, "n"), "those of another edge, and of a namespace that is not allowed")
+	left[leftOut{e, "a"}] = 1
+	assert.True(t, left.reach(e, "n"))
 }
 
 func TestTextsOfHolds(t *testing.T) {

@@ -1,0 +1,108 @@
+package referent
+
+// Source says what is known of the objects of a resource in a namespace, or in all.
+type Source int
+
+// The states of a source.
+const (
+	SourceUnsynced Source = iota
+	SourceSynced
+	SourceForbidden
+	SourceNotInstalled
+	// SourceOtherScope: the objects have namespaces, and the configuration says that they have none; or the other way round.
+	SourceOtherScope
+	// SourceOutside: other namespaces have sources, and this one has none. It is not set, but follows from those that are.
+	SourceOutside
+)
+
+// reason is why nodes of the source are held; empty if they are not.
+func (s Source) reason() Reason {
+	switch s {
+	case SourceSynced:
+		return ""
+	case SourceForbidden, SourceOutside:
+		return Forbidden
+	case SourceNotInstalled:
+		return NotInstalled
+	case SourceOtherScope:
+		return Invalid
+	default:
+		return Unsynced
+	}
+}
+
+// sources are those that were set.
+type sources map[sourceKey]Source
+
+// sourceKey names a source: the empty namespace is all of them.
+type sourceKey struct {
+	resource  *Resource
+	namespace string
+}
+
+// set reports whether the source is another one than before.
+func (s sources) set(resource *Resource, namespace string, source Source) bool {
+	at := sourceKey{resource, namespace}
+	before, known := s[at]
+	s[at] = source
+	return !known || before != source
+}
+
+// of is what is known of a resource's objects in a namespace.
+func (s sources) of(resource *Resource, namespace string) Source {
+	if resource.builtin {
+		return SourceSynced
+	}
+	if source, ok := s[sourceKey{resource, namespace}]; ok {
+		return source
+	}
+	if source, ok := s[sourceKey{resource: resource}]; ok {
+		return source
+	}
+	for at := range s {
+		if at.resource == resource {
+			return SourceOutside
+		}
+	}
+	return SourceUnsynced
+}
+
+// unwatched is the first namespace that the configuration allows objects to refer from, and in which they are not watched; empty if
+// there is none. "*" is all namespaces that are watched.
+func (s sources) unwatched(e *edge) string {
+	for _, namespace := range e.namespaces {
+		if namespace != "*" && s.of(e.from, namespace) == SourceOutside {
+			return namespace
+		}
+	}
+	return ""
+}
+
+// referrers is what is known of the objects that can refer to one in a namespace: the worst of the namespaces that are
+// allowed.
+func (s sources) referrers(e *edge, namespace string) Source {
+	worst, known := SourceSynced, false
+	for at, source := range s {
+		if at.resource == e.from && at.namespace != "" && at.namespace != namespace && e.allows(at.namespace, namespace) {
+			worst, known = worse(worst, source), true
+		}
+	}
+	// Where each namespace has a source of its own, there is none for all of them.
+	_, everywhere := s[sourceKey{resource: e.from}]
+	if known && namespace == "" && !everywhere {
+		return worst
+	}
+	return worse(worst, s.of(e.from, namespace))
+}
+
+// worse is the one because of which a node is held; of two such, it is always the same one.
+func worse(a, b Source) Source {
+	switch {
+	case a == SourceSynced:
+		return b
+	case b == SourceSynced:
+		return a
+	default:
+		return max(a, b)
+	}
+}
