@@ -71,6 +71,19 @@ func TestSourcesOfReferrers(t *testing.T) {
 	assert.True(t, left.reach(e, "n"))
 }
 
+func TestWorseOfTwoSources(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ a, b, want Source }{
+		{SourceSynced, SourceSynced, SourceSynced},
+		{SourceUnsynced, SourceSynced, SourceUnsynced},
+		{SourceForbidden, SourceSynced, SourceForbidden},
+		{SourceUnsynced, SourceForbidden, SourceForbidden},
+	} {
+		assert.Equal(t, c.want, worse(c.a, c.b), "%d and %d", c.a, c.b)
+		assert.Equal(t, c.want, worse(c.b, c.a), "%d and %d", c.b, c.a)
+	}
+}
+
 func TestTextsOfHolds(t *testing.T) {
 	t.Parallel()
 	keys := make([]Key, 25)
