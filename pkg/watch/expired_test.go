@@ -80,6 +80,23 @@ func TestVersionsThatExpireNowAndThenAreNoError(t *testing.T) {
 	}
 }
 
+func TestThirdWatchInARowThatExpiresAtOnceIsAnError(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{})
+		for range 2 {
+			untilListed(s, func(s *apiServer) { s.Drop(failure(410, "Expired")) })
+			_, err := bulk.LastWatchError()
+			require.NoError(t, err)
+		}
+		s.Drop(failure(410, "Expired"))
+		synctest.Wait()
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "injected")
+	})
+}
+
 // untilListed waits for the streamed list that follows.
 func untilListed(s *apiServer, expires func(s *apiServer)) {
 	lists := func() (n int) {

@@ -239,6 +239,22 @@ func TestATombstoneMayHaveAKeyAlone(t *testing.T) {
 	})
 }
 
+func TestUpdateOfNoObjectIsIgnored(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var one journal
+		s := newServer(t, object("a"))
+		config := one.single("a")
+		config.OnSyncComplete = nil
+		handler := startSingle(t, s, config).Handler(t.Context())
+		handler.OnUpdate(nil, object("a"))
+		handler.OnUpdate(object("a"), nil)
+		handler.OnUpdate(nil, nil)
+		synctest.Wait()
+		assert.Empty(t, one.read())
+	})
+}
+
 func TestBulkWorksWithAFake(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
