@@ -42,7 +42,8 @@ TEST_TIMEOUT ?= 40m
 # Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
 GO_TEST := go test -ldflags=-w -vet=off
 INSTRUMENTED_TEST := GOFLAGS='$(PLAIN_GOFLAGS)' CGO_ENABLED=1 $(GO_TEST)
-RACE_TEST := $(INSTRUMENTED_TEST) -race
+# By itself, the race detector waits for a second at the end of each package.
+RACE_TEST := GORACE=atexit_sleep_ms=100 $(INSTRUMENTED_TEST) -race
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
