@@ -265,7 +265,7 @@ func (a *graphState) path(namespace string, ref reference.Ref, cause string) []r
 		return a.graph.PathToCause(root)
 	}
 	for _, key := range a.graph.Below(root) {
-		if key.String() == cause {
+		if key.Word(root.Namespace) == cause {
 			return a.graph.Path(root, key)
 		}
 	}

@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -267,11 +268,11 @@ func (w *world) store(resource schema.GroupVersionResource, name string, u *unst
 	w.Helper()
 	w.version++
 	u.SetGroupVersionKind(resource.GroupVersion().WithKind("Any"))
-	u.SetNamespace("ns")
+	u.SetNamespace(cmp.Or(u.GetNamespace(), "ns"))
 	u.SetName(name)
 	u.SetUID("uid-" + "1")
 	u.SetResourceVersion(fmt.Sprint(w.version))
-	at := w.client.Resource(resource).Namespace("ns")
+	at := w.client.Resource(resource).Namespace(u.GetNamespace())
 	if _, err := at.Update(w.Context(), u, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
 		_, err = at.Create(w.Context(), u, metav1.CreateOptions{})
 		require.NoError(w, err)

@@ -40,7 +40,7 @@ func (a *graphState) step(change referent.Change) {
 	case newest(now) != newest(before.entries):
 		one := digest.Step{From: newest(before.entries), Older: before.entries[:max(0, len(before.entries)-1)]}
 		for _, cause := range change.Causes {
-			one.Causes = append(one.Causes, cause.String())
+			one.Causes = append(one.Causes, cause.Word(change.Key.Namespace))
 		}
 		list := before.list[max(0, len(before.list)+1-maxSteps):]
 		a.tracked[change.Key] = steps{entries: now, list: append(slices.Clone(list), one)}

@@ -34,7 +34,7 @@ type Step struct {
 	// From is the Entry before under the newest key, as a Record keeps it; Older are those under the older keys of the ring.
 	From  string
 	Older []string
-	// Causes are texts of Refs.
+	// Causes are texts of Refs, with the namespace where it is another one than that of the custom resource: secret/shop/tls.
 	Causes []string
 }
 

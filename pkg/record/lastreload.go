@@ -94,7 +94,8 @@ type Change struct {
 	Ref string `json:"ref"`
 	// Type is one of created, modified, deleted, listed, unlisted; a later version may know more.
 	Type string `json:"type"`
-	// Because names what has changed below a custom resource, as far as it is known: texts of Refs, comma-separated.
+	// Because names what has changed below a custom resource, as far as it is known: texts of Refs, with the namespace where it is another
+	// one (secret/shop/tls), comma-separated.
 	Because string `json:"because,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package referent
 
 import (
 	"cmp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -49,6 +50,15 @@ func (k Key) In(namespace string) string {
 		return k.String()
 	}
 	return k.String() + " in namespace " + k.Namespace
+}
+
+// Word is In as one word, such as secret/shop/tls: a last-reload has words.
+func (k Key) Word(namespace string) string {
+	if k.In(namespace) == k.String() {
+		return k.String()
+	}
+	kind, name, _ := strings.Cut(k.String(), "/")
+	return kind + "/" + k.Namespace + "/" + name
 }
 
 // Compare orders by resource, namespace and name.

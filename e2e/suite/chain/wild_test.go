@@ -84,6 +84,7 @@ func TestRouteFollowsGatewayOfAllowedNamespace(t *testing.T) {
 	w := s.tracks("web", theRoute)
 	platform.SetSecret("tls", "tls.crt", "2")
 	s.rolls(w, "a Secret of the namespace of the Gateway")
+	s.AwaitEvent(w, "Reloaded", theRoute+" modified (secret/gateways/tls)")
 
 	s.edit("HTTPRoute", "web", `{"parentRefs":[{"name":"shared","namespace":"kube-system"}]}`)
 	s.report("HTTPRoute", "web", attached)
