@@ -299,8 +299,8 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	value, due := u.graphState.graph.Publication(key)
 	resource, ok := u.graphState.schema.Resource(key.GroupResource())
 	stored := u.sources.stored(key)
-	if stored == nil || value != "" && !due {
-		u.unpublished.forget(key) // it is gone, or has the correct annotation
+	if stored == nil || !due && u.graphState.graph.Hold(key) == nil {
+		u.unpublished.forget(key) // it is gone, or has the correct annotation, or correctly none
 	}
 	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.mustWait(key) {
 		return publication{}, false

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // A mutating webhook removes the annotation from each write: the object does not change, and no event of it comes.
@@ -57,6 +59,38 @@ func TestADigestThatRemainsIsRefused(t *testing.T) {
 		w.pass(time.Second)
 		require.Len(t, w.reports(), 1)
 		assert.ErrorContains(t, w.reports()[0].Err, "field manager")
+	})
+}
+
+// The object refers to nothing any more, so that it has no CRC-32: there is nothing to write.
+func TestAFailureIsForgottenOnceThereIsNoDigest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.Configure([]referent.Definition{{
+			ID: "proxies", GVR: proxies, Publish: true, Algorithm: referent.AlgorithmCRC32,
+			Refs: []referent.EdgeDefinition{{Resource: "secrets", Name: "spec.secret"}},
+		}})
+		w.put(proxies, "p", map[string]any{"secret": "tls"})
+		w.pass(time.Second)
+		require.InDelta(t, 1, w.unpublished(), 0)
+		w.put(proxies, "p", map[string]any{"secret": "absent"})
+		w.pass(6 * time.Minute)
+		require.InDelta(t, 1, w.unpublished(), 0, "held: what is due is not known")
+		w.put(proxies, "p", map[string]any{})
+		w.pass(time.Second)
+		require.Zero(t, w.unpublished())
+
+		// Another field manager keeps the annotation, until a user removes it.
+		foreign := map[string]string{"example.org/checksum": "v1:x"}
+		w.refuse(nil)
+		w.change(true, foreign)
+		w.put(proxies, "p", map[string]any{}, foreign)
+		w.pass(6 * time.Minute)
+		require.InDelta(t, 1, w.unpublished(), 0)
+		w.put(proxies, "p", map[string]any{})
+		w.pass(6 * time.Minute)
+		assert.Zero(t, w.unpublished())
 	})
 }
 
