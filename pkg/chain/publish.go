@@ -64,8 +64,16 @@ type publisher struct {
 
 // publications are the writes to the objects of one namespace, one at a time.
 type publications struct {
-	due  map[referent.Key]struct{}
-	busy bool
+	due map[referent.Key]struct{}
+	// underWay are the objects of the writes that were begun together, until the last one has ended.
+	underWay []referent.Key
+	busy     bool
+}
+
+// waits reports whether an object is to be written, or is being written.
+func (p *publications) waits(key referent.Key) bool {
+	_, due := p.due[key]
+	return due || slices.Contains(p.underWay, key)
 }
 
 // maxWrites is how many writes of a namespace follow each other before the graph is asked again: each of them waits for the
@@ -83,7 +91,8 @@ func (u *publisher) take(p pending) {
 	}
 	u.finish(p.written)
 	for _, namespace := range p.published {
-		u.of(namespace).busy = false
+		at := u.of(namespace)
+		at.busy, at.underWay = false, nil
 	}
 }
 
@@ -197,8 +206,9 @@ func (u *publisher) contest(removed []referent.Key) {
 		if u.unpublished.has(key) {
 			continue // it was not replaced: it could not be written
 		}
+		waits := u.of(key.Namespace).waits(key) || u.pace.row(key).waiting
 		u.due(key)
-		if u.pace.row(key).waiting {
+		if waits {
 			continue // it was not replaced: it waits to be written
 		}
 		if u.contested[key]++; u.contested[key] == reportContest {
@@ -241,6 +251,7 @@ func (u *publisher) next(namespace string, at *publications) {
 		delete(at.due, key)
 		if write, ok := u.publication(key); ok {
 			writes = append(writes, write)
+			at.underWay = append(at.underWay, key)
 		}
 	}
 	if len(writes) == 0 {

@@ -58,6 +58,23 @@ func TestADigestThatWaitsToBeWrittenIsNotContested(t *testing.T) {
 	})
 }
 
+// The API is slow, and the namespace has more objects than are written before the graph is asked again.
+func TestADigestThatWaitsForOtherWritesIsNotContested(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		w.stalled.Store(true)
+		for n := range 150 {
+			w.put(proxies, fmt.Sprint("q", n), map[string]any{"service": "s"})
+			synctest.Wait() // the client buffers some events only
+		}
+		w.pass(11 * time.Second)
+		assert.Zero(t, w.Contested())
+	})
+}
+
 // afterBurst returns a refused that accepts all, right after a hundred changes in half a minute: the next write waits.
 func afterBurst(t *testing.T) *refused {
 	t.Helper()
