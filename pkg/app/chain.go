@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
@@ -61,6 +62,18 @@ func reportUnpublished(recorder events.EventRecorder) func(chain.Unpublished) {
 		}
 		note := event.Note(text + ": " + u.Err.Error())
 		recorder.Eventf(u.Object, nil, corev1.EventTypeWarning, chain.EventPublishFailed, event.Action("Publish", note), "%s", note)
+	}
+}
+
+// reportIgnored creates an Event on a custom resource with references that are ignored. That on an object without namespace would need a
+// permission in the namespace default, which installations without publish: true do not have: it is in the log alone.
+func reportIgnored(recorder events.EventRecorder) func(*unstructured.Unstructured, string) {
+	return func(object *unstructured.Unstructured, problems string) {
+		if object.GetNamespace() == "" {
+			return
+		}
+		note := event.Note("references of this object are ignored, so that no workload restarts because of them: " + problems)
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, chain.EventReferenceIgnored, event.Action("Follow", note), "%s", note)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,4 +56,23 @@ func TestDigestsArePublishedInScope(t *testing.T) {
 	assert.False(t, of(scope.Scope{Ignored: []string{"shop"}}).publishes("shop"))
 	selector := labels.SelectorFromSet(labels.Set{"team": "a"})
 	assert.False(t, of(scope.Scope{NamespaceSelector: selector}).publishes("shop"), "its labels are not known yet")
+}
+
+func TestReferencesThatAreIgnoredHaveAnEvent(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(t)
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("kroxylicious.io/v1alpha1")
+	object.SetKind("VirtualKafkaCluster")
+	object.SetNamespace("shop")
+	object.SetName("orders")
+	reportIgnored(r)(object, `referents[2].referrers[0]: "100%d" names no object`)
+	require.Len(t, r.messages, 1)
+	e := r.messages[0].Event
+	assert.Equal(t, []string{"Warning", "ReferenceIgnored", "shop"}, []string{e.Type, e.Reason, e.Namespace})
+	assert.Contains(t, e.Note, `are ignored, so that no workload restarts because of them: referents[2].referrers[0]: "100%d" names no object`)
+
+	object.SetNamespace("")
+	reportIgnored(r)(object, "refused")
+	assert.Len(t, r.messages, 1, "the permission may be missing")
 }

@@ -47,6 +47,7 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 		return err
 	}
 	b.chain.OnUnpublished(reportUnpublished(b.events))
+	b.chain.OnIgnored(reportIgnored(b.events))
 	if err := mgr.Add(manager.RunnableFunc(b.chain.Lead)); err != nil {
 		return err
 	}

@@ -59,7 +59,8 @@ type publisher struct {
 	// unpublished are the objects whose digest could not be written.
 	unpublished unpublished
 	// pace are the objects whose digest was written of late.
-	pace pace
+	pace    pace
+	ignored ignored
 }
 
 // publications are the writes to the objects of one namespace, one at a time.
@@ -101,6 +102,7 @@ func (u *publisher) clear() {
 	u.unpublished.clear()
 	clear(u.contested)
 	clear(u.restoring)
+	clear(u.ignored.reported)
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
@@ -118,10 +120,16 @@ func (u *publisher) publish(p pending, changes []referent.Change) {
 	u.repeat(p)
 	u.contest(u.restored(p.removed))
 	u.restore(p.changes)
+	for _, change := range p.changes {
+		if o, ok := change.(objectChange); ok {
+			u.reportIgnored(o.key)
+		}
+	}
 	if u.sweep {
 		u.sweep = false
 		for key := range u.sources.keys {
 			u.due(key)
+			u.reportIgnored(key)
 		}
 	}
 	for namespace, at := range u.in {

@@ -22,6 +22,9 @@ func (p Picture) Text() string {
 	return t.text.String()
 }
 
+// markIgnored precedes a reference that is ignored.
+const markIgnored = "! ignored: "
+
 type tree struct {
 	nodes map[Key]PictureNode
 	below map[Key][]PictureEdge
@@ -45,7 +48,7 @@ func (t *tree) write(key Key, namespace, branch, margin string) {
 	t.text.WriteString("\n")
 	t.shown[key] = true
 	for _, problem := range t.nodes[key].Problems {
-		t.text.WriteString(margin + "  ! ignored: " + reference.Printable(problem) + "\n")
+		t.text.WriteString(margin + "  " + markIgnored + reference.Printable(problem) + "\n")
 	}
 	for i, edge := range t.below[key] {
 		before, after := "├─ ", "│  "
@@ -72,12 +75,21 @@ func (t *tree) title(key Key, namespace string, root bool) string {
 	return fmt.Sprintf("%s  [%s]", key.In(namespace), state)
 }
 
+// lines are what a drawing says in a node.
+func (n PictureNode) lines() []string {
+	lines := []string{n.Key.In(""), n.State()}
+	for _, problem := range n.Problems {
+		lines = append(lines, markIgnored+problem)
+	}
+	return lines
+}
+
 // DOT is the picture for Graphviz.
 func (p Picture) DOT() string {
 	var text strings.Builder
 	text.WriteString("digraph referents {\n  rankdir=LR;\n  node [shape=box];\n")
 	for _, n := range p.Nodes {
-		fmt.Fprintf(&text, "  %s [label=%s%s];\n", dotText(n.Key.id()), dotText(n.Key.In("")+"\n"+n.State()), dotStyle(n))
+		fmt.Fprintf(&text, "  %s [label=%s%s];\n", dotText(n.Key.id()), dotText(strings.Join(n.lines(), "\n")), dotStyle(n))
 	}
 	for _, e := range p.Edges {
 		style := ""
@@ -119,7 +131,11 @@ func (p Picture) Mermaid() string {
 	number := map[Key]int{}
 	for i, n := range p.Nodes {
 		number[n.Key] = i
-		fmt.Fprintf(&text, "  n%d[\"%s<br/>%s\"]%s\n", i, mermaidText(n.Key.In("")), mermaidText(n.State()), mermaidClass(n))
+		lines := n.lines()
+		for j, line := range lines {
+			lines[j] = mermaidText(line)
+		}
+		fmt.Fprintf(&text, "  n%d[\"%s\"]%s\n", i, strings.Join(lines, "<br/>"), mermaidClass(n))
 	}
 	for _, e := range p.Edges {
 		arrow := "-->"
