@@ -21,14 +21,14 @@ const (
 // alerts returns where alerts go. With --webhook-url it is there, and they are about changes: nothing is reloaded.
 func (f *Flags) alerts(p *problems, env Environment) *alert.Config {
 	c := completeAlerts(p, env)
-	if f.webhookURL == "" {
+	if f.stakater.webhookURL == "" {
 		return c
 	}
 	if c != nil {
 		p.add("webhook-url", errors.New("nothing is reloaded with it, and alerts are about reloads: unset "+alertOnReload))
 	}
 	// Reloader's chart may leave quotes inside the argument.
-	u := parseURL(strings.Trim(f.webhookURL, ` "`), "http", "https")
+	u := parseURL(strings.Trim(f.stakater.webhookURL, ` "`), "http", "https")
 	if u == nil {
 		p.add("webhook-url", errors.New("want an http or https URL"))
 	}

@@ -2,7 +2,6 @@ package options
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -26,17 +25,17 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Namespace:           f.ownNamespace(&p, env),
 		Installation:        f.installationName(&p, env),
 		DigestKeySecret:     f.digestKeySecret,
-		Servers:             f.servers(&p, env),
-		Selection:           f.selection(&p, env),
+		Servers:             f.servers.complete(&p, env),
+		Selection:           f.selection.complete(&p, env, &f.stakater),
 		Pod:                 Pod{Namespace: env.Getenv(podNamespace), Name: env.Getenv(podName), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
-		ReloadStrategy:      f.completeStrategy(&p),
+		ReloadStrategy:      f.stakater.completeStrategy(&p),
 		Alerts:              f.alerts(&p, env),
-		PlainSecrets:        f.plainSecrets(&p),
+		PlainSecrets:        f.stakater.plainSecrets(&p),
 		MemoryLimit:         memoryLimit(&p, env),
-		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.grace),
+		ShutdownGracePeriod: p.duration("shutdown-grace-period", f.webhook.grace),
 	}
-	o.Webhook = f.completeWebhook(&p, o.Installation, o.Namespace)
+	o.Webhook = f.webhook.complete(&p, o.Installation, o.Namespace)
 	if err := reference.ValidName(f.digestKeySecret); err != nil {
 		p.add("digest-key-secret", err)
 	}
@@ -45,7 +44,7 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 			reference.Quote(certificate.Secret)))
 	}
 	o.Election = f.election.complete(&p, o.Namespace, o.Installation)
-	o.Logging = f.logging()
+	o.Logging = f.logs.complete()
 	return o, errors.Join(p...)
 }
 
@@ -104,73 +103,6 @@ func deploymentOf(pod string) string {
 	return strings.Join(parts[:len(parts)-2], "-")
 }
 
-func (f *Flags) servers(p *problems, env Environment) Servers {
-	if env.Getenv(reloaderDeployment) != "" && !f.all.Changed("metrics-bind-address") && !f.all.Changed("metrics-addr") {
-		f.metricsAddress = reloaderMetrics
-	}
-	s := Servers{
-		MetricsAddress: p.optionalAddress("metrics-bind-address", f.metricsAddress),
-		MetricsSecure:  f.metricsSecure,
-		ProbeAddress:   p.optionalAddress("health-probe-bind-address", f.probeAddress),
-		PprofAddress:   "0",
-	}
-	if f.pprof {
-		s.PprofAddress = p.address("pprof-addr", f.pprofAddress)
-	}
-	return s
-}
-
-func (f *Flags) completeWebhook(p *problems, installation, namespace string) Webhook {
-	w := Webhook{
-		Enabled:   f.webhook,
-		Address:   p.address("webhook-bind-address", f.webhookAddress),
-		Directory: f.webhookDirectory,
-		HTTP2:     f.http2,
-		ClientCA:  f.webhookClientCA, ClientNames: nonEmpty(f.webhookClientNames),
-	}
-	f.checkCallers(p, w)
-	w.Certificate = f.certificate.complete(p, installation, namespace)
-	f.checkEffect(p, w)
-	if w.Directory == "" {
-		w.Directory = defaultDirectory()
-	}
-	if p.oneOf("tls-min-version", f.minTLS, "1.2", "1.3") {
-		w.MinTLSVersion = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}[f.minTLS]
-	}
-	return w
-}
-
-// checkCallers adds what is wrong with the flags that say which callers the webhook has. An empty value, such as that of a variable
-// which is not set, would let in all.
-func (f *Flags) checkCallers(p *problems, w Webhook) {
-	if f.all.Changed("webhook-client-ca") && w.ClientCA == "" {
-		p.add("webhook-client-ca", errors.New("the path is empty: name the file with the CA certificates, or remove the flag, and callers need no certificate"))
-	}
-	switch {
-	case len(w.ClientNames) > 0 && w.ClientCA == "":
-		p.add("webhook-client-names", errors.New("needs --webhook-client-ca, which verifies the certificates that have the names"))
-	case len(w.ClientNames) == 0 && f.all.Changed("webhook-client-names"):
-		p.add("webhook-client-names", errors.New("it has no name: name the callers, or remove the flag, and all that --webhook-client-ca verifies may call"))
-	}
-}
-
-// checkEffect adds the flags of the webhook that have no effect with another flag.
-func (f *Flags) checkEffect(p *problems, w Webhook) {
-	selfManaged := w.Certificate.Mode == CertificateSelfManaged
-	if !w.Enabled && w.ClientCA != "" {
-		p.add("webhook-client-ca", errNoWebhook)
-	}
-	if !w.Enabled && selfManaged {
-		p.add("certificate-mode", errNoWebhook)
-	}
-	if selfManaged && w.Directory != "" {
-		p.add("webhook-tls-directory", errors.New("has no effect with --certificate-mode=self-managed: remove one of the two"))
-	}
-}
-
-// errNoWebhook is about a flag of the webhook in direct mode.
-var errNoWebhook = errors.New("has no effect with --webhook=false: remove one of the two")
-
 // nonEmpty returns the names in a list, without spaces around them and without the empty ones.
 func nonEmpty(items []string) []string {
 	var names []string
@@ -200,9 +132,9 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 	p.oneOf("hash", f.hash, "content", "revision")
 	r.ReloadMissingRequired = f.missingRequired == "reload"
 	r.Revision = f.hash == "revision"
-	r.NotifyOnly = f.webhookURL != ""
-	r.RerunFinishedJobs = f.rerunFinishedJobs
-	r.WithoutRuns = !f.runCronJobs
+	r.NotifyOnly = f.stakater.webhookURL != ""
+	r.RerunFinishedJobs = f.stakater.rerunFinishedJobs
+	r.WithoutRuns = !f.stakater.runCronJobs
 	return r
 }
 
@@ -241,6 +173,18 @@ func (p *problems) duration(flag string, d time.Duration) time.Duration {
 }
 
 func (p *problems) namespace(flag, name string) { p.add(flag, checkNamespace(name)) }
+
+// namespaces returns the names in a list, each once, without the empty ones.
+func (p *problems) namespaces(flag string, items []string) []string {
+	var names []string
+	for _, name := range items {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+			p.namespace(flag, name)
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 func (p *problems) namespaceOf(variable, name string) {
 	if err := checkNamespace(name); err != nil {

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -32,8 +34,34 @@ func (l Logging) Logger(to io.Writer) logr.Logger {
 	return zapr.NewLogger(zap.New(core, zap.AddStacktrace(l.stacktrace), zap.ErrorOutput(sink)))
 }
 
-// logging reads the logging flags: --log-format and --log-level go first, then zap's, then what --zap-devel calls for.
-func (f *Flags) logging() Logging {
+// logFlags are those about logs.
+type logFlags struct {
+	set           *pflag.FlagSet
+	format, level string
+	zap           crzap.Options
+}
+
+func (f *logFlags) add(set *pflag.FlagSet) {
+	f.set = set
+	set.StringVar(&f.format, "log-format", "json", "`json|text`")
+	set.StringVar(&f.level, "log-level", "info", "`level`: trace, debug, info, warning, error, fatal, panic, or a number: a higher number logs more")
+	legacy := flag.NewFlagSet("zap", flag.ContinueOnError)
+	f.zap.BindFlags(legacy)
+	legacy.VisitAll(func(fl *flag.Flag) { fl.Usage = zapUsage[fl.Name] })
+	set.AddGoFlagSet(legacy)
+}
+
+// zapUsage says in our words what the logging flags of SAP's pod-reloader do.
+var zapUsage = map[string]string{
+	"zap-devel":            "text logs at level debug, with stack traces from warnings on",
+	"zap-encoder":          "`json|console`; --log-format takes precedence",
+	"zap-log-level":        "`debug|info|error|panic`, or a number; --log-level takes precedence",
+	"zap-stacktrace-level": "stack traces from this level on: `info|error|panic`",
+	"zap-time-encoding":    "`epoch|millis|nanos|iso8601|rfc3339|rfc3339nano` (default rfc3339)",
+}
+
+// complete reads the flags: --log-format and --log-level go first, then zap's, then what --zap-devel calls for.
+func (f *logFlags) complete() Logging {
 	l := Logging{level: f.zap.Level, stacktrace: f.zap.StacktraceLevel, encoder: f.encoder()}
 	if l.level == nil {
 		l.level = choose(f.zap.Development, zap.DebugLevel, zap.InfoLevel)
@@ -42,8 +70,8 @@ func (f *Flags) logging() Logging {
 		// Errors say by themselves what was attempted; a stack trace is for panics, which bring their own.
 		l.stacktrace = choose(f.zap.Development, zap.WarnLevel, zap.PanicLevel)
 	}
-	if f.all.Changed("log-level") {
-		l.level, _ = parseLevel(f.logLevel) // loggingWarnings has the error
+	if f.set.Changed("log-level") {
+		l.level, _ = parseLevel(f.level) // warnings has the error
 	}
 	l.level = withoutBodies{l.level}
 	return l
@@ -61,21 +89,21 @@ func (w withoutBodies) Enabled(level zapcore.Level) bool {
 	return level >= lowestLevel && w.LevelEnabler.Enabled(level)
 }
 
-// loggingWarnings adds what is wrong with --log-format and --log-level. They are no errors of Complete: Reloader starts with each value.
-func (f *Flags) loggingWarnings(p *problems) {
-	switch f.formatWord() {
+// warnings adds what is wrong with --log-format and --log-level. They are no errors of Complete: Reloader starts with each value.
+func (f *logFlags) warnings(p *problems) {
+	switch f.word() {
 	case "json", "text", "": // empty is the default of Reloader's chart
 	default:
-		p.add("log-format", fmt.Errorf("%s is neither json nor text, and has the effect of json: write json or text", reference.Quote(f.logFormat)))
+		p.add("log-format", fmt.Errorf("%s is neither json nor text, and has the effect of json: write json or text", reference.Quote(f.format)))
 	}
-	_, err := parseLevel(f.logLevel)
+	_, err := parseLevel(f.level)
 	p.add("log-level", err)
 }
 
-// formatWord returns the value of --log-format in lower case.
-func (f *Flags) formatWord() string { return strings.ToLower(strings.TrimSpace(f.logFormat)) }
+// word returns the value of --log-format in lower case.
+func (f *logFlags) word() string { return strings.ToLower(strings.TrimSpace(f.format)) }
 
-func (f *Flags) encoder() zapcore.Encoder {
+func (f *logFlags) encoder() zapcore.Encoder {
 	encodeTime := f.zap.TimeEncoder
 	if encodeTime == nil {
 		encodeTime = zapcore.RFC3339TimeEncoder
@@ -83,10 +111,10 @@ func (f *Flags) encoder() zapcore.Encoder {
 	readable := func(c *zapcore.EncoderConfig) {
 		c.EncodeTime, c.EncodeDuration = encodeTime, zapcore.StringDurationEncoder
 	}
-	if f.zap.NewEncoder != nil && !f.all.Changed("log-format") {
+	if f.zap.NewEncoder != nil && !f.set.Changed("log-format") {
 		return f.zap.NewEncoder(readable)
 	}
-	text := f.formatWord() == "text" || f.zap.Development && !f.all.Changed("log-format")
+	text := f.word() == "text" || f.zap.Development && !f.set.Changed("log-format")
 	var built crzap.Options
 	if text {
 		crzap.ConsoleEncoder(readable)(&built)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -22,24 +23,55 @@ const (
 	deploymentConfigs = "apps.openshift.io/v1/DeploymentConfig=spec.template"
 )
 
-func (f *Flags) selection(p *problems, env Environment) Selection {
-	keys, err := annotation.NewKeys(f.annotationPrefix)
+// selectionFlags are those that say which workloads are handled, and by which annotations.
+type selectionFlags struct {
+	set                                              *pflag.FlagSet
+	namespaces, withoutNamespaces, namespaceSelector []string
+	kinds, withoutKinds                              []string
+	objectSelector, configuration, prefix            string
+	argoRollouts, openshift                          textSwitch
+	secrets                                          bool
+}
+
+func (f *selectionFlags) add(set *pflag.FlagSet) {
+	f.set = set
+	set.StringSliceVar(&f.namespaces, "namespaces", nil,
+		"only these `namespaces`, comma-separated or repeated; needs permissions in these only (default: all but kube-system)")
+	set.StringSliceVar(&f.withoutNamespaces, "namespaces-to-ignore", nil, "`namespaces` to exclude, comma-separated or repeated")
+	set.StringSliceVar(&f.namespaceSelector, "namespace-selector", nil,
+		"only namespaces with these labels, as `selector` (e.g. pod-reloader=enabled); also key:value and key=*")
+	set.StringVar(&f.objectSelector, "object-selector", "", "only workloads with these labels, as `selector`")
+	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
+		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
+	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no permissions on them are needed")
+	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
+	f.openshift.detect = true
+	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
+		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
+	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed but on the digest key")
+	set.StringVar(&f.configuration, "config", "",
+		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")
+	set.StringVar(&f.prefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")
+}
+
+func (f *selectionFlags) complete(p *problems, env Environment, stakater *stakaterFlags) Selection {
+	keys, err := annotation.NewKeys(f.prefix)
 	p.add("annotation-prefix", err)
 	location, err := configuration.ParseLocation(f.configuration)
 	p.add("config", err)
 	return Selection{
-		Keys: keys, Stakater: f.completeStakater(p), WithoutStakater: !f.stakaterAnnotations,
+		Keys: keys, Stakater: stakater.complete(p, f.secrets), WithoutStakater: !stakater.read,
 		Kinds: f.completeKinds(p, env), Scope: f.scope(p, env), Configuration: location, WithoutSecrets: !f.secrets,
 	}
 }
 
-func (f *Flags) scope(p *problems, env Environment) scope.Scope {
+func (f *selectionFlags) scope(p *problems, env Environment) scope.Scope {
 	s := scope.Scope{
-		Ignored:           f.namespaceList(p, "namespaces-to-ignore", f.withoutNamespaces),
+		Ignored:           p.namespaces("namespaces-to-ignore", f.withoutNamespaces),
 		NamespaceSelector: p.selector("namespace-selector", standardSelector(f.namespaceSelector)),
 		ObjectSelector:    p.selector("object-selector", f.objectSelector),
 	}
-	named := f.namedNamespaces(p, env)
+	named := f.named(p, env)
 	if len(named) == 0 {
 		return s
 	}
@@ -51,17 +83,11 @@ func (f *Flags) scope(p *problems, env Environment) scope.Scope {
 	return s
 }
 
-// NamedNamespaces returns the only namespaces to handle, those of --namespaces-to-ignore included; empty means all.
-func (f *Flags) NamedNamespaces(env Environment) []string {
-	var p problems // CompleteShared has them
-	return f.namedNamespaces(&p, env)
-}
-
-// namedNamespaces are those of a flag or of a variable, which Reloader's chart sets where it is to watch its own namespace only. Reloader's
-// own --namespaces takes precedence, too.
-func (f *Flags) namedNamespaces(p *problems, env Environment) []string {
-	names := f.namespaceList(p, "namespaces", f.namespaces)
-	if len(names) == 0 && f.all.Changed("namespaces") {
+// named returns the namespaces of a flag or of a variable, which Reloader's chart sets where it is to watch its own namespace only.
+// Reloader's own --namespaces takes precedence, too.
+func (f *selectionFlags) named(p *problems, env Environment) []string {
+	names := p.namespaces("namespaces", f.namespaces)
+	if len(names) == 0 && f.set.Changed("namespaces") {
 		// The value of a variable that is not set would mean all.
 		p.add("namespaces", errors.New("it has no namespace: name some, or remove the flag, and all are handled"))
 	}
@@ -73,19 +99,7 @@ func (f *Flags) namedNamespaces(p *problems, env Environment) []string {
 	return []string{only}
 }
 
-// namespaceList returns the names in a list, each once, without the empty ones.
-func (f *Flags) namespaceList(p *problems, flag string, items []string) []string {
-	var names []string
-	for _, name := range items {
-		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
-			p.namespace(flag, name)
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
+func (f *selectionFlags) completeKinds(p *problems, env Environment) workload.Kinds {
 	further := f.kinds
 	if f.argoRollouts.on() {
 		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
@@ -115,13 +129,13 @@ func (f *Flags) completeKinds(p *problems, env Environment) workload.Kinds {
 // isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
 // which is its default; a kind that the cluster does not have has no effect here. In the place of Reloader it is the default, too: the
 // permissions are Reloader's. Otherwise the default is false: they need permissions of their own.
-func (f *Flags) isOpenshift(env Environment) bool {
-	inPlace := env.Getenv(reloaderDeployment) != "" && !f.all.Changed("is-openshift")
+func (f *selectionFlags) isOpenshift(env Environment) bool {
+	inPlace := env.Getenv(reloaderDeployment) != "" && !f.set.Changed("is-openshift")
 	return inPlace || f.openshift.on()
 }
 
 // ignoredKinds returns the built-in kinds that --ignored-workload-types names.
-func (f *Flags) ignoredKinds(p *problems) []schema.GroupKind {
+func (f *selectionFlags) ignoredKinds(p *problems) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for _, name := range f.withoutKinds {
 		switch strings.ToLower(strings.TrimSpace(name)) {

@@ -18,8 +18,14 @@ func (f *Flags) Share(set *pflag.FlagSet, names ...string) {
 // everything that is wrong; each part names its flag.
 func (f *Flags) CompleteShared(env Environment) (Selection, Reload, error) {
 	var p problems
-	selection, reload := f.selection(&p, env), f.reload(&p, env)
+	selection, reload := f.selection.complete(&p, env, &f.stakater), f.reload(&p, env)
 	return selection, reload, errors.Join(p...)
+}
+
+// NamedNamespaces returns the only namespaces to handle, those of --namespaces-to-ignore included; empty means all.
+func (f *Flags) NamedNamespaces(env Environment) []string {
+	var p problems // CompleteShared has them
+	return f.selection.named(&p, env)
 }
 
 // SharedLease returns the namespace, if a flag gives it, and the name of the lease, for tools. The error names the flag.

@@ -14,17 +14,28 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// addStakater adds the flags of Stakater's Reloader, with its names and defaults.
-func (f *Flags) addStakater(set *pflag.FlagSet) {
-	s := &f.stakater
+// stakaterFlags are those of Stakater's Reloader, with its names and defaults.
+type stakaterFlags struct {
+	dialect                        annotation.Stakater
+	onCreate, onDelete             textSwitch
+	rerunFinishedJobs, runCronJobs bool
+	withoutResources, labels       []string
+	strategy, variableHash         string
+	webhookURL                     string
+	syncAfterRestart               bool
+	read                           bool
+}
+
+func (f *stakaterFlags) add(set *pflag.FlagSet) {
+	s := &f.dialect
 	set.BoolVar(&s.AutoReloadAll, "auto-reload-all", false, "reload workloads without annotations when what they reference changes")
-	addSwitch(set, &f.reloadOnCreate, "reload-on-create", "reload also when an object is created")
-	addSwitch(set, &f.reloadOnDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
+	addSwitch(set, &f.onCreate, "reload-on-create", "reload also when an object is created")
+	addSwitch(set, &f.onDelete, "reload-on-delete", "reload also when an object is deleted, even one that pods cannot start without")
 	set.BoolVar(&f.rerunFinishedJobs, "rerun-finished-jobs", false, "also re-create Jobs that are complete or have failed")
 	set.BoolVar(&f.runCronJobs, "run-cronjobs", true,
 		"also run a CronJob at once, where the permission to create Jobs is granted; false: only its next run gets the new configuration")
 	set.StringSliceVar(&f.withoutResources, "resources-to-ignore", nil, "kinds of config objects to ignore: `configmaps|secrets`")
-	set.StringSliceVar(&f.resourceLabels, "resource-label-selector", nil, "only config objects with these `labels`")
+	set.StringSliceVar(&f.labels, "resource-label-selector", nil, "only config objects with these `labels`")
 	set.StringVar(&f.strategy, "reload-strategy", string(annotation.ConfigHash),
 		"what a reload writes on a pod template: `config-hash|annotations|env-vars`; the word default means env-vars, as in Reloader's chart")
 	set.StringVar(&f.variableHash, "env-vars-hash", "keyed",
@@ -33,13 +44,13 @@ func (f *Flags) addStakater(set *pflag.FlagSet) {
 	set.BoolVar(&s.SecretProviderClasses, "enable-csi-integration", false,
 		"reload also when the Secrets Store CSI driver rotates what a SecretProviderClass mounts; needs permissions of its own")
 	set.BoolVar(&f.syncAfterRestart, "sync-after-restart", false, "no effect: changes during a downtime are always found")
-	set.BoolVar(&f.stakaterAnnotations, "stakater-annotations", true, "false: Reloader's annotations are not read")
+	set.BoolVar(&f.read, "stakater-annotations", true, "false: Reloader's annotations are not read")
 }
 
-// addStakaterKeys adds the flags that name annotations.
-func (f *Flags) addStakaterKeys(set *pflag.FlagSet) {
-	f.stakater.Keys = annotation.NewStakaterKeys()
-	for _, key := range f.stakaterKeys() {
+// addKeys adds the flags that name annotations.
+func (f *stakaterFlags) addKeys(set *pflag.FlagSet) {
+	f.dialect.Keys = annotation.NewStakaterKeys()
+	for _, key := range f.keys() {
 		set.StringVar(key.value, key.flag, *key.value, "`annotation` "+key.usage)
 	}
 }
@@ -48,7 +59,7 @@ func (f *Flags) addStakaterKeys(set *pflag.FlagSet) {
 func (f *Flags) ShareStakater(set *pflag.FlagSet) {
 	f.Share(set, "auto-reload-all", "reload-on-create", "reload-on-delete", "resources-to-ignore", "resource-label-selector", "stakater-annotations",
 		"enable-csi-integration")
-	for _, key := range f.stakaterKeys() {
+	for _, key := range f.stakater.keys() {
 		f.Share(set, key.flag)
 	}
 }
@@ -60,8 +71,8 @@ type stakaterKey struct {
 	usage string
 }
 
-func (f *Flags) stakaterKeys() []stakaterKey {
-	keys := &f.stakater.Keys
+func (f *stakaterFlags) keys() []stakaterKey {
+	keys := &f.dialect.Keys
 	return []stakaterKey{
 		{"auto-annotation", &keys.Auto, "that reloads for all that a workload references"},
 		{"configmap-auto-annotation", &keys.ConfigMap.Auto, "that reloads for all ConfigMaps that a workload references"},
@@ -84,29 +95,29 @@ func (f *Flags) stakaterKeys() []stakaterKey {
 // errUnread is about a flag of a dialect that is not read.
 var errUnread = errors.New("has no effect with --stakater-annotations=false: remove one of the two")
 
-// completeStakater validates the flags of the second dialect.
-func (f *Flags) completeStakater(p *problems) annotation.Stakater {
-	for _, key := range f.stakaterKeys() {
+// complete returns the second dialect. With secrets, Secrets are handled.
+func (f *stakaterFlags) complete(p *problems, secrets bool) annotation.Stakater {
+	for _, key := range f.keys() {
 		if faults := validation.IsQualifiedName(*key.value); len(faults) > 0 {
 			p.add(key.flag, fmt.Errorf("%s is no name of an annotation: %s", reference.Quote(*key.value), strings.Join(faults, ", ")))
 		}
 	}
-	if f.stakater.AutoReloadAll && !f.stakaterAnnotations {
+	if f.dialect.AutoReloadAll && !f.read {
 		p.add("auto-reload-all", errUnread)
 	}
-	if f.stakater.SecretProviderClasses && !f.stakaterAnnotations {
+	if f.dialect.SecretProviderClasses && !f.read {
 		p.add("enable-csi-integration", errUnread)
 	}
-	s := f.stakater
+	s := f.dialect
 	s.Patterns = &pattern.Cache{}
-	s.ReloadOnCreate, s.ReloadOnDelete = f.reloadOnCreate.on(), f.reloadOnDelete.on()
-	s.Selector = p.selector("resource-label-selector", standardSelector(f.resourceLabels))
-	s.Without = f.without(p)
+	s.ReloadOnCreate, s.ReloadOnDelete = f.onCreate.on(), f.onDelete.on()
+	s.Selector = p.selector("resource-label-selector", standardSelector(f.labels))
+	s.Without = f.without(p, secrets)
 	return s
 }
 
 // without returns the kinds of config objects that are not handled.
-func (f *Flags) without(p *problems) []reference.Kind {
+func (f *stakaterFlags) without(p *problems, secrets bool) []reference.Kind {
 	var kinds []reference.Kind
 	for _, resource := range f.withoutResources {
 		switch strings.ToLower(strings.TrimSpace(resource)) {
@@ -119,14 +130,14 @@ func (f *Flags) without(p *problems) []reference.Kind {
 			p.add("resources-to-ignore", fmt.Errorf("%s: want configmaps or secrets", reference.Quote(resource)))
 		}
 	}
-	if !f.secrets && !slices.Contains(kinds, reference.Secret) {
+	if !secrets && !slices.Contains(kinds, reference.Secret) {
 		kinds = append(kinds, reference.Secret)
 	}
 	return kinds
 }
 
 // completeStrategy returns the strategy. "default" is a value of Reloader's chart; it is the default of Reloader, not ours.
-func (f *Flags) completeStrategy(p *problems) annotation.ReloadStrategy {
+func (f *stakaterFlags) completeStrategy(p *problems) annotation.ReloadStrategy {
 	if f.strategy == "default" {
 		return annotation.EnvVars
 	}
@@ -135,7 +146,7 @@ func (f *Flags) completeStrategy(p *problems) annotation.ReloadStrategy {
 }
 
 // plainSecrets reports whether the digest of a Secret in a pod template is Reloader's.
-func (f *Flags) plainSecrets(p *problems) bool {
+func (f *stakaterFlags) plainSecrets(p *problems) bool {
 	p.oneOf("env-vars-hash", f.variableHash, "keyed", "sha1")
 	return f.variableHash == "sha1"
 }

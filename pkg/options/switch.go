@@ -56,7 +56,7 @@ func (f *Flags) On(name string) bool {
 // to write. They are no errors of Complete: an installation of Reloader runs with such values.
 func (f *Flags) Warnings(env Environment) []error {
 	p := problems(f.SharedWarnings())
-	f.loggingWarnings(&p)
+	f.logs.warnings(&p)
 	if value := env.Getenv(metricsCountByNamespace); value != "" && value != "enabled" && value != "disabled" {
 		p.variable(metricsCountByNamespace, fmt.Errorf("%s has no effect: write enabled or disabled", reference.Quote(value)))
 	}
