@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,14 +66,6 @@ func relevant(in *plan.Input, kind reference.Kind) bool {
 		intent, _ := annotation.Parse(annotation.Source{Workload: o.Annotations()}, in.Here.Dialects...)
 		return slices.ContainsFunc(intent.Refs(), func(ref reference.Ref) bool { return ref.Kind == kind })
 	})
-}
-
-// deploymentConfig is a kind that Reloader handles where the cluster has it.
-func deploymentConfig() workload.Kind {
-	return workload.Kind{
-		GroupVersionKind: schema.GroupVersionKind{Group: "apps.openshift.io", Version: "v1", Kind: "DeploymentConfig"},
-		Template:         []string{"spec", "template"},
-	}
 }
 
 // workloads adds those of all kinds that either program handles and the cluster has. Jobs that a CronJob has made count like others, as in Reloader.

@@ -193,7 +193,7 @@ func (rs *reloaderSettings) kinds(ours workload.Kinds) workload.Kinds {
 		theirs = append(theirs, workload.Builtin()...)
 	}
 	if !rs.manager.All().Changed("is-openshift") || rs.manager.On("is-openshift") {
-		theirs = append(theirs, deploymentConfig())
+		theirs = append(theirs, workload.DeploymentConfig())
 	}
 	return workload.NewKinds(theirs...)
 }

@@ -214,7 +214,7 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	assert.True(t, r.ReloadOnDelete)
 	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
 	assert.Equal(t, []string{"tools"}, r.Namespaces)
-	_, handled := selection.Kinds.Get(deploymentConfig().GroupVersionKind)
+	_, handled := selection.Kinds.Get(workload.DeploymentConfig().GroupVersionKind)
 	assert.False(t, handled, "an installation of its own handles DeploymentConfigs if a flag says so")
 	p = newReloaderSettings(nil)
 	p.take(&appsv1.Deployment{})

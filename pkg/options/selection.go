@@ -16,13 +16,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-const (
-	// argoRollouts is the kind that --is-Argo-Rollouts adds.
-	argoRollouts = "argoproj.io/v1alpha1/Rollout=spec.template"
-	// deploymentConfigs is the kind that --is-openshift adds.
-	deploymentConfigs = "apps.openshift.io/v1/DeploymentConfig=spec.template"
-)
-
 // selectionFlags are those that say which workloads are handled, and by which annotations.
 type selectionFlags struct {
 	set                                              *pflag.FlagSet
@@ -44,9 +37,9 @@ func (f *selectionFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.kinds, "workload-kinds", nil,
 		"workload `kinds` in addition to the built-in ones, comma-separated or repeated, as group/version/Kind=path.of.pod.template (e.g. apps.kruise.io/v1alpha1/CloneSet=spec.template)")
 	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no permissions on them are needed")
-	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds=argoproj.io/v1alpha1/Rollout=spec.template")
+	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds="+workload.Rollout().String())
 	f.openshift.detect = true
-	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+deploymentConfigs+
+	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+workload.DeploymentConfig().String()+
 		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed but on the digest key")
 	set.StringVar(&f.configuration, "config", "",
@@ -100,15 +93,14 @@ func (f *selectionFlags) named(p *problems, env Environment) []string {
 }
 
 func (f *selectionFlags) completeKinds(p *problems, env Environment) workload.Kinds {
-	further := f.kinds
-	if f.argoRollouts.on() {
-		further = slices.Insert(slices.Clone(further), 0, argoRollouts)
-	}
-	if f.isOpenshift(env) {
-		further = slices.Insert(slices.Clone(further), 0, deploymentConfigs)
-	}
 	kinds := workload.Builtin()
-	for _, text := range further {
+	if f.isOpenshift(env) {
+		kinds = append(kinds, workload.DeploymentConfig())
+	}
+	if f.argoRollouts.on() {
+		kinds = append(kinds, workload.Rollout())
+	}
+	for _, text := range f.kinds {
 		kind, err := workload.ParseKind(strings.TrimSpace(text))
 		if err != nil {
 			p.add("workload-kinds", err)

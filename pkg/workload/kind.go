@@ -45,15 +45,13 @@ func ID(gvk schema.GroupVersionKind) string {
 func (k Kind) Pausable() bool { return k.Group == "apps" && k.Kind == "Deployment" }
 
 // Restartable reports whether a field of the spec restarts the pods of workloads of the kind (spec.restartAt): Argo Rollouts.
-func (k Kind) Restartable() bool { return k.Group == "argoproj.io" && k.Kind == "Rollout" }
+func (k Kind) Restartable() bool { return k.GroupKind() == Rollout().GroupKind() }
 
 // Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
 func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
 
 // isDeploymentConfig reports whether workloads of the kind are those of OpenShift, whose triggers roll out a new template.
-func (k Kind) isDeploymentConfig() bool {
-	return k.Group == "apps.openshift.io" && k.Kind == "DeploymentConfig"
-}
+func (k Kind) isDeploymentConfig() bool { return k.GroupKind() == DeploymentConfig().GroupKind() }
 
 // NewObject returns an empty object of the kind, into which one is read.
 func (k Kind) NewObject() *unstructured.Unstructured {
@@ -65,22 +63,32 @@ func (k Kind) NewObject() *unstructured.Unstructured {
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {
 	return []Kind{
-		builtin("apps", "DaemonSet", "spec", "template"),
-		builtin("apps", "Deployment", "spec", "template"),
-		builtin("apps", "StatefulSet", "spec", "template"),
-		builtin("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
+		v1("apps", "DaemonSet", "spec", "template"),
+		v1("apps", "Deployment", "spec", "template"),
+		v1("apps", "StatefulSet", "spec", "template"),
+		v1("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
 		Job(),
 	}
 }
 
 // Job returns the kind of Jobs, also where none are followed.
 func Job() Kind {
-	job := builtin("batch", "Job", "spec", "template")
+	job := v1("batch", "Job", "spec", "template")
 	job.CreateOnly = true
 	return job
 }
 
-func builtin(group, name string, template ...string) Kind {
+// DeploymentConfig returns the kind of OpenShift's DeploymentConfigs.
+func DeploymentConfig() Kind { return v1("apps.openshift.io", "DeploymentConfig", "spec", "template") }
+
+// Rollout returns the kind of Argo Rollouts.
+func Rollout() Kind {
+	rollout := v1("argoproj.io", "Rollout", "spec", "template")
+	rollout.Version = "v1alpha1"
+	return rollout
+}
+
+func v1(group, name string, template ...string) Kind {
 	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, Template: template}
 }
 
