@@ -103,17 +103,6 @@ func deploymentOf(pod string) string {
 	return strings.Join(parts[:len(parts)-2], "-")
 }
 
-// nonEmpty returns the names in a list, without spaces around them and without the empty ones.
-func nonEmpty(items []string) []string {
-	var names []string
-	for _, name := range items {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func (f *Flags) reload(p *problems, env Environment) Reload {
 	r := Reload{
 		Settle:           p.duration("settle", f.settle),
@@ -174,16 +163,27 @@ func (p *problems) duration(flag string, d time.Duration) time.Duration {
 
 func (p *problems) namespace(flag, name string) { p.add(flag, checkNamespace(name)) }
 
-// namespaces returns the names in a list, each once, without the empty ones.
+// namespaces returns the namespaces in a list, each once.
 func (p *problems) namespaces(flag string, items []string) []string {
-	var names []string
-	for _, name := range items {
-		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+	var found []string
+	for _, name := range names(items) {
+		if !slices.Contains(found, name) {
 			p.namespace(flag, name)
-			names = append(names, name)
+			found = append(found, name)
 		}
 	}
-	return names
+	return found
+}
+
+// names returns the names in a list, without spaces around them and without the empty ones.
+func names(items []string) []string {
+	var found []string
+	for _, name := range items {
+		if name = strings.TrimSpace(name); name != "" {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 func (p *problems) namespaceOf(variable, name string) {

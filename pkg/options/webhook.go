@@ -39,7 +39,7 @@ func (f *webhookFlags) complete(p *problems, installation, namespace string) Web
 		Address:   p.address("webhook-bind-address", f.address),
 		Directory: f.directory,
 		HTTP2:     f.http2,
-		ClientCA:  f.clientCA, ClientNames: nonEmpty(f.clientNames),
+		ClientCA:  f.clientCA, ClientNames: names(f.clientNames),
 	}
 	f.checkCallers(p, w)
 	w.Certificate = f.certificate.complete(p, installation, namespace)
