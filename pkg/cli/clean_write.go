@@ -116,8 +116,7 @@ func (c *cleaner) get(ctx context.Context, kinds workload.Kinds, targets []targe
 }
 
 func (c *cleaner) read(ctx context.Context, kind workload.Kind, name types.NamespacedName) (workload.Object, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind.GroupVersionKind)
+	u := kind.NewObject()
 	err := c.client.Get(ctx, name, u)
 	return workload.Object{Kind: kind, Raw: u.Object}, err
 }
@@ -212,8 +211,7 @@ func (c *cleaner) patch(ctx context.Context, o workload.Object, kind types.Patch
 	if err != nil {
 		return workload.Object{}, err
 	}
-	answer := &unstructured.Unstructured{}
-	answer.SetGroupVersionKind(o.Kind.GroupVersionKind)
+	answer := o.Kind.NewObject()
 	answer.SetNamespace(o.Namespace())
 	answer.SetName(o.Name())
 	err = c.client.Patch(ctx, answer, client.RawPatch(kind, body), client.FieldOwner("pod-reloader-clean"))

@@ -39,8 +39,7 @@ var errUnusable = errors.New("correct or remove the invalid key, and delete the 
 
 // readWorkload reads a workload. The account of an installation may list Jobs and not get them.
 func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name types.NamespacedName) (workload.Object, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind.GroupVersionKind)
+	u := kind.NewObject()
 	err := c.Get(ctx, name, u)
 	if apierrors.IsForbidden(err) {
 		list := &unstructured.UnstructuredList{}
