@@ -29,16 +29,22 @@ const (
 	classes
 )
 
+// The defaults of Options.Total and Options.Overdue.
+const (
+	DefaultTotal   = 64
+	DefaultOverdue = 128
+)
+
 // Options are the bounds of a Limit. The zero value has the defaults.
 type Options struct {
 	// PerNamespace is the bound for a namespace whose writes are answered in time; 0 means 8. A namespace begins with one
 	// slot, and each answer in time doubles what it has: many namespaces that begin to hang at once take one slot each.
 	PerNamespace int
-	// Total is the bound for all namespaces; 0 means 64. Slots that are overdue do not count.
+	// Total is the bound for all namespaces; 0 means DefaultTotal. Slots that are overdue do not count.
 	Total int
-	// Overdue is the bound for slots that are overdue; 0 means 128. Those beyond it count against Total, and Slow. Together with Total it
-	// stays below the 245 requests that the API server handles at the same time of all service accounts outside of kube-system, by the
-	// defaults of its priority level workload-low: writes that hang would take them from others.
+	// Overdue is the bound for slots that are overdue; 0 means DefaultOverdue. Those beyond it count against Total, and Slow. Together with
+	// Total it stays below the 245 requests that the API server handles at the same time of all service accounts outside of kube-system,
+	// by the defaults of its priority level workload-low: writes that hang would take them from others.
 	Overdue int
 	// Spare is how many slots may be overdue while a namespace whose slots are all overdue gets one more; 0 means a quarter of Overdue. Such
 	// slots cost other namespaces little, and the writes of a namespace may be slow and succeed: while our own webhook does not answer, each
@@ -58,10 +64,10 @@ func (o Options) withDefaults() Options {
 		o.PerNamespace = 8
 	}
 	if o.Total <= 0 {
-		o.Total = 64
+		o.Total = DefaultTotal
 	}
 	if o.Overdue <= 0 {
-		o.Overdue = 128
+		o.Overdue = DefaultOverdue
 	}
 	if o.Spare <= 0 {
 		o.Spare = max(o.Overdue/4, 1)

@@ -25,16 +25,9 @@ import (
 // of our own webhook without an answer must take less: the API server stores the write after them, for the loop to stamp directly.
 const writeLimit = 10 * time.Second
 
-// The bounds for workloads with a slot for their writes, in total: those that have had it for less than 400 ms, and those that have had it
-// for longer, because a request hangs.
-const (
-	promptWrites  = 64
-	overdueWrites = 128
-)
-
 // MaxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
 // so that a write that hangs holds none of these.
-const MaxWrites = promptWrites + overdueWrites
+const MaxWrites = inflight.DefaultTotal + inflight.DefaultOverdue
 
 // errNoAnswer is a write or a read that was given up. The write may have been stored all the same.
 var errNoAnswer = errors.New(
@@ -48,7 +41,7 @@ type writer struct {
 }
 
 func newWriter(o Options) writer {
-	slots := inflight.New(inflight.Options{Total: promptWrites, Overdue: overdueWrites}, func(key workload.Key) { o.Queue.Add(queue.Slot, key) })
+	slots := inflight.New(inflight.Options{}, func(key workload.Key) { o.Queue.Add(queue.Slot, key) })
 	registerWrites(o.Metrics, slots)
 	return writer{client: o.Client, slots: slots, backoff: o.Backoff}
 }
