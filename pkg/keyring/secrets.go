@@ -5,28 +5,20 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// secrets reads and writes one Secret, with a scheme for Secrets alone: that of client-go keeps all types in memory.
+// secrets reads and writes one Secret.
 type secrets struct {
 	rest            rest.Interface
 	namespace, name string
 }
 
 func newSecrets(o Options) (secrets, error) {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-
-	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := listwatch.NewClient(o.Config, o.HTTPClient, corev1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
+	client, err := listwatch.NewTypedClient(o.Config, o.HTTPClient, corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
 	if err != nil {
 		return secrets{}, fmt.Errorf("make a client for the Secret of the digest key: %w", err)
 	}

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,4 +26,13 @@ func NewClient(
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
 	config.QPS = -1 // the API server limits requests, by priority and fairness
 	return rest.RESTClientForConfigAndClient(config, client)
+}
+
+// NewTypedClient returns a client for some types of one version, with a scheme for these alone: that of client-go keeps all types in
+// memory.
+func NewTypedClient(to *rest.Config, client *http.Client, version schema.GroupVersion, types ...runtime.Object) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(version, types...)
+	metav1.AddToGroupVersion(scheme, version)
+	return NewClient(to, client, version, serializer.NewCodecFactory(scheme).WithoutConversion(), runtime.ContentTypeJSON)
 }

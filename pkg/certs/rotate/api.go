@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -27,25 +26,18 @@ type object struct {
 	resource, namespace, name string
 }
 
-// api reads and writes the Secret and the webhook configuration, with a scheme for these two alone: that of client-go keeps all
-// types in memory.
+// api reads and writes the Secret and the webhook configuration.
 type api struct {
 	secret, registration object
 }
 
 func newAPI(o Options, client *http.Client) (api, error) {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
-	scheme.AddKnownTypes(admissionv1.SchemeGroupVersion,
-		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfigurationList{})
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	metav1.AddToGroupVersion(scheme, admissionv1.SchemeGroupVersion)
-	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	core, err := listwatch.NewClient(o.Config, client, corev1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
+	core, err := listwatch.NewTypedClient(o.Config, client, corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
 	if err != nil {
 		return api{}, fmt.Errorf("make a client for the Secret of the webhook's certificates: %w", err)
 	}
-	admission, err := listwatch.NewClient(o.Config, client, admissionv1.SchemeGroupVersion, codecs, runtime.ContentTypeJSON)
+	admission, err := listwatch.NewTypedClient(o.Config, client, admissionv1.SchemeGroupVersion,
+		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfigurationList{})
 	if err != nil {
 		return api{}, fmt.Errorf("make a client for the webhook configuration: %w", err)
 	}
