@@ -11,34 +11,26 @@ const maxExact = 1<<53 - 1
 // are. A second run changes nothing.
 func wholeToInt(fields map[string]any) {
 	for name, value := range fields {
-		switch value := value.(type) {
-		case map[string]any:
-			wholeToInt(value)
-		case []any:
-			wholeItems(value)
-		case float64:
-			if whole(value) {
-				fields[name] = int64(value)
-			}
+		if number, ok := whole(value); ok {
+			fields[name] = number
 		}
 	}
 }
 
-func wholeItems(items []any) {
-	for i, value := range items {
-		switch value := value.(type) {
-		case map[string]any:
-			wholeToInt(value)
-		case []any:
-			wholeItems(value)
-		case float64:
-			if whole(value) {
-				items[i] = int64(value)
+// whole returns the number that a whole float64 is. Those inside a value are
+// replaced.
+func whole(value any) (int64, bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		wholeToInt(value)
+	case []any:
+		for i, item := range value {
+			if number, ok := whole(item); ok {
+				value[i] = number
 			}
 		}
+	case float64:
+		return int64(value), value == math.Trunc(value) && math.Abs(value) <= maxExact
 	}
-}
-
-func whole(value float64) bool {
-	return value == math.Trunc(value) && math.Abs(value) <= maxExact
+	return 0, false
 }
