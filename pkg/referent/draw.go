@@ -89,7 +89,7 @@ func (p Picture) DOT() string {
 	var text strings.Builder
 	text.WriteString("digraph referents {\n  rankdir=LR;\n  node [shape=box];\n")
 	for _, n := range p.Nodes {
-		fmt.Fprintf(&text, "  %s [label=%s%s];\n", dotText(n.Key.id()), dotText(strings.Join(n.lines(), "\n")), dotStyle(n))
+		fmt.Fprintf(&text, "  %s [label=%s%s];\n", dotText(n.Key.id()), dotText(strings.Join(n.lines(), "\n")), dotStyle[n.status()])
 	}
 	for _, e := range p.Edges {
 		style := ""
@@ -102,18 +102,7 @@ func (p Picture) DOT() string {
 	return text.String()
 }
 
-func dotStyle(n PictureNode) string {
-	switch {
-	case n.Absent:
-		return ", style=dashed"
-	case n.Hold == nil:
-		return ""
-	case n.Hold.Node == n.Key:
-		return ", color=red, penwidth=2"
-	default:
-		return ", color=red"
-	}
-}
+var dotStyle = map[string]string{"absent": ", style=dashed", "held": ", color=red", "cause": ", color=red, penwidth=2"}
 
 // dotText is a quoted string of DOT, with line breaks as it writes them.
 func dotText(text string) string {
@@ -135,7 +124,7 @@ func (p Picture) Mermaid() string {
 		for j, line := range lines {
 			lines[j] = mermaidText(line)
 		}
-		fmt.Fprintf(&text, "  n%d[\"%s\"]%s\n", i, strings.Join(lines, "<br/>"), mermaidClass(n))
+		fmt.Fprintf(&text, "  n%d[\"%s\"]%s\n", i, strings.Join(lines, "<br/>"), mermaidClass[n.status()])
 	}
 	for _, e := range p.Edges {
 		arrow := "-->"
@@ -148,18 +137,7 @@ func (p Picture) Mermaid() string {
 	return text.String()
 }
 
-func mermaidClass(n PictureNode) string {
-	switch {
-	case n.Absent:
-		return ":::absent"
-	case n.Hold == nil:
-		return ""
-	case n.Hold.Node == n.Key:
-		return ":::cause"
-	default:
-		return ":::held"
-	}
-}
+var mermaidClass = map[string]string{"absent": ":::absent", "held": ":::held", "cause": ":::cause"}
 
 // mermaidText escapes what ends a label, or is read as markup in it.
 func mermaidText(text string) string {

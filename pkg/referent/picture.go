@@ -24,17 +24,29 @@ type PictureNode struct {
 
 // State is ok, absent, or the text of the Hold.
 func (n PictureNode) State() string {
+	switch status := n.status(); {
+	case status == "held":
+		return "held by " + n.Hold.Node.In(n.Key.Namespace) + ": " + string(n.Hold.Reason)
+	case status != "cause":
+		return status
+	case n.Hold.Detail == "":
+		return string(n.Hold.Reason)
+	default:
+		return string(n.Hold.Reason) + ": " + n.Hold.Detail
+	}
+}
+
+// status is ok, absent, held, or cause for a node that is held because of itself.
+func (n PictureNode) status() string {
 	switch {
 	case n.Absent:
 		return "absent"
 	case n.Hold == nil:
 		return "ok"
-	case n.Hold.Node != n.Key:
-		return "held by " + n.Hold.Node.In(n.Key.Namespace) + ": " + string(n.Hold.Reason)
-	case n.Hold.Detail == "":
-		return string(n.Hold.Reason)
+	case n.Hold.Node == n.Key:
+		return "cause"
 	default:
-		return string(n.Hold.Reason) + ": " + n.Hold.Detail
+		return "held"
 	}
 }
 
