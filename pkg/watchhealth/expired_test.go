@@ -13,20 +13,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
-// The rest of a list in pages may have expired: the client asks for the whole list then.
-func TestListAfterAnExpiredPageIsNoSecondOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t)
-		require.NoError(t, client.do(list, status(200)))
-		require.NoError(t, client.do(list+"&continue=x", status(410)))
-		require.NoError(t, client.do(list, status(200)))
-		require.NoError(t, client.do(watch, status(200)))
-		assert.True(t, client.status().Healthy())
-		assert.Empty(t, client.status().Reason)
-	})
-}
-
 // What is between here and the API server may answer lists, and every watch with 410.
 func TestThirdWatchInARowWhoseVersionHasExpiredFails(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ type state struct {
 	// busy counts the requests that are under way, used is when the last one began or ended.
 	busy int
 	used time.Time
-	// listed is set between a complete list and the watch that follows it.
+	// listed is set between a complete list, all its pages included, and the watch that follows it.
 	listed bool
 	// silence is the Detail of a watch that was Silent and has delivered nothing since, whatever else has failed; empty otherwise.
 	silence string
@@ -168,24 +168,23 @@ func (m *Monitor) follows(q request) bool {
 func (m *Monitor) begin(q request) {
 	m.with(q.about, func(s *state) {
 		s.busy++
-		if q.page || q.streaming {
+		if q.streaming {
 			return
 		}
-		if s.listed && !q.watch {
+		if s.listed && !q.watch && !q.page {
 			m.fail(s, Incomplete, "its lists are answered, but invalid", s.used)
 		}
 		s.listed = false
 	})
 }
 
-// expired records that a version has expired. Where that of a page has, the client lists again from the start, and not since its list was
-// invalid. That of a watch was just listed: it does not expire several times in a row.
+// expired records that a version has expired. That of a page may. That of a watch was just listed: it does not expire several times in a
+// row.
 func (m *Monitor) expired(q request, since time.Time) {
+	if !q.watch {
+		return
+	}
 	m.with(q.about, func(s *state) {
-		s.listed = false
-		if !q.watch {
-			return
-		}
 		if s.expired++; s.expired >= shortInARow {
 			m.fail(s, Failed, "the API server answers each watch with 410 Gone, also right after a list", since)
 		}
