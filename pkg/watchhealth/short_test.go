@@ -93,8 +93,9 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t)
-		only := func() server {
-			return content(200, strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end":"true"}`))
+		only := func() server { // the bookmark comes in parts
+			begin, rest := strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end`), strings.NewReader("\":\"true\"}\n")
+			return content(200, io.MultiReader(begin, rest))
 		}
 		for range 2 {
 			require.NoError(t, client.do(streaming, only()))
@@ -114,7 +115,10 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 		chunks <- "k8s.io/initial-events-end"
 		synctest.Wait()
 		assert.False(t, client.status().Healthy())
-		chunks <- "an event"
+		chunks <- "\":\"true\"}\n"
+		synctest.Wait()
+		assert.False(t, client.status().Healthy(), "the rest of the bookmark is no event")
+		chunks <- `{"type":"ADDED"}`
 		synctest.Wait()
 		assert.True(t, client.status().Healthy())
 	})

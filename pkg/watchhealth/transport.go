@@ -248,7 +248,14 @@ func (b *body) over(err error) error {
 // received records what a watch sends, a streaming list first.
 func (b *body) received(next []byte) {
 	switch e := b.exchange; {
-	case !e.request.streaming || !b.listed.IsZero():
+	case e.request.streaming && b.listed.IsZero():
+		if b.end.in(next) {
+			b.listed = time.Now()
+			e.monitor.listedBy(e.request)
+		}
+	case e.request.streaming && len(b.head) == 0 && next[0] != 0 && next[0] != '{':
+		// The rest of the bookmark behind the list, which came in parts. An event begins with the length or with a brace.
+	default:
 		b.head = append(b.head, next[:min(len(next), typeEnd-len(b.head))]...)
 		if b.head[0] == 0 && len(b.head) < len("\x00\x00\x00\x00\x0a\x05ERROR") {
 			return // the length of an event in protobuf, without its type
@@ -259,9 +266,6 @@ func (b *body) received(next []byte) {
 			e.monitor.delivered(e.request)
 		}
 		b.known = true
-	case b.end.in(next):
-		b.listed = time.Now()
-		e.monitor.listedBy(e.request)
 	}
 }
 

@@ -240,11 +240,6 @@ func TestListsThatNoWatchFollowsAreUnusable(t *testing.T) {
 		require.NoError(t, client.do(watch, status(200)))
 		require.NoError(t, client.do(list, status(200)))
 		assert.True(t, client.status().Healthy(), "a watch was opened in between")
-
-		response, err := client.send(t.Context(), list, status(200))
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		assert.Equal(t, watchhealth.Incomplete, client.status().Reason)
 	})
 }
 
