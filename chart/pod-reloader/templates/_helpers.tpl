@@ -43,7 +43,7 @@ labels otherwise. */}}
 
 {{/* The ConfigMap with the CA certificates for callers of the webhook; empty where they need no certificate. */}}
 {{- define "pod-reloader.clientCA" -}}
-{{- if .Values.webhook.enabled }}{{ .Values.webhook.clientCA.configMap }}{{ end -}}
+{{- if .Values.webhook.enabled }}{{ .Values.webhook.clientCA.configMap | default "" }}{{ end -}}
 {{- end }}
 
 {{/* The reference of the image: a digest takes precedence over the tag. */}}
@@ -100,6 +100,11 @@ depends on labels of the namespace, which are not known. */}}
 {{/* Not empty where the chart has the pod of `helm test`: it may have permissions, and the webhook is called for its Deployment. */}}
 {{- define "pod-reloader.hasTest" -}}
 {{- if and .Values.webhook.enabled .Values.rbac.create (include "pod-reloader.testNamespace" .) (include "pod-reloader.selectsTest" .) }}true{{ end -}}
+{{- end }}
+
+{{/* podDisruptionBudget.minAvailable, a number or a percentage; empty where it is removed by null. 0 stays 0. */}}
+{{- define "pod-reloader.minAvailable" -}}
+{{- with .Values.podDisruptionBudget }}{{ if not (kindIs "invalid" .minAvailable) }}{{ .minAvailable }}{{ end }}{{ end -}}
 {{- end }}
 
 {{/* The annotations of an object, if it has any; the labels are right before them. */}}

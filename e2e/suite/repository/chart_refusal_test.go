@@ -271,6 +271,11 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"podDisruptionBudget.maxUnavailable=0"},
 			want:   "podDisruptionBudget.maxUnavailable is 0, and no node that runs a replica could be drained",
 		},
+		"BudgetOfNothingWithRemovedMinimum": {
+			reason: "null is the same as an empty value",
+			values: []string{"podDisruptionBudget.minAvailable=null", "podDisruptionBudget.maxUnavailable=0"},
+			want:   "podDisruptionBudget.maxUnavailable is 0, and no node that runs a replica could be drained",
+		},
 		"BudgetInPercent": {
 			reason: "it is rounded up, and a drain would hang",
 			values: []string{"podDisruptionBudget.minAvailable=60%"},

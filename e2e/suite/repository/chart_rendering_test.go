@@ -300,13 +300,17 @@ func TestChartAcceptsRemovedDefaults(t *testing.T) {
 		"reloader.annotations", "webhook.matchConditions", "webhook.annotations", "webhook.certificates.issuerRef", "networkPolicy.enabled=true,networkPolicy.metricsFrom",
 		"metrics.prometheusRule.enabled=true,metrics.prometheusRule.without", "metrics.dashboard.enabled=true,metrics.dashboard.labels",
 		"serviceAccount.annotations", "commonAnnotations", "test.labels", "lifecycle", "updateStrategy.type=Recreate,updateStrategy.rollingUpdate",
+		"guard.enabled=true,reloader.annotations", "podDisruptionBudget.minAvailable", "webhook.clientCA.configMap",
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
 			out, err := run(t.Context(), helm, templateArgs(t, []string{value + "=null"})...)
 			require.NoError(t, err)
 			rendered := parse(t, out)
-			assert.NotEmpty(t, container(t, rendered["Deployment pod-reloader/pod-reloader"])["image"])
+			deployment := rendered["Deployment pod-reloader/pod-reloader"]
+			assert.NotEmpty(t, container(t, deployment)["image"])
+			assert.NotContains(t, arguments(t, deployment), "--webhook-client-ca=/etc/pod-reloader/client-ca/ca.crt")
+			assert.Contains(t, field(t, rendered["PodDisruptionBudget pod-reloader/pod-reloader"], "spec"), "maxUnavailable")
 		})
 	}
 }

@@ -220,5 +220,10 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"fullnameOverride=2nd"},
 			want:   "at '/fullnameOverride': '2nd' does not match pattern",
 		},
+		"GuardWithoutActions": {
+			reason: "the API server would reject the binding, and the installation would fail halfway",
+			values: []string{"guard.enabled=true", "guard.validationActions=null"},
+			want:   "at '/guard': missing property 'validationActions'",
+		},
 	})
 }

@@ -159,6 +159,7 @@ func (v values) describe(t *testing.T, node schema, path []string, defaults map[
 func required(defaults map[string]any, properties schema) []any {
 	names := []any{}
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		child, _ := properties[name].(schema)
 		switch value := defaults[name].(type) {
 		case bool, float64:
 			names = append(names, name)
@@ -166,8 +167,11 @@ func required(defaults map[string]any, properties schema) []any {
 			if value != "" {
 				names = append(names, name)
 			}
+		case []any:
+			if child["minItems"] != nil {
+				names = append(names, name)
+			}
 		case map[string]any:
-			child, _ := properties[name].(schema)
 			if child["additionalProperties"] == false && child["patternProperties"] == nil && len(value) > 0 {
 				names = append(names, name)
 			}
