@@ -225,5 +225,20 @@ func TestChartSchemaRefusesWhatCannotWork(t *testing.T) {
 			values: []string{"guard.enabled=true", "guard.validationActions=null"},
 			want:   "at '/guard': missing property 'validationActions'",
 		},
+		"LogLevelBelowOne": {
+			reason: "the program would log at info",
+			values: []string{"log.level=-1"},
+			want:   "at '/log/level': minimum: got -1, want 1",
+		},
+		"LogLevelAsTextBelowOne": {
+			reason: "the same for a text",
+			values: []string{"log.level=01"},
+			want:   "at '/log/level': '01' does not match pattern",
+		},
+		"LogLevelBeyondTheLast": {
+			reason: "the same",
+			values: []string{"log.level=128"},
+			want:   "at '/log/level': maximum: got 128, want 127",
+		},
 	})
 }
