@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,7 +92,13 @@ func (l leadership) reportStandby(ctx context.Context) {
 		l.log.Error(err, "cannot read the lease", "lease", l.lease.String())
 		return
 	}
-	l.log.Info("another replica leads", "lease", l.lease.String(), "leader", ptr.Deref(lease.Spec.HolderIdentity, ""))
+	leader, renewed := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	if leader == "" || time.Since(renewed) > valid {
+		l.log.Info("no replica leads, and nothing is reloaded", "lease", l.lease.String(), "renewed", renewed.UTC().Format(time.RFC3339))
+		return
+	}
+	l.log.Info("another replica leads", "lease", l.lease.String(), "leader", leader)
 }
 
 // buildLeadership adds what reports the leader to the manager.
