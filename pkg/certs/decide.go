@@ -117,6 +117,19 @@ func (v view) broken() string {
 
 // unusable says why the leaf cannot be served; empty if it can.
 func (v view) unusable() string {
+	if reason := v.invalid(); reason != "" {
+		return reason
+	}
+	for _, name := range v.Names {
+		if v.leaf.Leaf.VerifyHostname(name) != nil {
+			return "the certificate is not for " + name
+		}
+	}
+	return ""
+}
+
+// invalid says why the leaf cannot be served under any name; empty if it can.
+func (v view) invalid() string {
 	if v.leaf == nil {
 		return "there is no certificate with its key"
 	}
@@ -126,11 +139,6 @@ func (v view) unusable() string {
 	}
 	if v.signing.certificate == nil || leaf.CheckSignatureFrom(v.signing.certificate) != nil {
 		return "the CA has not signed the certificate"
-	}
-	for _, name := range v.Names {
-		if leaf.VerifyHostname(name) != nil {
-			return "the certificate is not for " + name
-		}
 	}
 	return ""
 }
@@ -191,17 +199,21 @@ func (v view) begin(step Step, reason string, signing authority, earlier []*x509
 	return &change{step, reason, data}, nil
 }
 
-// sign makes a leaf when there is none, or the present one is due.
+// sign makes a leaf when there is none, or the present one is due. One that only lacks a name keeps its names until it is due: while an
+// upgrade changes the names, replicas have different ones, and would replace each other's certificates again and again.
 func (v view) sign() (*change, error) {
-	reason := v.unusable()
-	if reason == "" && due(v.leaf.Leaf, v.Lifetime, v.Now) && v.leaf.Leaf.NotAfter.Before(v.signing.certificate.NotAfter) {
+	reason, policy := v.unusable(), v.Policy
+	switch {
+	case reason != "" && v.invalid() == "":
+		policy.Names = withNamesOf(v.leaf.Leaf, v.Names)
+	case reason == "" && due(v.leaf.Leaf, v.Lifetime, v.Now) && v.leaf.Leaf.NotAfter.Before(v.signing.certificate.NotAfter):
 		reason = "the certificate is due for renewal"
 	}
 	if reason == "" || !v.signing.signs(v.Now) {
 		return nil, nil
 	}
 	data := maps.Clone(v.Data)
-	if err := v.issue(data, v.signing, v.Now, v.random); err != nil {
+	if err := policy.issue(data, v.signing, v.Now, v.random); err != nil {
 		return nil, err
 	}
 	return &change{Sign, reason, data}, nil

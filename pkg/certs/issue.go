@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -65,6 +66,16 @@ func (p Policy) issue(d Data, by authority, now time.Time, random io.Reader) err
 	}
 	d[keyLeaf], d[keyLeafKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
 	return nil
+}
+
+// withNamesOf returns names and those of a leaf, each once.
+func withNamesOf(leaf *x509.Certificate, names []string) []string {
+	all := slices.Concat(names, leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		all = append(all, ip.String())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // put puts a CA into the data.
