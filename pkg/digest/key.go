@@ -74,7 +74,7 @@ var ErrNoKey = errors.New("no digest key is loaded yet: see the log lines about 
 // that is wrong, never its value.
 func NewRing(data map[string][]byte) (Ring, error) {
 	if len(data) == 0 {
-		return Ring{}, errors.New("the digest-key Secret has no data: delete it, and a new key is created")
+		return Ring{}, errors.New("the digest-key Secret has no data")
 	}
 	var ring Ring
 	for _, name := range slices.Sorted(maps.Keys(data)) {

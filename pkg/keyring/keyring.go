@@ -266,8 +266,12 @@ func (k *Keyring) read(ctx context.Context) error {
 
 // unusable is take for invalid content. What something newer has followed is not logged: it is over.
 func (k *Keyring) unusable(version string, began known, err error) error {
-	const message = "the Secret of the digest key is not usable: correct or remove the invalid key, " +
-		"and delete the Secret only if no key is valid; the keys in memory stay in force"
+	message := "the Secret of the digest key is not usable, and nothing is reloaded without it: correct or remove the invalid key; " +
+		"delete the Secret only if no key is valid: a new key is created then"
+	if k.Ready() {
+		message = "the Secret of the digest key is not usable, and the keys in memory stay in force: correct or remove the invalid key; " +
+			"delete the Secret only if no key is valid: it is created again with the keys in memory"
+	}
 	k.mu.Lock()
 	newest, overtaken := k.newestLocked(version, began)
 	first := newest && k.isNewLocked(err, message)
@@ -276,7 +280,7 @@ func (k *Keyring) unusable(version string, began known, err error) error {
 		return overtaken
 	}
 	if first {
-		k.log.Error(err, message, "haveKeys", k.Ready())
+		k.log.Error(err, message)
 	}
 	return errUnusable
 }

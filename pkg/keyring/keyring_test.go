@@ -182,6 +182,8 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 			s.put(bad)
 			s.put(bad)
 			require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
+			assert.Equal(t, 1, r.logged("it is created again with the keys in memory"))
+			assert.Zero(t, r.logged("a new key is created"))
 			assert.True(t, r.Ring().Equal(ringOf(t, good)), "the last good ring stays in force")
 			better := map[string][]byte{"0001": key(1), "0002": key(2)}
 			s.put(better)
@@ -218,15 +220,23 @@ func TestRefreshFailsWhileTheSecretIsUnusable(t *testing.T) {
 
 func TestUnusableAtStart(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string][]string{"watched": nil, "with the permission to get only": {"list", "watch"}} {
+	short := map[string][]byte{"0001": []byte("short")}
+	for name, c := range map[string]struct {
+		data    map[string][]byte
+		refused []string
+	}{
+		"watched": {short, nil}, "with the permission to get only": {short, []string{"list", "watch"}}, "empty": {nil, nil},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			s.put(map[string][]byte{"0001": []byte("short")})
-			s.refusing(http.StatusForbidden, refused...)
+			s.put(c.data)
+			s.refusing(http.StatusForbidden, c.refused...)
 			r := newReplica(t, s, nil).start(t)
 			require.Eventually(t, func() bool { return r.logged("not usable") == 1 && s.count("get") > 2 }, wait, tick)
 			assert.False(t, r.Ready())
+			assert.Equal(t, 1, r.logged("a new key is created"))
+			assert.Zero(t, r.logged("in memory"), "there are none")
 			assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
 			s.put(map[string][]byte{"0001": key(1)})
 			r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
