@@ -141,6 +141,10 @@ func TestReasons(t *testing.T) {
 			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, noRefs+", volumes: [{name: v, configMap: {name: app}}]"),
 			want: []string{"reference: configmap/app modified nothing restart"},
 		},
+		"mounted volume of an impossible name": {
+			reason: "No object can have it.", flags: []string{onCreate},
+			manifest: deployment(auto, `, volumeMounts: [{name: v}]}], volumes: [{name: v, secret: {secretName: "\u001b[2J"}}]`),
+		},
 		"mounted volume": {reason: "Both see it.", manifest: deployment(auto, ", volumeMounts: [{name: v}]}], volumes: [{name: v, configMap: {name: app}}]")},
 		"both dialects": {
 			reason: "Reloader does not read SAP's lists.", manifest: deployment(`pod-reloader.cs.sap.com/configmaps: "marked,gone", `+auto, reads),
@@ -210,7 +214,8 @@ func TestReasons(t *testing.T) {
 			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, mounts), adapt: classes,
 			want: []string{"reference: secretproviderclass/vault modified nothing restart"},
 		},
-		"SecretProviderClass without the flag": {reason: "Neither watches it.", manifest: deployment(auto, mounts)},
+		"SecretProviderClass of an impossible name": {reason: "No object can have it.", manifest: deployment(auto, ", volumeMounts: [{name: v}]"+strings.Replace(mounts, "vault", "My_Vault", 1)), adapt: classes},
+		"SecretProviderClass without the flag":      {reason: "Neither watches it.", manifest: deployment(auto, mounts)},
 		"list of SecretProviderClasses without the flag": {
 			reason: "Neither reads it; that is reported.", manifest: deployment(`secretproviderclass.`+domain+`reload: vault`, mounts), want: []string{"problem"},
 		},

@@ -97,7 +97,9 @@ func (c *comparison) candidates(s subject) []reference.Ref {
 		found[ref] = true
 	}
 	for ref := range s.seen {
-		found[ref] = true
+		if reference.IsName(ref.Name) { // the API server admits any name there; no object can have it
+			found[ref] = true
+		}
 	}
 	for ref := range s.sap.Tracked {
 		found[ref] = true

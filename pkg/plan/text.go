@@ -29,7 +29,11 @@ func (r Report) Write(w io.Writer) error {
 	for _, g := range r.Groups {
 		g.write(&b)
 	}
-	_, err := io.WriteString(w, b.String())
+	lines := strings.Split(b.String(), "\n")
+	for i, line := range lines {
+		lines[i] = reference.Printable(line) // problems repeat texts of annotations
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n"))
 	return err
 }
 
