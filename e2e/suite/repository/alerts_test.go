@@ -123,8 +123,32 @@ tests:
         exp_alerts: [%s]
 `
 	absenceFires = `{exp_labels: {%sseverity: warning}, exp_annotations: {summary: ` +
-		`"no replica of pod-reloader is scraped: changes of configuration restart nothing until one runs"}}`
+		`"no replica of pod-reloader is scraped: changes of configuration restart nothing until one runs", ` +
+		`runbook_url: "https://github.com/pod-reloader/pod-reloader/blob/main/docs/runbook.md#alert-rules"}}`
 )
+
+// Only what the runbook calls urgent is critical.
+func TestSeverityOfAlertsIsTheUrgencyInTheRunbook(t *testing.T) {
+	t.Parallel()
+	helm, rows := tool(t, "helm", "helm"), read(t, "docs/runbook.md")
+	for policy, urgent := range map[string]*regexp.Regexp{
+		"Ignore": regexp.MustCompile("^at once:"),
+		"Fail":   regexp.MustCompile("^at once(?::| with `failurePolicy: Fail`)"),
+	} {
+		rendered := template(t, helm, "metrics.prometheusRule.enabled=true", "webhook.failurePolicy="+policy)
+		group, _ := list(field(t, rendered["PrometheusRule pod-reloader/pod-reloader"], "spec", "groups"))[0].(map[string]any)
+		for _, r := range list(group["rules"]) {
+			alert, _ := r.(map[string]any)
+			row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| [^|]*`%s`[^|]* \\| [^|]* \\| (.*) \\|$", alert["alert"])).FindStringSubmatch(rows)
+			require.NotNil(t, row, alert["alert"])
+			want := "warning"
+			if urgent.MatchString(row[1]) {
+				want = "critical"
+			}
+			assert.Equal(t, map[string]any{"severity": want}, alert["labels"], "%s: %s", policy, alert["alert"])
+		}
+	}
+}
 
 // No alert is without a test that it fires, and one that it does not.
 func TestEachAlertIsTested(t *testing.T) {
