@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -71,5 +74,25 @@ func TestSequencesUnderStrategies(t *testing.T) {
 		for name, sequence := range sequences {
 			t.Run(string(s)+"/"+name, sequence)
 		}
+	}
+}
+
+// Once Reloader is gone, its strategy may go as well: what it has written stays, like any other part of the template.
+func TestStrategyThatIsSwitchedOffRestartsNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range []annotation.ReloadStrategy{annotation.EnvVars, annotation.Annotations} {
+		w := under(t, s)
+		w.set(cm("b"), "B")
+		w.at(t, 1, "the change")
+		before := templateOf(w.stored)
+		w.reader.Strategy = annotation.ConfigHash
+		w.at(t, 1, "the flag")
+		require.Nil(t, w.write(func(raw map[string]any) { annotate(raw, "other", "1") }))
+		w.at(t, 1, "an edit outside of the template")
+		assert.Equal(t, before, templateOf(w.stored), s)
+		variable := w.env(variableB)
+		w.set(cm("b"), "C")
+		w.at(t, 2, "the next change")
+		assert.Equal(t, variable, w.env(variableB), "it is a variable like any other")
 	}
 }
