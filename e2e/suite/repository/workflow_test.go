@@ -133,4 +133,14 @@ func TestVersionIsTheSameEverywhere(t *testing.T) {
 	assert.Equal(t, chart.Version, chart.AppVersion)
 	assert.Contains(t, read(t, "manifests/base/deployment.yaml"), "image: pod-reloader:"+chart.Version+"\n")
 	assert.Contains(t, read(t, "Makefile"), "\nIMAGE ?= pod-reloader:"+chart.Version+"\n")
+	named := regexp.MustCompile(`(?:pod-reloader[:-]|(?:[tT]ag|targetRevision): )(\d+\.\d+\.\d+)`)
+	for _, file := range []string{
+		"README.md", "docs/installing.md", "docs/configuration.md", "chart/pod-reloader/ci/hardened-values.yaml", "e2e/suite/docs/run_test.go",
+	} {
+		found := named.FindAllStringSubmatch(read(t, file), -1)
+		assert.NotEmpty(t, found, file)
+		for _, version := range found {
+			assert.Equal(t, chart.Version, version[1], "%s: %s", file, version[0])
+		}
+	}
 }
