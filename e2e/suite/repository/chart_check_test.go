@@ -73,6 +73,10 @@ var testedReleases = map[string]struct {
 		namespace: "pod-reloader", values: []string{"namespaceSelector.matchLabels.team=a", "test.namespace=shop"}, test: true,
 		notes: "in all namespaces with team=a but kube-system.", flags: " --namespace-selector=team=a",
 	},
+	"WithoutSecrets": {
+		namespace: "pod-reloader", values: []string{withoutSecrets}, test: true,
+		notes: "in all namespaces but kube-system.", flags: " --secrets=false",
+	},
 	"WorkloadsSelected": {
 		namespace: "pod-reloader", values: selected("In", "web"),
 		notes: "in all namespaces but kube-system.", flags: " '--object-selector=tier in (web)'",
@@ -111,6 +115,9 @@ var testedReleases = map[string]struct {
 	},
 }
 
+// withoutSecrets is the value with which the chart has no permissions on Secrets.
+const withoutSecrets = "secrets.enabled=false"
+
 // selected are values with a requirement of the label tier.
 func selected(operator string, labels ...string) []string {
 	const path = "objectSelector.matchExpressions[0]."
@@ -147,6 +154,7 @@ func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 		require.True(t, found)
 		assert.Contains(t, notes, "kubectl rollout status deployment/pod-reloader --namespace "+release.namespace, name)
 		assert.Contains(t, notes, release.notes, name)
+		assert.Equal(t, !slices.Contains(release.values, withoutSecrets), strings.Contains(notes, "/secrets=c"), name)
 		assert.Contains(t, notes, "/pod-reloader why deployment/NAME --namespace NAMESPACE"+release.flags, name)
 		assert.Equal(t, release.test, strings.Contains(notes, "helm test pod-reloader --namespace "+release.namespace), name)
 		assert.Equal(t, !release.test, strings.Contains(notes, "pod-reloader check --namespace"), name)
