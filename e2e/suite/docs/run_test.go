@@ -26,6 +26,7 @@ var notRunHere = map[string]string{
 	"README.md: make demo":                  "the demo has tests of its own",
 	"README.md: kubectl apply -k manifests": "docs/installing.md runs it",
 	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0":           "needs a container engine and a registry",
+	"docs/installing.md: make image":                                                         "needs a container engine and a local cluster",
 	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":                    "needs a kubelet",
 	"docs/installing.md: helm push pod-reloader-0.1.0.tgz oci://registry.example.com/charts": "needs a registry",
 
