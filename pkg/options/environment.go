@@ -83,6 +83,7 @@ func Variables() []Variable {
 		{"POD_NAMESPACE", "namespace of this installation; else " + reloaderNamespace},
 		{"POD_NAME, POD_UID", "the pod that the program runs in"},
 		{podMemoryLimit, "memory limit of the container in bytes: the Go runtime gets 90 % of it, unless GOMEMLIMIT is set"},
+		{"GOGC", "how often the garbage collector runs (default 50): a larger number takes less processor time and more memory"},
 		{kubernetesNamespace, "the only namespace to handle, unless --namespaces is set"},
 		{reloaderDeployment, "name of this installation's Deployment, unless --installation-name is set"},
 		{metricsCountByNamespace, "enabled: count reloads by namespace, too"},
