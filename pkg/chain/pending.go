@@ -92,19 +92,29 @@ func (o objectChange) apply(_ *graphState, graph *referent.Graph) {
 	}
 }
 
-// contentChange is a config object that was read, or why it may not be, and when that was refused; zero where it was not asked for.
+// contentChange is a config object that was read, or why it may not be, and when that was refused; zero where it was not asked for. Or it
+// is why it cannot be read, and whether that lasts.
 type contentChange struct {
 	configKey
-	state     digest.State
-	forbidden string
-	refused   time.Time
+	state      digest.State
+	forbidden  string
+	refused    time.Time
+	unreadable string
+	lasting    bool
 }
 
 func (r contentChange) apply(a *graphState, graph *referent.Graph) {
 	if graph == nil {
 		return
 	}
-	a.refused.set(referent.ConfigKey(r.namespace, r.ref), r.refused)
+	key := referent.ConfigKey(r.namespace, r.ref)
+	if r.unreadable != "" {
+		if graph.SetUnreadable(r.namespace, r.ref, r.unreadable, r.lasting) {
+			a.refused.set(key, time.Time{})
+		}
+		return
+	}
+	a.refused.set(key, r.refused)
 	if r.forbidden != "" {
 		graph.SetForbidden(r.namespace, r.ref, r.forbidden)
 		return

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -42,6 +43,8 @@ type namespaceReads struct {
 	inFlight map[reference.Ref]struct{}
 	// failed are repeated later, and when. Where one is read before that, its wait ends.
 	failed map[reference.Ref]time.Time
+	// failing are those whose last read has failed, and since when they cannot be read.
+	failing map[reference.Ref]time.Time
 }
 
 // want asks for what is not under way and has not just failed.
@@ -73,6 +76,23 @@ func (r *namespaceReads) begin() []reference.Ref {
 	return slices.SortedFunc(maps.Keys(r.inFlight), reference.Ref.Compare)
 }
 
+// end takes in which reads of the batch under way have failed.
+func (r *namespaceReads) end(b batch) {
+	for ref := range r.inFlight {
+		delete(r.failing, ref)
+	}
+	r.inFlight = nil
+	for ref, since := range b.failed {
+		r.failed[ref], r.failing[ref] = b.due, since
+	}
+}
+
+// forget takes back that an object is to be read again.
+func (r *namespaceReads) forget(ref reference.Ref) {
+	delete(r.failed, ref)
+	delete(r.failing, ref)
+}
+
 // ready reports whether a batch can begin, idle whether nothing is left to do.
 func (r *namespaceReads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
 
@@ -81,7 +101,9 @@ func (r *namespaceReads) idle() bool { return len(r.wanted)+len(r.failed) == 0 &
 func (r *reads) of(namespace string) *namespaceReads {
 	in, ok := r.in[namespace]
 	if !ok {
-		in = &namespaceReads{wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]time.Time{}}
+		in = &namespaceReads{
+			wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]time.Time{}, failing: map[reference.Ref]time.Time{},
+		}
 		r.in[namespace] = in
 	}
 	return in
@@ -149,61 +171,75 @@ func (r *reads) begin() (done <-chan struct{}) {
 		if !in.ready() {
 			continue
 		}
-		refs := in.begin()
+		refs, failing := in.begin(), maps.Clone(in.failing)
 		left.Add(1)
 		r.lifetime.run(func(ctx context.Context) {
 			defer end()
-			r.read(ctx, namespace, refs)
+			r.read(ctx, namespace, refs, failing)
 		})
 	}
 	return ended
 }
 
-// read reads a batch and hands over what it has found.
-func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref) {
+// read reads a batch and hands over what it has found. failing is since when some of it cannot be read.
+func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref, failing map[reference.Ref]time.Time) {
 	if r.namespaces.outside(namespace) {
 		r.handOver(batch{namespace: namespace, outside: refs})
 		return
 	}
 	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
+	began := r.now()
+	since := func(ref reference.Ref) time.Time {
+		if before, ok := failing[ref]; ok {
+			return before
+		}
+		return began
+	}
 	states, err := r.config.ReadIfChanged(reading, namespace, refs)
-	done := batch{namespace: namespace}
+	done := batch{namespace: namespace, failed: map[reference.Ref]time.Time{}}
 	if ctx.Err() != nil {
 		r.handOver(done) // what the next configuration refers to is read again
 		return
 	}
-	failed := map[reference.Ref]bool{}
 	for _, one := range configstate.ReadErrors(err) {
-		failed[one.Ref] = true
-		done.failed = append(done.failed, one.Ref)
-		if apierrors.IsForbidden(one.Err) {
-			done.changes = append(done.changes, contentChange{
-				configKey: configKey{namespace, one.Ref}, forbidden: "it may not be read", refused: r.now(),
-			})
-			continue
-		}
-		r.log.V(1).Info("cannot read a config object of the graph", "namespace", namespace, "ref", one.Ref.String(), "error", one.Err.Error())
+		done.failed[one.Ref] = since(one.Ref)
+		done.changes = append(done.changes, r.unreadable(configKey{namespace, one.Ref}, one.Err, done.failed[one.Ref]))
 	}
 	for _, ref := range refs {
-		state, ok := states[ref]
-		switch {
-		case failed[ref]:
-		case ok:
+		if _, failed := done.failed[ref]; failed {
+			continue
+		}
+		if state, ok := states[ref]; ok {
 			done.changes = append(done.changes, contentChange{configKey: configKey{namespace, ref}, state: state})
-		default:
-			done.failed = append(done.failed, ref)
+		} else {
+			done.failed[ref] = since(ref)
 		}
 	}
 	r.handOver(done)
+}
+
+// maxErrorText bounds the text of an error in a Hold: messages repeat it.
+const maxErrorText = 200
+
+// unreadable is what a failed read says of a config object, which cannot be read since some time.
+func (r *reads) unreadable(key configKey, err error, since time.Time) contentChange {
+	if apierrors.IsForbidden(err) {
+		return contentChange{configKey: key, forbidden: "it may not be read", refused: r.now()}
+	}
+	r.log.V(1).Info("cannot read a config object of the graph", "namespace", key.namespace, "ref", key.ref.String(), "error", err.Error())
+	return contentChange{
+		configKey: key, unreadable: "it cannot be read: " + reference.Cut(err.Error(), maxErrorText),
+		lasting: r.now().Sub(since) >= digest.ReportHoldAfter,
+	}
 }
 
 // batch is the end of a batch of reads.
 type batch struct {
 	namespace string
 	changes   []contentChange
-	// failed are repeated when they are due.
-	failed []reference.Ref
+	// failed cannot be read since some time. They are repeated when they are due.
+	failed map[reference.Ref]time.Time
 	due    time.Time
 	// outside are config objects of a namespace that is not watched: their changes would not be seen.
 	outside []reference.Ref
@@ -229,21 +265,17 @@ func (r *reads) handOver(b batch) {
 // nil where there is none.
 func (r *reads) end(graph *referent.Graph, batches, retries []batch) {
 	for _, b := range batches {
-		in := r.of(b.namespace)
-		in.inFlight = nil
-		for _, ref := range b.failed {
-			in.failed[ref] = b.due
-		}
+		r.of(b.namespace).end(b)
 	}
 	for _, b := range retries {
 		in := r.of(b.namespace)
-		for _, ref := range b.failed {
+		for ref := range b.failed {
 			switch due, failed := in.failed[ref]; {
 			case !failed || !due.Equal(b.due): // it was read again meanwhile
 			case graph != nil && graph.Refers(b.namespace, ref):
 				in.again(ref)
 			default:
-				delete(in.failed, ref)
+				in.forget(ref)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestAFailedReadIsRepeated(t *testing.T) {
 		w := newWorld(t)
 		w.failing = errors.New("no answer")
 		w.graph()
-		assert.Equal(t, "secret/tls is unsynced: its content has not been read yet", w.hold())
+		assert.Equal(t, "secret/tls is unsynced: it cannot be read: no answer", w.hold())
 		w.mu.Lock()
 		w.failing = apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission"))
 		w.mu.Unlock()

@@ -145,6 +145,17 @@ func (g *Graph) SetForbidden(namespace string, ref reference.Ref, detail string)
 	return ok
 }
 
+// SetUnreadable says that a ConfigMap or a Secret cannot be read, and why, and reports whether that counts: where something else is known
+// of the object, only a failure that lasts counts.
+func (g *Graph) SetUnreadable(namespace string, ref reference.Ref, detail string, lasting bool) bool {
+	n, ok := g.nodes[ConfigKey(namespace, ref)]
+	if !ok || !lasting && (n.unread == nil || n.unread.Reason != Unsynced) {
+		return false
+	}
+	g.put(n, nil, &Hold{Reason: Unsynced, Node: n.key, Detail: detail})
+	return true
+}
+
 // configFacts are the facts of a config object; nil where an Entry is missing.
 func configFacts(resource *Resource, state digest.State, keys []digest.Key) *facts {
 	f := &facts{version: version{rule: "entry"}}

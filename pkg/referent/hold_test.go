@@ -153,6 +153,10 @@ func TestHoldOfAConfigObject(t *testing.T) {
 		"optional, forbidden":   {func(w world) { w.SetForbidden("n", tls, "no permissions") }, true, referent.Forbidden},
 		"read":                  {func(w world) { w.config("secret/s", "1") }, false, ""},
 		"deleted after a read":  {func(w world) { w.config("secret/s", "1"); w.absent("secret/s") }, false, referent.Missing},
+		"cannot be read":        {func(w world) { w.SetUnreadable("n", tls, "no answer", false) }, false, referent.Unsynced},
+		"forbidden, no answer":  {func(w world) { w.SetForbidden("n", tls, "no"); w.SetUnreadable("n", tls, "no answer", false) }, false, referent.Forbidden},
+		"read, then no answer":  {func(w world) { w.config("secret/s", "1"); w.SetUnreadable("n", tls, "no answer", false) }, false, ""},
+		"no answer for long":    {func(w world) { w.config("secret/s", "1"); w.SetUnreadable("n", tls, "no answer", true) }, true, referent.Unsynced},
 		"read after forbidding": {func(w world) { w.SetForbidden("n", tls, "no"); w.config("secret/s", "1") }, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
