@@ -79,7 +79,8 @@ type builder struct {
 	events      events.EventRecorder
 	outbox      *outbox.Outbox
 	eventClient *outbox.Client
-	// applier and configuration are nil without a structured configuration.
+	// permissions, applier and configuration are nil without a structured configuration.
+	permissions   *permissionCheck
 	applier       *refresh.Applier
 	configuration refresh.Source
 	loop          *leadingLoop

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // buildChain builds the state of custom resources. Without a structured configuration there can be none.
@@ -20,7 +21,7 @@ func (b *builder) buildChain() (*chain.Chain, error) {
 		Config: b.store, Ring: b.keys.Ring,
 		Namespaces: b.options.Selection.Scope.Namespaces, Without: b.options.Selection.Unhandled(),
 		Annotation: b.options.Selection.Keys.Checksum, FieldOwner: referentOwner(b.options.Namespace, b.options.Installation),
-		Publishes: b.publishes, Now: b.host.Now, Log: b.log.WithName("chain"),
+		Publishes: b.publishes, ReadRefused: func(key referent.Key) { b.permissions.Refused(key) }, Now: b.host.Now, Log: b.log.WithName("chain"),
 	}
 	if b.options.Selection.Configuration.IsZero() {
 		return chain.New(o), nil

@@ -24,15 +24,14 @@ func (b *builder) buildConfiguration(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the configuration: %w", err)
 	}
-	permissions, err := b.buildPermissionCheck(mgr)
-	if err != nil {
+	if b.permissions, err = b.buildPermissionCheck(mgr); err != nil {
 		return err
 	}
 	log := b.log.WithName("configuration").WithValues("config", location.String())
 	b.applier = refresh.NewApplier(refresh.ApplierOptions{
 		Kinds: b.kinds,
 		Referents: func(definitions []referent.Definition) []string {
-			permissions.Configure(definitions)
+			b.permissions.Configure(definitions)
 			return b.chain.Configure(definitions)
 		},
 		Rejected: b.chain.Reject,

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,9 @@ const (
 	permissionsSkipped = int(5*time.Minute/permissionsLook) - 1
 )
 
-// permissionCheck asks for the permissions on the custom resources of each configuration, and again while any is missing. A permission that
-// is withdrawn later shows in the health of the watch.
+// permissionCheck asks for the permissions on the custom resources of each configuration, and again while any is missing. Of those that are
+// withdrawn later, list and watch show in the health of the watch, and patch where a digest is not written. After a refused get it asks
+// again.
 type permissionCheck struct {
 	installationReport
 
@@ -36,10 +38,12 @@ type permissionCheck struct {
 	mu     sync.Mutex
 	needed []referent.Permission
 	fresh  bool // needed has not been asked for
-
-	// The goroutine of Start alone uses the others. lacking are the permissions that were missing when they were last asked for, missing
-	// describes them.
+	// refused: a read was refused, and lacking does not say why.
+	refused bool
+	// lacking are the permissions that were missing when they were last asked for.
 	lacking []referent.Permission
+
+	// The goroutine of Start alone uses the others. missing describes what is lacking.
 	missing string
 	asked   time.Time
 	// skip is how many looks are still to pass without a question, skips how many after the next failure.
@@ -53,12 +57,22 @@ func (p *permissionCheck) Configure(definitions []referent.Definition) {
 	p.needed, p.fresh = referent.Permissions(definitions, p.namespaces), true
 }
 
+// Refused takes in that the API server has refused to get a custom resource.
+func (p *permissionCheck) Refused(key referent.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := slices.ContainsFunc(p.lacking, func(l referent.Permission) bool {
+		return l.Resource == key.GroupResource() && (l.Namespace == "" || l.Namespace == key.Namespace) && slices.Contains(l.Verbs, "get")
+	})
+	p.refused = p.refused || !known
+}
+
 // current asks if that is due.
 func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, bool) {
 	p.mu.Lock()
-	fresh := p.fresh
+	fresh, again := p.fresh, p.refused || len(p.lacking) > 0
 	p.mu.Unlock()
-	if fresh || p.missing != "" && now.Sub(p.asked) >= permissionsAgain {
+	if fresh || again && now.Sub(p.asked) >= permissionsAgain {
 		if !p.askPermissions(ctx, now) {
 			return finding{}, false
 		}
@@ -69,17 +83,17 @@ func (p *permissionCheck) current(ctx context.Context, now time.Time) (finding, 
 	return finding{note: "all permissions on custom resources are granted", well: !p.asked.IsZero(), write: p.write}, true
 }
 
-// askPermissions asks for the permissions of a new configuration, else for those that were missing. It is false if there is no answer; then
-// it asks again at a later check, with growing pauses.
+// askPermissions asks for all permissions of a new configuration, and after a refused read, else for those that were missing. It is false
+// if there is no answer; then it asks again at a later check, with growing pauses.
 func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) bool {
 	if p.skip > 0 {
 		p.skip--
 		return false
 	}
 	p.mu.Lock()
-	needed, fresh := p.lacking, p.fresh
+	needed, fresh := p.lacking, p.fresh || p.refused
 	if fresh {
-		needed, p.fresh = p.needed, false
+		needed, p.fresh, p.refused = p.needed, false, false
 	}
 	p.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, permissionsLimit)
@@ -89,7 +103,10 @@ func (p *permissionCheck) askPermissions(ctx context.Context, now time.Time) boo
 		p.unanswered(ctx, fresh, err)
 		return false
 	}
-	p.asked, p.lacking, p.missing, p.skips = now, missing, "", 0
+	p.mu.Lock()
+	p.lacking = missing
+	p.mu.Unlock()
+	p.asked, p.missing, p.skips = now, "", 0
 	if len(missing) > 0 {
 		p.missing = permissions.Describe(missing, p.location)
 	}

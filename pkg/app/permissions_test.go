@@ -251,3 +251,46 @@ func TestPermissionsOfANewConfigurationAreAskedForThoughTheLastIsBeingAsked(t *t
 	a.pass(t, permissionsLook)
 	assert.Equal(t, 4+3600, a.questions)
 }
+
+// A permission to get that is withdrawn shows in no watch, and the graph answers in place of the reads.
+func TestPermissionsAreAskedForAgainAfterARefusedRead(t *testing.T) {
+	t.Parallel()
+	key := func(resource string) referent.Key {
+		return referent.Key{Group: "a.io", Resource: resource, Namespace: "shop", Name: "x"}
+	}
+	a := newAsker()
+	a.leads = true
+	a.configure()
+	assert.Empty(t, a.pass(t, 0), "nothing is missing")
+	before := a.questions
+	a.denied = map[string]bool{"get": true}
+	a.Refused(key("as"))
+	assert.Empty(t, a.pass(t, permissionsLook))
+	assert.Equal(t, before, a.questions, "at most once a minute")
+	sent := a.pass(t, permissionsAgain)
+	require.Len(t, sent, 1)
+	assert.Contains(t, sent[0], "Warning PermissionsMissing permissions on custom resources are missing: get on as.a.io; ")
+
+	before = a.questions
+	for range 10 {
+		a.Refused(key("as"))
+		assert.Empty(t, a.pass(t, permissionsAgain))
+	}
+	assert.Equal(t, before+10, a.questions, "of what is known to be missing, that alone is asked")
+	a.Refused(key("others"))
+	a.pass(t, permissionsAgain)
+	assert.Equal(t, before+10+4, a.questions, "it can be another one")
+
+	a.denied = nil
+	assert.Equal(t, []string{permissionsGranted}, a.pass(t, permissionsAgain))
+	a.failing = true
+	a.Refused(key("as"))
+	a.pass(t, permissionsAgain)
+	a.failing = false
+	before = a.questions
+	a.pass(t, permissionsAgain)
+	assert.Equal(t, before+4, a.questions, "it was not answered")
+	before = a.questions
+	a.pass(t, time.Hour)
+	assert.Equal(t, before, a.questions)
+}

@@ -21,7 +21,7 @@ type Config interface {
 	ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Options are what a Chain works with. Client, Namespaces, Without, FieldOwner, Publishes, Debounce and Now are optional.
+// Options are what a Chain works with. Client, Namespaces, Without, FieldOwner, Publishes, ReadRefused, Debounce and Now are optional.
 type Options struct {
 	// Client watches custom resources; nil where there is no configuration that could have any: then Start is not needed.
 	Client dynamic.Interface
@@ -41,6 +41,9 @@ type Options struct {
 	// Publishes reports whether digests are written in a namespace, without I/O; the empty one is that of objects in none. Nil:
 	// in all of them.
 	Publishes func(namespace string) bool
+	// ReadRefused is called, by several goroutines, where the API server refuses to get a custom resource. The graph answers then, so that
+	// nothing else shows it. It must return soon.
+	ReadRefused func(referent.Key)
 	// Debounce is how long changes gather before they are evaluated; 0 is 100 ms.
 	Debounce time.Duration
 	// Now is the clock; nil is time.Now.
@@ -60,6 +63,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Publishes == nil {
 		o.Publishes = func(string) bool { return true }
+	}
+	if o.ReadRefused == nil {
+		o.ReadRefused = func(referent.Key) {}
 	}
 	return o
 }
@@ -100,8 +106,8 @@ func New(o Options) *Chain {
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
 	c.graphState = &graphState{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
 	c.graphState.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.loop = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
-	c.webhook = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace)}
+	c.loop = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace), refused: o.ReadRefused}
+	c.webhook = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace), refused: o.ReadRefused}
 	c.sources = &sources{
 		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -257,6 +258,8 @@ type objects struct {
 	client dynamic.Interface
 	// limit bounds the reads in flight.
 	limit *fairlimit.Limit
+	// refused is called where the API server refuses a read.
+	refused func(referent.Key)
 }
 
 func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
@@ -267,7 +270,11 @@ func (o objects) get(ctx context.Context, resource *referent.Resource, key refer
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	return objectsOf(o.client, resource, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	object, err := objectsOf(o.client, resource, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		o.refused(key)
+	}
+	return object, err
 }
 
 // objectsOf are those of a resource in a namespace; the empty one is that of objects in none.

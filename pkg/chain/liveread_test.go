@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -218,5 +219,31 @@ func TestConfigObjectsOutsideOfTheNamespacesAreNotRead(t *testing.T) {
 		assert.NotEmpty(t, states[other].Entries)
 		assert.Empty(t, states[other].Unverified)
 		assert.Equal(t, reads+1, w.readCount(), "one namespace is read")
+	})
+}
+
+// A permission that is withdrawn from the reads alone shows in no watch.
+func TestARefusedLiveReadIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var refused []referent.Key
+		w := newWorldWith(t, chain.Options{ReadRefused: func(key referent.Key) { refused = append(refused, key) }})
+		w.graph()
+		var answer error
+		w.client.PrependReactor("get", services.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return answer != nil, nil, answer
+		})
+		ask := func() {
+			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})
+			require.NoError(t, err)
+			assert.NotEmpty(t, states[proxy].Entries, "the graph answers where the API server does not")
+		}
+		ask()
+		answer = errors.New("no answer")
+		ask()
+		assert.Empty(t, refused)
+		answer = apierrors.NewForbidden(services.GroupResource(), "s", errors.New("no permission"))
+		ask()
+		assert.Equal(t, []referent.Key{{Group: "kroxylicious.io", Resource: "kafkaservices", Namespace: "ns", Name: "s"}}, refused)
 	})
 }

@@ -75,6 +75,15 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	f.SetSecret("tls", "tls.crt", "3")
 	f.AwaitChanges(held, 1, "it is held no longer")
 	f.AwaitEvent(held, "Reloaded", theProxy+" modified (secret/tls)")
+
+	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: "pod-reloader-referents"}, role))
+	withoutServices(role)
+	role.Rules[len(role.Rules)-1].Verbs = []string{"list", "watch", "patch"}
+	require.NoError(t, cp.Client().Update(t.Context(), role))
+	f.SetSecret("tls", "tls.crt", "4")
+	f.AwaitChanges(held, 2, "the watches answer")
+	f.AwaitEvent(own, "PermissionsMissing", "permissions on custom resources are missing: get on kafkaservices.kroxylicious.io; ")
+	require.NoError(t, cp.Apply(t.Context(), permissions))
 }
 
 // withoutServices takes the permissions to list and watch KafkaServices from a role that has all permissions on the group.
