@@ -41,7 +41,9 @@ func (w Watching) Replace() {
 	w.source.with.inbox.gather(func(p *pending) { p.restarts = append(p.restarts, w.source) })
 }
 
-// Refused is called when the watch is refused.
+// Failed is called when a list or a watch fails, Refused when it is refused.
+func (w Watching) Failed(ctx context.Context, err error) { w.source.failed(ctx, err) }
+
 func (w Watching) Refused(ctx context.Context) {
-	w.source.failed(ctx, apierrors.NewForbidden(w.source.resource.GVR.GroupResource(), "", nil))
+	w.Failed(ctx, apierrors.NewForbidden(w.source.resource.GVR.GroupResource(), "", nil))
 }

@@ -64,7 +64,7 @@ func TestUnreadObjectIsHeldAsUnread(t *testing.T) {
 		assert.False(t, unread(), "there is nothing to wait for")
 		away := w.refuse(services, errors.New("no answer"))
 		w.graph()
-		assert.Equal(t, "kafkaservices.kroxylicious.io/s is unsynced: the resource kafkaservices.kroxylicious.io", w.hold())
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s is unsynced: the resource kafkaservices.kroxylicious.io cannot be read: no answer", w.hold())
 		assert.True(t, unread(), "objects below it")
 		away()
 		w.pass(2 * time.Minute)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -29,6 +30,8 @@ type source struct {
 	// The goroutine of Chain.Start alone uses the others.
 
 	state referent.Source
+	// failure is why the objects have not been read yet; empty if nothing has failed.
+	failure string
 	// began is when the first list was sent.
 	began time.Time
 	// pause is how long the source must have worked to be replaced at once when it fails, and that of the next one from then on.
@@ -120,7 +123,7 @@ func (s *source) deliver(before, now *unstructured.Unstructured) {
 }
 
 // failed is called for each failure of list or watch. Other failures than these leave the last known state: what a watch
-// misses meanwhile, it delivers later.
+// misses meanwhile, it delivers later. Before the first list, they say why nothing is known.
 func (s *source) failed(_ context.Context, err error) {
 	state := referent.SourceNotInstalled
 	switch {
@@ -128,6 +131,11 @@ func (s *source) failed(_ context.Context, err error) {
 	case apierrors.IsForbidden(err):
 		state = referent.SourceForbidden
 	default:
+		if !s.bulk.IsSynced() {
+			s.with.inbox.gather(func(p *pending) {
+				p.changes = append(p.changes, sourceFailure{s, reference.Cut(err.Error(), maxErrorText)})
+			})
+		}
 		return
 	}
 	change := sourceChange{s, state, s.with.now()}
@@ -161,7 +169,24 @@ func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
 	if c.state == referent.SourceSynced {
 		s.forgetGone(graph)
 	}
-	graph.SetSource(s.resource, s.namespace, s.state)
+	s.set(graph)
+}
+
+// sourceFailure is why the first list of a source has failed.
+type sourceFailure struct {
+	source *source
+	text   string
+}
+
+func (f sourceFailure) apply(_ *graphState, graph *referent.Graph) {
+	s := f.source
+	if s.stopped() || s.state != referent.SourceUnsynced {
+		return
+	}
+	s.failure = f.text
+	if graph != nil {
+		s.set(graph)
+	}
 }
 
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made again.
@@ -170,6 +195,15 @@ type scopeChange struct{ source *source }
 func (c scopeChange) apply(a *graphState, graph *referent.Graph) {
 	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
 		sourceChange{source: c.source, state: referent.SourceSynced}.apply(a, graph)
+	}
+}
+
+// set gives a graph the state of the source.
+func (s *source) set(graph *referent.Graph) {
+	if s.state == referent.SourceUnsynced {
+		graph.SetUnsynced(s.resource, s.namespace, s.failure)
+	} else {
+		graph.SetSource(s.resource, s.namespace, s.state)
 	}
 }
 
@@ -189,7 +223,7 @@ func (s *source) fill(graph *referent.Graph) {
 	if s.state == referent.SourceSynced && (s.bulk == nil || !s.bulk.IsSynced()) {
 		s.state = referent.SourceUnsynced
 	}
-	graph.SetSource(s.resource, s.namespace, s.state)
+	s.set(graph)
 	if s.bulk == nil {
 		return
 	}

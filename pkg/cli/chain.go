@@ -30,8 +30,8 @@ const chainLimit = 30 * time.Second
 
 var errNoConfiguration = errors.New("name the configuration of the installation with --config")
 
-// readChain reads the custom resources of the configuration once, with the permissions of the user. What it cannot read is held
-// with the reason. Call stop in the end.
+// readChain reads the custom resources of the configuration once, with the permissions of the user. What it cannot read, or not in time,
+// is held with the reason. Call stop in the end.
 func readChain(ctx context.Context, config *rest.Config, s options.Selection, ring digest.Ring) (c chained, stop func(), err error) {
 	if s.Configuration.IsZero() {
 		return chained{}, nil, errNoConfiguration
@@ -65,7 +65,7 @@ func readChain(ctx context.Context, config *rest.Config, s options.Selection, ri
 	c.Configure(found.Referents)
 	waiting, cancelWait := context.WithTimeout(ctx, chainLimit)
 	defer cancelWait()
-	if err := c.WaitForSync(waiting); err != nil {
+	if err := c.WaitForSync(waiting); err != nil && ctx.Err() != nil {
 		stop()
 		return chained{}, nil, fmt.Errorf("read the custom resources of the configuration: %w", err)
 	}

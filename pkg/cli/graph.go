@@ -30,8 +30,9 @@ func newGraph(p Process) *cobra.Command {
 		Long: `Show the custom resources of the configuration with what they refer to, and why they are held.
 
 It only reads, with your permissions: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
-ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden.
-Without an object, all of them are shown. Of a workload it shows what that runs with, which needs get on the workload.`,
+ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden,
+and what it cannot read within 30 seconds as unsynced. Without an object, all of them are shown. Of a workload it shows what that
+runs with, which needs get on the workload.`,
 		Example: `  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies kafkaproxies.kroxylicious.io/my-proxy
   pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies deployment/my-proxy
   pod-reloader graph --config configmap:pod-reloader/pod-reloader -o mermaid`,

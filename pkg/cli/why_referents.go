@@ -51,17 +51,23 @@ func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options
 		case failed != nil:
 			return digest.State{}, failed
 		default:
-			return states[ref], refusedTo(states[ref])
+			return states[ref], notRead(states[ref])
 		}
 	}, paths
 }
 
-// refusedTo returns why a custom resource could not be read with the permissions of the user. The installation may have read it.
-func refusedTo(state digest.State) error {
-	if state.Hold == nil || !state.Hold.Forbidden || state.Hold.Refused.IsZero() {
+// notRead returns why a custom resource could not be read with the permissions of the user, or in time. The installation may have read it.
+func notRead(state digest.State) error {
+	switch hold := state.Hold; {
+	case hold == nil:
+		return nil
+	case hold.NotReadYet:
+		return errors.New(hold.Reason)
+	case hold.Forbidden && !hold.Refused.IsZero():
+		return fmt.Errorf("it needs a permission that you do not have: %s", hold.Reason)
+	default:
 		return nil
 	}
-	return fmt.Errorf("it needs a permission that you do not have: %s", state.Hold.Reason)
 }
 
 func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (

@@ -179,6 +179,15 @@ func notRead(key Key) *Hold {
 // SetSource says what is known of the objects of a custom resource in a namespace; the empty one is all that have no
 // source of their own. Before, they are SourceUnsynced.
 func (g *Graph) SetSource(resource *Resource, namespace string, source Source) {
+	g.setSource(resource, namespace, sourceState{Source: source})
+}
+
+// SetUnsynced sets SourceUnsynced, and why the objects cannot be read.
+func (g *Graph) SetUnsynced(resource *Resource, namespace, failure string) {
+	g.setSource(resource, namespace, sourceState{SourceUnsynced, failure})
+}
+
+func (g *Graph) setSource(resource *Resource, namespace string, source sourceState) {
 	if !g.sources.set(resource, namespace, source) {
 		return
 	}

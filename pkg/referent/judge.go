@@ -60,23 +60,25 @@ func (g *Graph) unknown(n *node) *Hold {
 	if g.usage.of(n.key.Namespace).tooMany() {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.usage.of(n.key.Namespace).excess()}
 	}
-	if source := g.sources.of(n.resource, n.key.Namespace); source != SourceSynced {
+	if source := g.sources.of(n.resource, n.key.Namespace); source.Source != SourceSynced {
 		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.unknownResource(source), Lacking: n.resource}
 	}
 	return n.unread
 }
 
 // unknownResource says which resource is not known. A cluster can serve it in another version than that of the configuration.
-func (r *Resource) unknownResource(source Source) string {
+func (r *Resource) unknownResource(source sourceState) string {
 	switch {
-	case source == SourceNotInstalled:
+	case source.Source == SourceNotInstalled:
 		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
-	case source == SourceOutside:
+	case source.Source == SourceOutside:
 		return "the namespace is not watched"
-	case source == SourceOtherScope && r.ClusterScoped:
+	case source.Source == SourceOtherScope && r.ClusterScoped:
 		return r.at + ".scope: objects of " + r.String() + " have a namespace; leave out scope: Cluster"
-	case source == SourceOtherScope:
+	case source.Source == SourceOtherScope:
 		return r.at + ".scope: objects of " + r.String() + " have no namespace; set scope: Cluster"
+	case source.failure != "":
+		return "the resource " + r.String() + " cannot be read: " + source.failure
 	default:
 		return "the resource " + r.String()
 	}
@@ -119,7 +121,7 @@ func (g *Graph) incomplete(n *node) *Hold {
 			detail := fmt.Sprintf("the namespace %s is not watched, and %s in it can refer to this one", namespace, edge.from)
 			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
-		if source := g.sources.referrers(edge, n.key.Namespace); source != SourceSynced {
+		if source := g.sources.referrers(edge, n.key.Namespace); source.Source != SourceSynced {
 			detail := edge.from.unknownResource(source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}

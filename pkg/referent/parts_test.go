@@ -53,17 +53,17 @@ func TestSourcesOfReferrers(t *testing.T) {
 		namespace string
 		want      Source
 	}{
-		"of an allowed namespace":         {sources{{from, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceForbidden},
-		"of another resource":             {sources{{other, "a"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
-		"of no allowed namespace":         {sources{{from, "b"}: SourceForbidden, {resource: from}: SourceSynced}, "n", SourceSynced},
-		"of the namespace, not of all":    {sources{{from, "n"}: SourceSynced, {resource: from}: SourceForbidden}, "n", SourceSynced},
-		"cluster-scoped":                  {sources{{from, "a"}: SourceSynced}, "", SourceSynced},
-		"cluster-scoped, none is allowed": {sources{{from, "b"}: SourceSynced}, "", SourceOutside},
-		"cluster-scoped, also of all":     {sources{{from, "a"}: SourceSynced, {resource: from}: SourceForbidden}, "", SourceForbidden},
-		"the namespace is not watched":    {sources{{from, "a"}: SourceSynced}, "n", SourceOutside},
-		"nothing is known":                {sources{{other, "a"}: SourceSynced}, "n", SourceUnsynced},
+		"of an allowed namespace":         {sources{{from, "a"}: {Source: SourceForbidden}, {resource: from}: {Source: SourceSynced}}, "n", SourceForbidden},
+		"of another resource":             {sources{{other, "a"}: {Source: SourceForbidden}, {resource: from}: {Source: SourceSynced}}, "n", SourceSynced},
+		"of no allowed namespace":         {sources{{from, "b"}: {Source: SourceForbidden}, {resource: from}: {Source: SourceSynced}}, "n", SourceSynced},
+		"of the namespace, not of all":    {sources{{from, "n"}: {Source: SourceSynced}, {resource: from}: {Source: SourceForbidden}}, "n", SourceSynced},
+		"cluster-scoped":                  {sources{{from, "a"}: {Source: SourceSynced}}, "", SourceSynced},
+		"cluster-scoped, none is allowed": {sources{{from, "b"}: {Source: SourceSynced}}, "", SourceOutside},
+		"cluster-scoped, also of all":     {sources{{from, "a"}: {Source: SourceSynced}, {resource: from}: {Source: SourceForbidden}}, "", SourceForbidden},
+		"the namespace is not watched":    {sources{{from, "a"}: {Source: SourceSynced}}, "n", SourceOutside},
+		"nothing is known":                {sources{{other, "a"}: {Source: SourceSynced}}, "n", SourceUnsynced},
 	} {
-		assert.Equal(t, c.want, c.sources.referrers(e, c.namespace), name)
+		assert.Equal(t, c.want, c.sources.referrers(e, c.namespace).Source, name)
 	}
 	left := omissions{{&edge{}, "a"}: 1, {e, "b"}: 1}
 	assert.False(t, left.reach(e, "n"), "those of another edge, and of a namespace that is not allowed")
@@ -73,14 +73,18 @@ func TestSourcesOfReferrers(t *testing.T) {
 
 func TestWorseOfTwoSources(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ a, b, want Source }{
-		{SourceSynced, SourceSynced, SourceSynced},
-		{SourceUnsynced, SourceSynced, SourceUnsynced},
-		{SourceForbidden, SourceSynced, SourceForbidden},
-		{SourceUnsynced, SourceForbidden, SourceForbidden},
+	synced, unsynced, forbidden := sourceState{Source: SourceSynced}, sourceState{Source: SourceUnsynced}, sourceState{Source: SourceForbidden}
+	failed, later := sourceState{SourceUnsynced, "a"}, sourceState{SourceUnsynced, "b"}
+	for _, c := range []struct{ a, b, want sourceState }{
+		{synced, synced, synced},
+		{unsynced, synced, unsynced},
+		{forbidden, synced, forbidden},
+		{unsynced, forbidden, forbidden},
+		{unsynced, failed, failed},
+		{failed, later, later},
 	} {
-		assert.Equal(t, c.want, worse(c.a, c.b), "%d and %d", c.a, c.b)
-		assert.Equal(t, c.want, worse(c.b, c.a), "%d and %d", c.b, c.a)
+		assert.Equal(t, c.want, worse(c.a, c.b), "%v and %v", c.a, c.b)
+		assert.Equal(t, c.want, worse(c.b, c.a), "%v and %v", c.b, c.a)
 	}
 }
 
@@ -162,7 +166,7 @@ func TestOnlyWhatIsNotReadYetIsUnread(t *testing.T) {
 	g, err := NewGraph(&Schema{}, ring)
 	require.NoError(t, err)
 	r := &Resource{ID: "r"}
-	g.sources[sourceKey{resource: r}] = SourceSynced
+	g.sources[sourceKey{resource: r}] = sourceState{Source: SourceSynced}
 	n := &node{key: Key{Name: "a"}, resource: r}
 	g.put(n, nil, &Hold{Reason: Unsynced})
 	assert.Equal(t, []Key{n.key}, g.UnreadConfig())

@@ -32,7 +32,14 @@ func (s Source) reason() Reason {
 }
 
 // sources are those that were set.
-type sources map[sourceKey]Source
+type sources map[sourceKey]sourceState
+
+// sourceState is a Source, and why it is SourceUnsynced; empty if no reason is known.
+type sourceState struct {
+	Source
+
+	failure string
+}
 
 // sourceKey names a source: the empty namespace is all of them.
 type sourceKey struct {
@@ -41,7 +48,7 @@ type sourceKey struct {
 }
 
 // set reports whether the source is another one than before.
-func (s sources) set(resource *Resource, namespace string, source Source) bool {
+func (s sources) set(resource *Resource, namespace string, source sourceState) bool {
 	at := sourceKey{resource, namespace}
 	before, known := s[at]
 	s[at] = source
@@ -49,9 +56,9 @@ func (s sources) set(resource *Resource, namespace string, source Source) bool {
 }
 
 // of is what is known of a resource's objects in a namespace.
-func (s sources) of(resource *Resource, namespace string) Source {
+func (s sources) of(resource *Resource, namespace string) sourceState {
 	if resource.builtin {
-		return SourceSynced
+		return sourceState{Source: SourceSynced}
 	}
 	if source, ok := s[sourceKey{resource, namespace}]; ok {
 		return source
@@ -61,17 +68,17 @@ func (s sources) of(resource *Resource, namespace string) Source {
 	}
 	for at := range s {
 		if at.resource == resource {
-			return SourceOutside
+			return sourceState{Source: SourceOutside}
 		}
 	}
-	return SourceUnsynced
+	return sourceState{Source: SourceUnsynced}
 }
 
 // unwatched is the first namespace that the configuration allows objects to refer from, and in which they are not watched; empty if
 // there is none. "*" is all namespaces that are watched.
 func (s sources) unwatched(e *edge) string {
 	for _, namespace := range e.namespaces {
-		if namespace != "*" && s.of(e.from, namespace) == SourceOutside {
+		if namespace != "*" && s.of(e.from, namespace).Source == SourceOutside {
 			return namespace
 		}
 	}
@@ -80,8 +87,8 @@ func (s sources) unwatched(e *edge) string {
 
 // referrers is what is known of the objects that can refer to one in a namespace: the worst of the namespaces that are
 // allowed.
-func (s sources) referrers(e *edge, namespace string) Source {
-	worst, known := SourceSynced, false
+func (s sources) referrers(e *edge, namespace string) sourceState {
+	worst, known := sourceState{Source: SourceSynced}, false
 	for at, source := range s {
 		if at.resource == e.from && at.namespace != "" && at.namespace != namespace && e.allows(at.namespace, namespace) {
 			worst, known = worse(worst, source), true
@@ -96,13 +103,17 @@ func (s sources) referrers(e *edge, namespace string) Source {
 }
 
 // worse is the one because of which a node is held; of two such, it is always the same one.
-func worse(a, b Source) Source {
+func worse(a, b sourceState) sourceState {
 	switch {
-	case a == SourceSynced:
+	case a.Source == SourceSynced:
 		return b
-	case b == SourceSynced:
+	case b.Source == SourceSynced:
+		return a
+	case a.Source == b.Source:
+		return sourceState{a.Source, max(a.failure, b.failure)}
+	case a.Source > b.Source:
 		return a
 	default:
-		return max(a, b)
+		return b
 	}
 }
