@@ -171,6 +171,10 @@ func TestWaitForSyncWaitsForAllThatCanBeRead(t *testing.T) {
 		require.ErrorContains(t, err, "no resource")
 		_, err = w.Picture("ns", "kafkaproxies.kroxylicious.io/other")
 		require.EqualError(t, err, "kafkaproxies.kroxylicious.io/other in namespace ns: missing")
+		picture, err = w.Picture("ns", "kafkaproxies.kroxylicious.io/other", "kafkaproxies.kroxylicious.io/p")
+		require.NoError(t, err, "a workload can run with several, of which one is missing")
+		assert.Contains(t, picture.Text(), "kafkaproxies.kroxylicious.io/other in namespace ns  [missing]\nkafkaproxies.kroxylicious.io/p in namespace ns  [")
+		assert.Contains(t, picture.DOT(), "other")
 	})
 }
 

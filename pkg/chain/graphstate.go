@@ -272,7 +272,7 @@ func (a *graphState) path(namespace string, ref reference.Ref, cause string) []r
 	return nil
 }
 
-// picture shows the graph below some objects; without objects, all of it.
+// picture shows the graph below some objects, of which it must have one; without objects, all of it.
 func (a *graphState) picture(namespace string, objects []string) (referent.Picture, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -287,10 +287,8 @@ func (a *graphState) picture(namespace string, objects []string) (referent.Pictu
 	if a.graph == nil {
 		return referent.Picture{}, nil
 	}
-	for _, root := range roots {
-		if len(a.graph.Below(root)) == 0 {
-			return referent.Picture{}, fmt.Errorf("%s: %s", root.In(""), describe(a.graph.Hold(root), root))
-		}
+	if len(roots) > 0 && !slices.ContainsFunc(roots, a.graph.Has) {
+		return referent.Picture{}, fmt.Errorf("%s: %s", roots[0].In(""), describe(a.graph.Hold(roots[0]), roots[0]))
 	}
 	return a.graph.Picture(roots...), nil
 }

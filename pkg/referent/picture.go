@@ -57,14 +57,19 @@ type PictureEdge struct {
 	Optional bool
 }
 
-// Picture shows what is below the roots. Without roots it shows everything, from the nodes that nothing refers to; a cycle
-// without such a node is shown from its first one.
+// Picture shows what is below the roots, and why a root is held that the graph does not have. Without roots it shows everything, from the
+// nodes that nothing refers to; a cycle without such a node is shown from its first one.
 func (g *Graph) Picture(roots ...Key) Picture {
 	var p Picture
 	if len(roots) == 0 {
 		p.Roots = g.roots()
 	} else {
 		p.Roots = slices.Compact(sorted(slices.Clone(roots)))
+	}
+	for _, key := range p.Roots {
+		if !g.Has(key) {
+			p.Nodes = append(p.Nodes, PictureNode{Key: key, Hold: g.Hold(key)})
+		}
 	}
 	for _, key := range g.Below(p.Roots...) {
 		n := g.nodes[key]
