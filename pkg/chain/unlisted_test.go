@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -41,6 +42,7 @@ func TestResourceThatCannotBeListedSaysWhy(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, picture.Text(), "kafkaroutes.kroxylicious.io/r in namespace ns  [ok]\n")
 		assert.Contains(t, picture.Text(), "kafkaservices.kroxylicious.io/s  ["+why+"]\n")
+		assert.Contains(t, picture.Text(), "\nkafkaservices.kroxylicious.io  ["+why+"]\n")
 
 		w.rotate(ring(t, "2"))
 		w.pass(time.Second)
@@ -63,5 +65,21 @@ func TestFailureAfterTheFirstListHoldsNothing(t *testing.T) {
 		w.pass(time.Second)
 		assert.Equal(t, before, w.entry())
 		assert.Empty(t, w.take())
+	})
+}
+
+func TestPictureNamesResourcesThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, resource := range []schema.GroupVersionResource{services, proxies} {
+			w.refuse(resource, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no permission")))
+		}
+		w.Configure(proxyToSecret())
+		require.NoError(t, w.WaitForSync(t.Context()))
+		picture, err := w.Picture("ns")
+		require.NoError(t, err)
+		assert.Equal(t, "kafkaproxies.kroxylicious.io  [forbidden: the resource kafkaproxies.kroxylicious.io]\n"+
+			"kafkaservices.kroxylicious.io  [forbidden: the resource kafkaservices.kroxylicious.io]\n", picture.Text())
 	})
 }

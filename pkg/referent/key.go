@@ -36,10 +36,14 @@ func (k Key) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
 }
 
-// String is the form that users write: kafkaproxies.kroxylicious.io/my-proxy, or secret/tls for a config object.
+// String is the form that users write: kafkaproxies.kroxylicious.io/my-proxy, or secret/tls for a config object. Without a name it is the
+// resource.
 func (k Key) String() string {
 	if ref, ok := k.Ref(); ok {
 		return ref.String()
+	}
+	if k.Name == "" {
+		return k.GroupResource().String()
 	}
 	return k.GroupResource().String() + "/" + k.Name
 }

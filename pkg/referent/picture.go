@@ -58,11 +58,12 @@ type PictureEdge struct {
 }
 
 // Picture shows what is below the roots, and why a root is held that the graph does not have. Without roots it shows everything, from the
-// nodes that nothing refers to; a cycle without such a node is shown from its first one.
+// nodes that nothing refers to; a cycle without such a node is shown from its first one. Then it also has a root without a name for each
+// list whose objects are not known.
 func (g *Graph) Picture(roots ...Key) Picture {
 	var p Picture
 	if len(roots) == 0 {
-		p.Roots = g.roots()
+		p.Roots = sorted(append(g.roots(), g.sources.unknown()...))
 	} else {
 		p.Roots = slices.Compact(sorted(slices.Clone(roots)))
 	}

@@ -117,3 +117,13 @@ func worse(a, b sourceState) sourceState {
 		return b
 	}
 }
+
+// unknown are the lists whose objects are not known: keys without a name.
+func (s sources) unknown() (lists []Key) {
+	for at, source := range s {
+		if source.Source != SourceSynced {
+			lists = append(lists, at.resource.Key(at.namespace, ""))
+		}
+	}
+	return lists
+}
