@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -107,11 +108,16 @@ func (h *Handler) parse(ctx context.Context, wr write) (stamp.Parsed, func(), er
 
 // decideWrite is decide for a write of a workload that is handled here.
 func (h *Handler) decideWrite(ctx context.Context, wr write, parsed stamp.Parsed, timeout time.Duration) decision {
-	request, problems := h.options.Reader.ReadWrite(wr.old, wr.current, parsed)
-	plan := stamp.Choose(request)
-	done, err := h.intake.read(ctx, wr.namespace, len(plan.Reads))
+	c := h.choose(wr, parsed)
+	done, err := h.intake.read(ctx, wr.namespace, len(c.plan.Reads))
 	defer done()
-	result := plan.Apply(request, h.read(ctx, wr.namespace, plan.Reads, cmp.Or(request.New.Unresolved, err), timeout))
+	live := h.read(ctx, wr.namespace, c.plan.Reads, cmp.Or(c.request.New.Unresolved, err), timeout)
+	if h.learn(ctx, c.request, live) {
+		if again := h.choose(wr, parsed); live.Has(again.plan.Reads) {
+			c = again
+		}
+	}
+	request, result := c.request, c.plan.Apply(c.request, live)
 
 	d := decision{rule: string(result.Rule), result: result}
 	if result.Reject == nil {
@@ -120,12 +126,24 @@ func (h *Handler) decideWrite(ctx context.Context, wr write, parsed stamp.Parsed
 	d.outcome = outcome(result, len(d.ops))
 	var warnings []string
 	if !request.New.Ignored {
-		for _, p := range problems {
+		for _, p := range c.problems {
 			warnings = append(warnings, "pod-reloader: "+p.Message)
 		}
 	}
 	d.warnings = limitWarnings(append(warnings, result.Warnings...))
 	return d
+}
+
+// choice is the rule that fits a write.
+type choice struct {
+	request  stamp.Write
+	problems []annotation.Problem
+	plan     stamp.Plan
+}
+
+func (h *Handler) choose(wr write, parsed stamp.Parsed) choice {
+	request, problems := h.options.Reader.ReadWrite(wr.old, wr.current, parsed)
+	return choice{request, problems, stamp.Choose(request)}
 }
 
 // busy lets a request pass that others leave no time or no memory for.
@@ -196,6 +214,17 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}
 	return live
+}
+
+// learn reads labels and annotations on which it depends what the workload tracks, where they may not be listed. It reports whether there are
+// any. Without those that cannot be read in time, the decision is made as if they did not hide anything: a reload too many is better than
+// one that is missing.
+func (h *Handler) learn(ctx context.Context, request stamp.Write, live stamp.Inputs) bool {
+	unseen := policy.Unseen(request.New.Intent, live.States)
+	if len(unseen) > 0 {
+		_ = h.state.Learn(ctx, live.Namespace, unseen)
+	}
+	return len(unseen) > 0
 }
 
 func outcome(result stamp.Result, operations int) string {

@@ -40,6 +40,8 @@ type StateReader interface {
 	// ReadLive returns the state of every given Ref in the namespace, read after the call began and with Entries under each
 	// key of the ring; or an error. Its map is not changed afterwards.
 	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	// Learn reads the labels and annotations of config objects that are Unseen.
+	Learn(ctx context.Context, namespace string, refs []reference.Ref) error
 }
 
 // Keyring holds the digest keys.

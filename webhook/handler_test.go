@@ -38,6 +38,8 @@ type world struct {
 	hang, crash bool
 	// before, if set, is called before a read.
 	before func(ctx context.Context, namespace string)
+	// learn, if set, reads annotations; the objects of most tests are listed.
+	learn func(refs []reference.Ref) error
 }
 
 func newWorld(t testing.TB) *world {
@@ -48,6 +50,13 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) Ring() digest.Ring { return w.ring }
+
+func (w *world) Learn(_ context.Context, _ string, refs []reference.Ref) error {
+	if w.learn == nil {
+		return nil
+	}
+	return w.learn(refs)
+}
 
 // ReadLive knows a ConfigMap app and a Secret db; all else is absent.
 func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {

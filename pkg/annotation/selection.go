@@ -38,11 +38,13 @@ type Traits struct {
 	Unselected bool
 	// Marked objects are tracked where a Selection asks for the mark.
 	Marked bool
+	// Unseen means that there may be such an object, with any labels and annotations: neither its watch nor a read has delivered it.
+	Unseen bool
 }
 
 // Objects is what is known of the config objects of one namespace.
 type Objects interface {
-	// Traits returns those of an object; false if there is no such object.
+	// Traits returns those of an object; false if there is no such object, or it is Unseen.
 	Traits(ref reference.Ref) (Traits, bool)
 	// Matching returns the names of the objects that one of some patterns matches, in any order, each once.
 	Matching(kind reference.Kind, patterns []*pattern.Pattern) []string
@@ -102,6 +104,7 @@ type Recorded interface {
 // much. An object that is absent has neither a mark nor a place among the names: a pattern or a mark still tracks
 // it if it is recorded, so that its deletion is a Change and its return is compared with what the pods have. What patterns match
 // of absent objects comes last, and is forgotten where that makes no difference: names that are used once must not fill the Record.
+// An object that is Unseen counts as absent, so that no change of it is missed.
 func Resolve(intent Intent, objects Objects, recorded Recorded, references []reference.Reference) (Intent, []Problem) {
 	if len(intent.Selections) == 0 {
 		return intent, nil
@@ -161,17 +164,29 @@ func (r resolution) trackFor(ref reference.Ref, trigger Trigger) {
 func (r resolution) names() {
 	for _, names := range [...][]string{r.Listed, r.Referenced} {
 		for _, name := range names {
-			if traits, _ := r.objects.Traits(r.ref(name)); !traits.Ignored {
+			if traits, _ := r.traits(r.ref(name)); !traits.Ignored {
 				r.track(r.ref(name))
 			}
 		}
 	}
 }
 
+// traits returns those of an object, and records in the Intent if it is Unseen.
+func (r resolution) traits(ref reference.Ref) (Traits, bool) {
+	traits, exists := r.objects.Traits(ref)
+	if traits.Unseen {
+		if r.intent.Unseen == nil {
+			r.intent.Unseen = map[reference.Ref]bool{}
+		}
+		r.intent.Unseen[ref] = true
+	}
+	return traits, exists
+}
+
 func (r resolution) marked() {
 	for _, name := range r.Marked {
 		ref := r.ref(name)
-		traits, exists := r.objects.Traits(ref)
+		traits, exists := r.traits(ref)
 		if exists && traits.Marked && !traits.Ignored || !exists && r.recorded.Has(ref) {
 			r.trackPresent(ref)
 		}
@@ -221,7 +236,7 @@ func (r resolution) matchingAbsent() []reference.Ref {
 		if ref.Kind != r.Kind || r.excludes(ref.Name) {
 			return true
 		}
-		_, exists := r.objects.Traits(ref)
+		_, exists := r.traits(ref)
 		return exists || !r.mayMatch(ref.Name)
 	})
 }

@@ -39,12 +39,15 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	}, nil
 }
 
-// Traits reads the labels and annotations of an object. A custom resource is asked about where the labels of a workload name it:
+// Traits reads the labels and annotations of an object. Where its kind may not be listed, they are known once it was read. A custom resource is asked about where the labels of a workload name it:
 // then its existence is the mark.
 func (o *objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if ref.Kind.Custom() {
 		exists := o.chain.Exists(o.namespace, ref)
 		return annotation.Traits{Marked: exists}, exists
+	}
+	if o.store.Unseen(o.namespace, ref) {
+		return annotation.Traits{Unseen: true}, false
 	}
 	if !o.store.Exists(o.namespace, ref) {
 		return annotation.Traits{}, false

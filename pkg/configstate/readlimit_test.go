@@ -56,6 +56,7 @@ func TestReadThatHangsIsGivenUpAfterThirtySeconds(t *testing.T) {
 			_, err := s.At(ctx, "shop", one[0], "7")
 			return err
 		},
+		"Learn":               func(ctx context.Context, s *configstate.Store) error { return s.Learn(ctx, "shop", one) },
 		"Recheck":             func(ctx context.Context, s *configstate.Store) error { return s.Recheck(ctx, "shop", one[0]) },
 		"Recheck, of a class": func(ctx context.Context, s *configstate.Store) error { return s.Recheck(ctx, "shop", class[0]) },
 	} {

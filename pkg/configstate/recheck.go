@@ -4,6 +4,9 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // rechecker reads what a watch that fails does not deliver. It has no state of its own.
@@ -25,7 +28,7 @@ func (r *rechecker) object(ctx context.Context, k objectKey) error {
 	defer cancel()
 	found, exists, err := r.client.meta(ctx, k, w.keep)
 	if err != nil {
-		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
+		return err
 	}
 	meta := &metav1.PartialObjectMetadata{}
 	if !exists {
@@ -36,6 +39,19 @@ func (r *rechecker) object(ctx context.Context, k objectKey) error {
 	fill(meta, found)
 	r.metadata.put(w, meta, from)
 	return nil
+}
+
+// learn is Store.Learn, in one of the lanes.
+func (r *rechecker) learn(ctx context.Context, by *lanes, namespace string, refs []reference.Ref) error {
+	_, err := each(ctx, namespace, refs, func(ctx context.Context, k objectKey) (digest.State, error) {
+		release, err := by.objects.Admit(ctx, k)
+		if err != nil {
+			return digest.State{}, err
+		}
+		defer release()
+		return digest.State{}, r.object(ctx, k)
+	})
+	return err
 }
 
 // class is Store.Recheck for the statuses of a namespace, where a SecretProviderClass has its content.
@@ -49,7 +65,7 @@ func (r *rechecker) class(ctx context.Context, k objectKey) error {
 	defer cancel()
 	read, err := r.client.readPodStatuses(ctx, k.namespace, "")
 	if err != nil {
-		return &ReadError{Namespace: k.namespace, Ref: k.ref, Err: err}
+		return err
 	}
 	r.statuses.replace(w, k.namespace, read, from)
 	return nil

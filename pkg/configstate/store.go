@@ -213,6 +213,16 @@ func (s *Store) Exists(namespace string, ref reference.Ref) bool {
 	return ok
 }
 
+// Unseen reports whether there may be a config object whose labels and annotations are not known: its watch has not listed its objects,
+// and no read has delivered it. Learn reads it. Nothing grants the permission to get a SecretProviderClass: none is Unseen.
+func (s *Store) Unseen(namespace string, ref reference.Ref) bool {
+	if ref.Kind == reference.SecretProviderClass || s.Exists(namespace, ref) {
+		return false
+	}
+	w := s.watches.of(ref.Kind, namespace)
+	return w != nil && !s.progress.listed(w)
+}
+
 // ReadLive returns the state that the API server has now, with Entries, in at most two requests for an object: its metadata,
 // and the object itself where the digest cache does not know that version. An object of which the digest cache knows
 // nothing, or an older version than the watch has seen, is read at once. The metadata of many objects is read in one
@@ -225,16 +235,24 @@ func (s *Store) ReadLive(ctx context.Context, namespace string, refs []reference
 }
 
 // Admission reads for the webhook.
-type Admission struct{ reader *reader }
+type Admission struct {
+	reader    *reader
+	rechecker *rechecker
+}
 
 // Admission returns a reader whose reads do not wait for those of the Store's own methods, nor these for them.
-func (s *Store) Admission() Admission { return Admission{s.reader} }
+func (s *Store) Admission() Admission { return Admission{s.reader, s.rechecker} }
 
 // ReadLive is Store.ReadLive.
 func (a Admission) ReadLive(
 	ctx context.Context, namespace string, refs []reference.Ref,
 ) (map[reference.Ref]digest.State, error) {
 	return a.reader.readAllLive(ctx, a.reader.queues.admitted, namespace, refs)
+}
+
+// Learn is Store.Learn.
+func (a Admission) Learn(ctx context.Context, namespace string, refs []reference.Ref) error {
+	return a.rechecker.learn(ctx, a.reader.queues.admitted, namespace, refs)
 }
 
 // ReadIfChanged returns what Cached does, always with Entries: objects whose Entries are not at hand are read. It is as
@@ -255,10 +273,19 @@ func (s *Store) At(ctx context.Context, namespace string, ref reference.Ref, ver
 // the watch delivers while the read is under way may be newer, and stays.
 func (s *Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
 	k := objectKey{namespace, ref}
+	check := s.rechecker.object
 	if ref.Kind == reference.SecretProviderClass {
-		return s.rechecker.class(ctx, k)
+		check = s.rechecker.class
 	}
-	return s.rechecker.object(ctx, k)
+	if err := check(ctx, k); err != nil {
+		return &ReadError{Namespace: namespace, Ref: ref, Err: err}
+	}
+	return nil
+}
+
+// Learn reads the metadata of config objects that are Unseen, as Recheck does. Errors are as with ReadLive.
+func (s *Store) Learn(ctx context.Context, namespace string, refs []reference.Ref) error {
+	return s.rechecker.learn(ctx, s.reader.queues.loop, namespace, refs)
 }
 
 // Waiting returns how many live reads wait until others have ended.

@@ -6,6 +6,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -119,6 +120,19 @@ func (in Input) refs() []reference.Ref {
 		return in.Refs
 	}
 	return in.Intent.Refs()
+}
+
+// Unseen returns the objects that exist by some states, and that an Intent tracks because nothing else is known of them, sorted. Their
+// labels and annotations may say otherwise.
+func Unseen(intent annotation.Intent, current map[reference.Ref]digest.State) []reference.Ref {
+	var unseen []reference.Ref
+	for ref := range intent.Unseen {
+		if len(current[ref].Entries) > 0 {
+			unseen = append(unseen, ref)
+		}
+	}
+	slices.SortFunc(unseen, reference.Ref.Compare)
+	return unseen
 }
 
 // Verdict is the decision about one workload.

@@ -164,7 +164,27 @@ func (l *loop) decide(ctx context.Context, s gather.Subject) action.Outcome {
 			return action.Waiting(queue.After(wait, queue.Config))
 		}
 	}
+	if ended := l.learn(ctx, s, in, a); ended != nil {
+		return ended
+	}
 	return l.apply(ctx, s, in, a)
+}
+
+// learn reads what the annotations depend on before they cause a reload, where that may not be listed. The outcome is nil where all of it
+// is known.
+func (l *loop) learn(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) action.Outcome {
+	if a.Verdict.Action == policy.Nothing {
+		return nil
+	}
+	learned, err := l.gather.Learn(ctx, s, in)
+	switch {
+	case err != nil:
+		return action.Unreadable(s, err)
+	case learned:
+		// The event of the read brings the workload back; the delay is for a lost one.
+		return action.Waiting(queue.After(time.Second, queue.Config))
+	}
+	return nil
 }
 
 // retryWait returns how long to wait because of earlier attempts.

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -46,6 +47,14 @@ type Inputs struct {
 	Namespace string
 	// Now is the time that a reload is dated with.
 	Now time.Time
+}
+
+// Has reports whether the states of some Refs are there.
+func (i Inputs) Has(refs []reference.Ref) bool {
+	return !slices.ContainsFunc(refs, func(ref reference.Ref) bool {
+		_, read := i.States[ref]
+		return !read
+	})
 }
 
 // hasLists reports whether there are lists over which SAP's digest is published.

@@ -68,6 +68,8 @@ type Store interface {
 	ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	// ReadLive returns the states that the API server has now: one or two requests for each object, or a list for many.
 	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+	// Learn reads the labels and annotations of objects that are Unseen: one request for each.
+	Learn(ctx context.Context, namespace string, refs []reference.Ref) error
 	// Created returns the resourceVersion of the creation of an object that was seen, and has the labels and annotations of then.
 	Created(namespace string, ref reference.Ref) string
 }
@@ -149,6 +151,16 @@ func (g Gatherer) Read(ctx context.Context, s Subject, in policy.Input, refs []r
 	states, _ = in.Known.Keep(states, in.Ring)
 	maps.Copy(in.Current, states)
 	return nil
+}
+
+// Learn reads the labels and annotations of those objects that are tracked only because nothing is known of them, and that exist. It
+// reports whether there are any: then the workload must be read again before the decision can count.
+func (g Gatherer) Learn(ctx context.Context, s Subject, in policy.Input) (learned bool, err error) {
+	unseen := policy.Unseen(in.Intent, in.Current)
+	if len(unseen) == 0 {
+		return false, nil
+	}
+	return true, g.Store.Learn(ctx, s.Key.Namespace, unseen)
 }
 
 // Stored reads a workload as a whole, live.

@@ -95,6 +95,9 @@ func (s *Store) ReadLive(context.Context, string, []reference.Ref) (map[referenc
 	return s.States, s.Err
 }
 
+// Learn does nothing.
+func (s *Store) Learn(context.Context, string, []reference.Ref) error { return nil }
+
 // Created has seen nothing.
 func (s *Store) Created(string, reference.Ref) string { return "" }
 

@@ -1,0 +1,77 @@
+package webhook_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/webhook"
+)
+
+// unlisted are objects of which only those that were read are known: their kind may not be listed.
+type unlisted struct{ annotation.Listed }
+
+func (u unlisted) Traits(ref reference.Ref) (annotation.Traits, bool) {
+	if traits, read := u.Listed[ref]; read {
+		return traits, true
+	}
+	return annotation.Traits{Unseen: true}, false
+}
+
+func TestWriteIsDecidedWithAnnotationsThatMayNotBeListed(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	for name, tc := range map[string]struct {
+		reason   string
+		name     string
+		traits   annotation.Traits
+		err      error
+		recorded bool
+		reads    int
+	}{
+		"ignored object":     {reason: "It is not tracked.", name: "app", traits: annotation.Traits{Ignored: true}, reads: 1},
+		"object that counts": {reason: "Each object is read once.", name: "app", recorded: true, reads: 1},
+		"annotations that cannot be read": {
+			reason: "The write is decided without, as before.", name: "app", err: errors.New("refused"), recorded: true, reads: 2,
+		},
+		"object that is not there": {reason: "It has no annotations.", name: "none", recorded: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, known, reads := newWorld(t), annotation.Listed{}, 0
+			w.learn = func(refs []reference.Ref) error {
+				assert.Equal(t, []reference.Ref{app}, refs)
+				reads++
+				if tc.err == nil {
+					known[app] = tc.traits
+				}
+				return tc.err
+			}
+			s := newHandler(t, w, func(o *webhook.Options) {
+				o.Reader.Dialects = append(o.Reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+				o.Reader.Objects = func(string) (annotation.Objects, error) { return unlisted{known}, nil }
+			}, logr.Discard())
+			for range 2 {
+				answer := responseOf(t, post(s.handler, []byte(review(fmt.Sprintf(`"operation":"CREATE","object":{"metadata":{"annotations":`+
+					`{"configmap.reloader.stakater.com/reload":%q}},"spec":{"template":{}}}`, tc.name)))))
+				assert.True(t, answer.Allowed)
+				if tc.recorded {
+					assert.Contains(t, string(answer.Patch), "configmap/"+tc.name+"=", tc.reason)
+				} else {
+					assert.Empty(t, answer.Patch, tc.reason)
+				}
+			}
+			assert.Equal(t, tc.reads, reads, tc.reason)
+			contents := int64(2)
+			if !tc.recorded {
+				contents = 1 // then nothing is tracked
+			}
+			assert.Equal(t, contents, w.reads.Load(), "once for a write")
+		})
+	}
+}
