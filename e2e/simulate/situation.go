@@ -56,6 +56,7 @@ func situationKinds() []situationKind {
 		{name: "reloader", weight: 8, draw: reloaderAsked},
 		{name: "created", weight: 4, draw: creationCounts},
 		{name: "hidden", weight: 8, draw: hiddenForATime},
+		{name: "hidden-from-new-replicas", weight: 3, draw: hiddenFromNewReplicas},
 		{name: "strategy", weight: 4, draw: strategyKept},
 		{name: "paused", weight: 4, draw: pausedReload},
 		{name: "job", weight: 7, draw: jobCreatedAgain},

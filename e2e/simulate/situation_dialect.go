@@ -44,6 +44,15 @@ func optionalObjects(r *rand.Rand) tracked {
 	return all[r.IntN(len(all))]
 }
 
+// beside is the other one of two ConfigMaps.
+func (t tracked) beside() tracked {
+	other := tracked{t.workload, "configmaps/shop/app"}
+	if t.config == other.config {
+		other.config = "configmaps/shop/extra"
+	}
+	return other
+}
+
 // editOfTracked restarts the workload.
 func editOfTracked(r *rand.Rand) situation {
 	p := anyTracked(r)
@@ -57,11 +66,7 @@ func editOfTracked(r *rand.Rand) situation {
 // editOfMarked restarts a workload that searches only while the object has the mark. The mark itself restarts nothing.
 func editOfMarked(r *rand.Rand) situation {
 	p := optionalObjects(r)
-	other := tracked{p.workload, "configmaps/shop/app"}
-	if p.config == other.config {
-		other.config = "configmaps/shop/extra"
-	}
-	steps := []history.Step{other.mark("match", "true"), p.mark("match", pick(r, "true", "false")), p.edit("marked-1", adopted)}
+	steps := []history.Step{p.beside().mark("match", "true"), p.mark("match", pick(r, "true", "false")), p.edit("marked-1", adopted)}
 	if r.IntN(2) > 0 {
 		steps = append(steps, p.mark("match", pick(r, "true", "absent")), p.edit("marked-2", adopted))
 	}

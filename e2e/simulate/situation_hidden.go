@@ -3,6 +3,7 @@ package simulate
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
@@ -61,6 +62,33 @@ func hiddenByAnnotation(r *rand.Rand, p tracked) situation {
 	hide.Wait = history.Duration(untilPrompt)
 	asks := pick(r, "auto", "named", "patterns", "none")
 	return situation{asks: asks, setup: automatic(asks), steps: []history.Step{hide, show}}
+}
+
+// hiddenFromNewReplicas is an object that has changed while it was ignored, and replicas that start while its kind may not be listed: what
+// they do not know of the object must not restart the workload. That it is shown again must, and so must a change of another object.
+func hiddenFromNewReplicas(r *rand.Rand) situation {
+	p := optionalObjects(r)
+	resource, _, _ := strings.Cut(p.config, "/")
+	step := func(do, on string, wait time.Duration, with map[string]string) history.Step {
+		return history.Step{Do: do, On: on, Wait: history.Duration(wait), With: with}
+	}
+	hide, show := p.mark("ignore", "true"), p.mark("ignore", pick(r, "absent", "false"))
+	hide.Wait, show.Wait = history.Duration(untilPrompt), history.Duration(6*time.Minute)
+	stop := pick(r, "stop", "kill")
+	steps := []history.Step{
+		hide, p.edit("hidden", untilPrompt),
+		step(withdrawPermissions, resource, betweenSituations, map[string]string{"for": "4m", "verbs": "list,watch"}),
+		step(stop, "replica-0", betweenSituations, map[string]string{"for": "3s"}),
+		step(stop, "replica-1", 0, map[string]string{"for": "3s"}),
+	}
+	if r.IntN(2) > 0 {
+		steps = append(steps, p.beside().edit("beside", time.Duration(r.IntN(40))*time.Second))
+	}
+	return situation{
+		workload: p.workload, asks: pick(r, "auto", "named", "patterns"), rest: untilPrompt,
+		setup: func(setup *history.Setup) { setup.Replicas = 2 },
+		steps: append(steps, show),
+	}
 }
 
 // automatic returns what has the installation track what a workload references that asks for nothing.
