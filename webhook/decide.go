@@ -216,9 +216,9 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 	return live
 }
 
-// learn reads labels and annotations on which it depends what the workload tracks, where they may not be listed. It reports whether there are
-// any. Without those that cannot be read in time, the decision is made as if they did not hide anything: a reload too many is better than
-// one that is missing.
+// learn reads labels and annotations on which it depends what the workload tracks, where they may not be listed. It reports whether there
+// are any. Without those that cannot be read in time, the decision is made as if they did not hide anything: a reload too many is better
+// than one that is missing.
 func (h *Handler) learn(ctx context.Context, request stamp.Write, live stamp.Inputs) bool {
 	unseen := policy.Unseen(request.New.Intent, live.States)
 	if len(unseen) > 0 {

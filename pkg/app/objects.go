@@ -39,8 +39,8 @@ func (b *builder) objectsOf(namespace string) (annotation.Objects, error) {
 	}, nil
 }
 
-// Traits reads the labels and annotations of an object. Where its kind may not be listed, they are known once it was read. A custom resource is asked about where the labels of a workload name it:
-// then its existence is the mark.
+// Traits reads the labels and annotations of an object. Where its kind may not be listed, they are known once it was read. A custom
+// resource is asked about where the labels of a workload name it: then its existence is the mark.
 func (o *objects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if ref.Kind.Custom() {
 		exists := o.chain.Exists(o.namespace, ref)
