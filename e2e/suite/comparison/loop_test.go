@@ -31,7 +31,7 @@ func TestContendedWorkloadDelaysNoOther(t *testing.T) {
 	contended := s.Deployment("a", fixture.Uses{ConfigMaps: []string{"app"}})
 	var others []observe.Workload
 	for n := range 20 {
-		others = append(others, s.Workload(kinds[n%len(kinds)], "b"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}}))
+		others = append(others, s.Workload(fixture.Kinds[n%len(fixture.Kinds)], "b"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}}))
 	}
 	mark, err := s.Installation.ControlPlane().Audit().Mark()
 	require.NoError(t, err)
@@ -103,7 +103,8 @@ func TestRestartAndRelistWriteNothing(t *testing.T) {
 		name := "app" + strconv.Itoa(n)
 		s.ConfigMap(name, fixture.Data{"key": "1"})
 		s.Secret(name, fixture.Data{"key": "1"})
-		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}))
+		uses := fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}}
+		workloads = append(workloads, s.Workload(fixture.Kinds[n%len(fixture.Kinds)], name, uses))
 	}
 	for _, w := range workloads {
 		s.AwaitKnown(w)

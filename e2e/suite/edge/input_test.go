@@ -44,6 +44,7 @@ func TestWrongListsAreReportedAndTheRestWorks(t *testing.T) {
 		reports    []string
 	}{
 		"EmptyItems":     {" ,app,, ,", nil},
+		"Folded":         {"\n  app ,\n", nil}, // SAP watches for an object whose name begins with white space
 		"UpperCase":      {"App,app", []string{"App", fixture.ConfigMaps}},
 		"Path":           {"app,../etc/passwd", []string{"../etc/passwd"}},
 		"Slash":          {"other-namespace/app,app", []string{"other-namespace/app"}},

@@ -3,7 +3,6 @@ package edge_test
 import (
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,67 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
-
-// An object that pods can start without: its creation and its deletion are changes like any other, each one restart.
-func TestOptionalObjectComesAndGoes(t *testing.T) {
-	t.Parallel()
-	s := stage(t)
-	listed := everyKind(s, "listed", fixture.Uses{ConfigMaps: []string{"maybe"}, Unread: true})
-	referenced := s.Manifest("Deployment", "referenced", fixture.Uses{Annotations: map[string]string{fixture.ConfigMaps: "maybe"}})
-	containers := podSpec(referenced)["containers"].([]any)
-	containers[0].(map[string]any)["envFrom"] = []any{
-		map[string]any{"configMapRef": map[string]any{"name": "maybe", "optional": true}},
-	}
-	s.CreatePromptly(referenced)
-	all := append(listed, observe.Deployment(s.Namespace, "referenced"))
-
-	s.ConfigMap("maybe", fixture.Data{"key": "1"})
-	once(s, all, 1, "the optional ConfigMap was created")
-	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "maybe"}}))
-	once(s, all, 2, "the optional ConfigMap was deleted")
-	for _, w := range all {
-		s.AwaitEvent(w, "Reloaded", "configmap/maybe created")
-		s.AwaitEvent(w, "Reloaded", "configmap/maybe deleted")
-	}
-}
-
-// An object that pods need: they wait for it and start with it by themselves; without it they must not be restarted.
-func TestRequiredObjectComesAndGoes(t *testing.T) {
-	t.Parallel()
-	s := stage(t)
-	s.ConfigMap("there", fixture.Data{"key": "1"})
-	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"there"}, Secrets: []string{"later"}})
-	for _, w := range workloads {
-		s.AwaitEvent(w, "ConfigMissing", "secret/later")
-	}
-	s.Secret("later", fixture.Data{"key": "1"})
-	for _, w := range workloads {
-		s.AwaitAdopted(w, "secret/later")
-	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "the waiting pods start with the new Secret by themselves")
-	}
-	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
-	for _, w := range workloads {
-		s.AwaitEvent(w, "ReloadHeld", "secret/later")
-	}
-	s.SetConfigMap("there", "key", "2")
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "new pods could not start")
-	}
-	s.Secret("later", fixture.Data{"key": "2"})
-	once(s, workloads, 1, "what was held, and the Secret's new content, are one restart")
-}
-
-// podSpec is the one in a manifest of fixture.Manifest of a kind with spec.template.
-func podSpec(manifest interface{ UnstructuredContent() map[string]any }) map[string]any {
-	spec := manifest.UnstructuredContent()["spec"].(map[string]any)
-	return spec["template"].(map[string]any)["spec"].(map[string]any)
-}
 
 func TestBinaryData(t *testing.T) {
 	t.Parallel()
@@ -187,21 +126,6 @@ func TestNamesWithDots(t *testing.T) {
 		}
 	}
 	once(s, workloads, 2*len(names), "each change is one restart")
-}
-
-func TestSharedConfigRestartsEachOfItsWorkloadsOnce(t *testing.T) {
-	t.Parallel()
-	s := stage(t)
-	s.ConfigMap("app", fixture.Data{"key": "1"})
-	s.ConfigMap("own", fixture.Data{"key": "1"})
-	var both []observe.Workload
-	for n := range 2 {
-		both = append(both, everyKind(s, "web"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}})...)
-	}
-	other := s.Deployment("other", fixture.Uses{ConfigMaps: []string{"own"}})
-	s.SetConfigMap("app", "key", "2")
-	once(s, both, 1, "the ConfigMap that they share changed")
-	s.RequireChanges(other, 0, "it has one of its own")
 }
 
 func TestSameNameInTwoNamespacesAreTwoObjects(t *testing.T) {

@@ -118,8 +118,8 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	spec := manifest.Object["spec"].(map[string]any)
 	delete(spec, "selector")
 	delete(spec, "replicas")
-	podSpec(manifest)["restartPolicy"] = "Never"
 	spec["suspend"] = true
+	require.NoError(t, unstructured.SetNestedField(spec, "Never", "template", "spec", "restartPolicy"))
 	s.CreatePromptly(manifest)
 	key := types.NamespacedName{Namespace: s.Namespace, Name: "import"}
 	require.NoError(t, s.Client.Get(t.Context(), key, job))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -61,19 +62,13 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 	t.Parallel()
 	inTime(t, func(s *fixture.Fixture) bool {
 		s.ConfigMap("app", fixture.Data{"key": "1"})
-		var workloads []observe.Workload
-		for _, kind := range kinds {
-			workloads = append(workloads, s.Workload(kind, "web",
-				fixture.Uses{ConfigMaps: []string{"app", "later"}, Secrets: []string{"later"}, Unread: true}))
-		}
-		each := func(n int, why string) {
+		uses := fixture.Uses{ConfigMaps: []string{"app", "later"}, Secrets: []string{"later"}, Unread: true}
+		workloads := append(s.EveryKind("web", uses), readsOptionally(s, "later", uses))
+		each := func(n int, why string, causes ...string) {
 			t.Helper()
+			s.AwaitExactly(n, why, workloads...)
 			for _, w := range workloads {
-				s.AwaitChanges(w, n, why)
-			}
-			s.Settled()
-			for _, w := range workloads {
-				s.RequireChanges(w, n, why)
+				s.AwaitEvent(w, "Reloaded", causes...)
 			}
 		}
 		together := within(settle, func() {
@@ -83,13 +78,27 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 		if !together {
 			return false
 		}
-		each(1, "listed objects that were absent were created: one restart for both")
+		each(1, "listed objects that were absent were created: one restart for both", "configmap/later created", "secret/later created")
 		require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
-		each(2, "a listed object that no pod requires was deleted")
+		each(2, "a listed object that no pod requires was deleted", "configmap/later deleted")
 		s.ConfigMap("later", fixture.Data{"key": "1"})
-		each(3, "it is there again, long after")
+		each(3, "it is there again, long after", "configmap/later created")
 		return true
 	})
+}
+
+// readsOptionally creates a Deployment whose pods read a ConfigMap and a Secret of a name, and start without them.
+func readsOptionally(s *fixture.Fixture, name string, uses fixture.Uses) observe.Workload {
+	s.Helper()
+	manifest := s.Manifest("Deployment", "optional", uses)
+	var sources []any
+	for _, source := range []string{"configMapRef", "secretRef"} {
+		sources = append(sources, map[string]any{source: map[string]any{"name": name, "optional": true}})
+	}
+	containers := []any{map[string]any{"name": "main", "image": "example.com/app:1", "envFrom": sources}}
+	require.NoError(s, unstructured.SetNestedSlice(manifest.Object, containers, "spec", "template", "spec", "containers"))
+	s.CreatePromptly(manifest)
+	return observe.Deployment(s.Namespace, manifest.GetName())
 }
 
 // Without the webhook, and without any permission outside one namespace.

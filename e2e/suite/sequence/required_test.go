@@ -14,36 +14,47 @@ import (
 func TestRequiredSecretCreatedLaterRestartsNothing(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
-	w := s.Deployment("web", fixture.Uses{Secrets: []string{"tls"}, Replicas: 1})
-	s.AwaitEvent(w, "ConfigMissing", "secret/tls")
+	workloads := s.EveryKind("web", fixture.Uses{Secrets: []string{"tls"}, Replicas: 1})
+	for _, w := range workloads {
+		s.AwaitEvent(w, "ConfigMissing", "secret/tls")
+	}
 	s.Secret("tls", fixture.Data{"tls.crt": "1"})
-	s.AwaitAdopted(w, "secret/tls")
-	s.Settled()
-	s.RequireChanges(w, 0, "the waiting pods start with the new Secret by themselves")
+	for _, w := range workloads {
+		s.AwaitAdopted(w, "secret/tls")
+	}
+	s.AwaitExactly(0, "the waiting pods start with the new Secret by themselves", workloads...)
 	s.SetSecret("tls", "tls.crt", "2")
-	s.AwaitChanges(w, 1, "the certificate was renewed")
-	s.Settled()
-	s.RequireChanges(w, 1, "once")
+	s.AwaitExactly(1, "the certificate was renewed", workloads...)
 }
 
 func TestRequiredSecretDeletedAndCreatedAgainRestartsNothing(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"password": "1"})
-	w := s.Deployment("web", fixture.Uses{Secrets: []string{"db"}, Replicas: 1})
-	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
-	s.AwaitEvent(w, "ReloadHeld", "secret/db", "could not start")
-	s.Settled()
-	s.RequireChanges(w, 0, "new pods could not start")
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 1})
+	deleted := func() {
+		t.Helper()
+		require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
+	}
+	deleted()
+	for _, w := range workloads {
+		s.AwaitEvent(w, "ReloadHeld", "secret/db", "could not start")
+	}
+	s.AwaitExactly(0, "new pods could not start", workloads...)
 	s.Secret("db", fixture.Data{"password": "1"})
-	s.Settled()
-	s.RequireChanges(w, 0, "it is back with the same content")
+	s.AwaitExactly(0, "it is back with the same content", workloads...)
 
-	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
+	deleted()
 	s.Secret("db", fixture.Data{"password": "2"})
-	s.AwaitChanges(w, 1, "it is back with another content")
+	s.AwaitExactly(1, "it is back with another content", workloads...)
+
+	deleted()
 	s.Settled()
-	s.RequireChanges(w, 1, "once")
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitExactly(1, "new pods could not start, whatever else changes", workloads...)
+	s.Secret("db", fixture.Data{"password": "3"})
+	s.AwaitExactly(2, "what was held, and the new content, are one restart", workloads...)
 }
 
 // A required Secret is absent at first, then there, then gone while the workload is released and rolled back.
