@@ -19,6 +19,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
+// ServiceName is what the API server asks the webhook's certificate for.
+const ServiceName = "pod-reloader.pod-reloader.svc"
+
 // Installation is pod-reloader on one control plane. Its methods may be called from any goroutine.
 type Installation struct {
 	cp      *controlplane.ControlPlane

@@ -19,12 +19,11 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
 // interval is how often a condition is looked at.
 const interval = 100 * time.Millisecond
-
-const serviceName = "pod-reloader.pod-reloader.svc"
 
 // SAP's readiness is a bare ping: a replica without a certificate, or one that cannot know any hash, counts as an
 // endpoint, and with failurePolicy Fail that blocks every write.
@@ -51,7 +50,7 @@ func TestReadinessReportsWhatIsMissing(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "tls")
 			require.NoError(t, os.Mkdir(dir, 0o700))
 			if test.certificate {
-				require.NoError(t, cp.ServingCert(dir, serviceName))
+				require.NoError(t, cp.ServingCert(dir, installation.ServiceName))
 			}
 			health := standby(t, test.kubeconfig, dir)
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -69,7 +68,7 @@ func TestReadinessReportsWhatIsMissing(t *testing.T) {
 			}, fixture.Patience, interval)
 
 			if name == "NoCertificate" {
-				require.NoError(t, cp.ServingCert(dir, serviceName))
+				require.NoError(t, cp.ServingCert(dir, installation.ServiceName))
 				require.EventuallyWithT(t, func(c *assert.CollectT) {
 					code, text := get(c, health+"/readyz")
 					assert.Equal(c, http.StatusOK, code, text)

@@ -41,7 +41,8 @@ func TestStrategies(t *testing.T) {
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, controlplane.Podless()), installation.Options{
-		KeepRunning: true, LongLease: true, Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + serviceName},
+		KeepRunning: true, LongLease: true,
+		Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + installation.ServiceName},
 	})
 	if t.Run("PermissionToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
 		t.Run("Permission", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&

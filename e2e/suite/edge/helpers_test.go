@@ -24,9 +24,6 @@ var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
 // interval is how often a condition is polled.
 const interval = 50 * time.Millisecond
 
-// serviceName is what the webhook's certificate is for.
-const serviceName = "pod-reloader.pod-reloader.svc"
-
 // asked makes attempts at writes that can be made again, until one took so short that the webhook was asked about it for certain. The
 // last one counts however long it took.
 func asked(s *fixture.Fixture, writes func()) {

@@ -37,13 +37,13 @@ func certificateForAnotherName(t *testing.T, in *installation.Installation) {
 	for _, replica := range in.Replicas() {
 		s.Await("the readiness of "+replica.Name(), func() error {
 			text, err := readiness(s, replica)
-			if err == nil && !strings.Contains(text, "is not for "+serviceName) {
+			if err == nil && !strings.Contains(text, "is not for "+installation.ServiceName) {
 				err = errors.New(text)
 			}
 			return err
 		})
 		s.Await("the log of "+replica.Name(), func() error { // it follows the readiness
-			const reason = "valid for elsewhere.example.com, not " + serviceName
+			const reason = "valid for elsewhere.example.com, not " + installation.ServiceName
 			log, err := replica.Log()
 			if err == nil && !strings.Contains(log, reason) {
 				err = errors.New("it does not say: " + reason)

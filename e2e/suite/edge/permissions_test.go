@@ -255,7 +255,7 @@ subjects:
 				return err
 			}
 			request.Header.Set("Authorization", "Bearer "+test.token)
-			client := trusting(t, cp)
+			client := s.Trusting()
 			defer client.CloseIdleConnections()
 			response, err := client.Do(request)
 			if err != nil {

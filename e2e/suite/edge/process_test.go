@@ -88,7 +88,9 @@ func TestCertificateIsReloaded(t *testing.T) {
 func served(replica *installation.Replica) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(shared.ControlPlane().CA())
-	connection, err := tls.Dial("tcp", replica.WebhookAddress, &tls.Config{RootCAs: roots, ServerName: serviceName, MinVersion: tls.VersionTLS13})
+	connection, err := tls.Dial("tcp", replica.WebhookAddress, &tls.Config{
+		RootCAs: roots, ServerName: installation.ServiceName, MinVersion: tls.VersionTLS13,
+	})
 	if err != nil {
 		return "", err
 	}

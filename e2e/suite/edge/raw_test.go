@@ -1,53 +1,17 @@
 package edge_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
-
-// trusting is a client for servers with certificates of the cluster's CA.
-func trusting(t *testing.T, cp *controlplane.ControlPlane) *http.Client {
-	t.Helper()
-	roots := x509.NewCertPool()
-	require.True(t, roots.AppendCertsFromPEM(cp.CA()))
-	return &http.Client{Timeout: fixture.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs: roots, ServerName: serviceName, MinVersion: tls.VersionTLS13,
-	}}}
-}
-
-// post sends a body to a replica's webhook, as the API server would. It does so again where the machine was so slow that
-// the webhook may have given up reading.
-func post(t *testing.T, cp *controlplane.ControlPlane, replica *installation.Replica, body string) (code int, text []byte) {
-	t.Helper()
-	https := trusting(t, cp)
-	defer https.CloseIdleConnections()
-	poll.Repeat(t, 5, "the webhook may have given up reading", func(int) bool {
-		began := time.Now()
-		response, err := https.Post("https://"+replica.WebhookAddress+"/mutate?timeout=3s", "application/json", strings.NewReader(body))
-		require.NoError(t, err)
-		code = response.StatusCode
-		text, err = io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		return time.Since(began) < fixture.Prompt
-	})
-	return code, text
-}
 
 // goodReview is what a real API server could send, of a Deployment with unknown members everywhere.
 const goodReview = `{
@@ -100,7 +64,7 @@ func TestMalformedReviews(t *testing.T) {
 	replica := shared.Replicas()[1]
 	pid := replica.PID()
 	for name, body := range tests {
-		code, text := post(t, shared.ControlPlane(), replica, body)
+		code, text := s.Review(replica, []byte(body))
 		require.Equal(t, http.StatusOK, code, "%s: %s", name, text)
 		var answer admissionv1.AdmissionReview
 		require.NoError(t, json.Unmarshal(text, &answer), "%s: %s", name, text)
@@ -112,7 +76,7 @@ func TestMalformedReviews(t *testing.T) {
 			assert.Empty(t, answer.Response.UID, "%s: it rejects no write", name)
 		}
 	}
-	code, text := post(t, shared.ControlPlane(), replica, review)
+	code, text := s.Review(replica, []byte(review))
 	assert.Equal(t, http.StatusOK, code, "a good one is answered after all these: %s", text)
 	assert.Equal(t, pid, replica.PID(), "the process lives")
 	metrics, err := replica.Metrics(t.Context())

@@ -45,7 +45,7 @@ func scopeOfNamespaceSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	for _, replica := range in.Replicas() {
 		for _, s := range []*fixture.Fixture{inside, outside} {
 			review := strings.ReplaceAll(strings.ReplaceAll(goodReview, "NAMESPACE", s.Namespace), "1e400", "1e4")
-			code, answer := post(t, cp, replica, review)
+			code, answer := s.Review(replica, []byte(review))
 			require.Equal(t, http.StatusOK, code, string(answer))
 			assert.Equal(t, s == inside, bytes.Contains(answer, []byte(`"patch":`)), "%s: %s", s.Namespace, answer)
 		}

@@ -25,12 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
-
-// serverName is what the API server asks the webhook's certificate for.
-const serverName = "pod-reloader.pod-reloader.svc"
 
 const (
 	caName     = "pod-reloader-ca"
@@ -53,7 +51,7 @@ func TestCertificateChain(t *testing.T) {
 	assert.Equal(t, shared.secret(t, caName).Data[corev1.TLSCertKey], secret.Data["ca.crt"], "ca.crt is the CA that signed")
 
 	roots := pool(t, secret.Data["ca.crt"])
-	for _, name := range []string{serverName, serverName + ".cluster.local"} {
+	for _, name := range []string{installation.ServiceName, installation.ServiceName + ".cluster.local"} {
 		_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: x509.NewCertPool()})
 		assert.NoError(t, err, "what the pods serve is to be trusted as %s", name)
 	}
@@ -295,7 +293,8 @@ func (w *world) awaitBundle(t *testing.T, ca []byte) {
 
 // served is the certificate that a replica serves to a new connection, whether the CA of the caBundle has signed it or not.
 func served(ctx context.Context, c *container) (*x509.Certificate, error) {
-	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}} // who it is is looked at, not trusted
+	// The certificate is looked at, not trusted.
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: installation.ServiceName, InsecureSkipVerify: true}}
 	connection, err := dialer.DialContext(ctx, "tcp", c.ports[containerPort(&c.pod.Spec.Containers[0], "webhook")])
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.Name(), err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/definition"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
 )
@@ -143,7 +144,7 @@ const givenSecret = "our-certificate"
 // giveCertificate makes a certificate, and returns its CA.
 func (w *world) giveCertificate(t *testing.T) []byte {
 	t.Helper()
-	made, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Hour, CALifetime: 2 * time.Hour}.
+	made, err := certs.Policy{Names: []string{installation.ServiceName}, Lifetime: time.Hour, CALifetime: 2 * time.Hour}.
 		Decide(certs.Input{Now: time.Now()}, rand.Reader)
 	require.NoError(t, err)
 	require.NoError(t, w.Client().Create(t.Context(), &corev1.Secret{

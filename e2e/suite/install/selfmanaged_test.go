@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
 )
 
@@ -290,14 +291,14 @@ func trustedEverywhere(ctx context.Context, w *world) error {
 		if err != nil {
 			return err
 		}
-		if _, err = now.Verify(x509.VerifyOptions{DNSName: serverName, Roots: before}); err == nil {
+		if _, err = now.Verify(x509.VerifyOptions{DNSName: installation.ServiceName, Roots: before}); err == nil {
 			continue
 		}
 		after, failure := w.trusted(ctx)
 		if failure != nil {
 			return failure
 		}
-		if _, failure := now.Verify(x509.VerifyOptions{DNSName: serverName, Roots: after}); failure != nil {
+		if _, failure := now.Verify(x509.VerifyOptions{DNSName: installation.ServiceName, Roots: after}); failure != nil {
 			return fmt.Errorf("%s: %w", c.Name(), errors.Join(err, failure))
 		}
 	}
@@ -328,7 +329,7 @@ func expiredWhileDown(u *user) {
 	w := u.world
 	u.kubectl("scale", "deployment", ours.Name, "-n", ours.Namespace, "--replicas", "0")
 	require.NoError(u, w.kubelet.follow(patiently(u.T)))
-	expired, err := certs.Policy{Names: []string{serverName}, Lifetime: time.Minute, CALifetime: 3 * time.Minute}.
+	expired, err := certs.Policy{Names: []string{installation.ServiceName}, Lifetime: time.Minute, CALifetime: 3 * time.Minute}.
 		Decide(certs.Input{Now: time.Now().Add(-time.Hour)}, rand.Reader)
 	require.NoError(u, err)
 	secret := w.secret(u.T, certificatesSecret)

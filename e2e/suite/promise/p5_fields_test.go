@@ -2,15 +2,11 @@ package promise_test
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/assert"
@@ -21,9 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // A kind that is not compiled in, with a pod template full of fields that no library knows. SAP's webhook decodes a workload
@@ -112,7 +106,7 @@ func TestP5PatchOfARawObjectTouchesOurAnnotationsOnly(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			review := map[string]any{
+			review, err := json.Marshal(map[string]any{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
 				"request": map[string]any{
 					"uid": "u", "operation": test.operation, "namespace": s.Namespace, "name": "future",
@@ -120,8 +114,13 @@ func TestP5PatchOfARawObjectTouchesOurAnnotationsOnly(t *testing.T) {
 					"resource": map[string]any{"group": "apps", "version": "v1", "resource": "deployments"},
 					"object":   json.RawMessage(test.sent), "oldObject": oldObject(test.before),
 				},
-			}
-			response := ask(t, shared.Replicas()[0], review)
+			})
+			require.NoError(t, err)
+			code, text := s.Review(shared.Replicas()[0], review)
+			require.Equal(t, http.StatusOK, code, string(text))
+			var answer admissionv1.AdmissionReview
+			require.NoError(t, json.Unmarshal(text, &answer))
+			response := answer.Response
 			require.True(t, response.Allowed, "%v", response.Result)
 			require.NotEmpty(t, response.Patch, "there is something to stamp")
 			assert.Contains(t, string(response.Patch), "config-record", "the workload is stamped, or adopted")
@@ -148,31 +147,6 @@ func oldObject(raw []byte) any {
 		return nil
 	}
 	return json.RawMessage(raw)
-}
-
-// ask sends a review to a replica as the API server does.
-func ask(t *testing.T, replica *installation.Replica, review any) *admissionv1.AdmissionResponse {
-	t.Helper()
-	body, err := json.Marshal(review)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(shared.ControlPlane().CA()))
-	api := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}}}
-	defer api.CloseIdleConnections()
-	var answer admissionv1.AdmissionReview
-	poll.Repeat(t, attempts, "the webhook may have given up reading", func(int) bool {
-		began := time.Now()
-		response, err := api.Post("https://"+replica.WebhookAddress+"/mutate?timeout=3s", "application/json", bytes.NewReader(body))
-		require.NoError(t, err)
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode, string(text))
-		answer = admissionv1.AdmissionReview{}
-		require.NoError(t, json.Unmarshal(text, &answer))
-		return time.Since(began) < fixture.Prompt
-	})
-	return answer.Response
 }
 
 type operation struct{ Op, Path string }
