@@ -42,9 +42,7 @@ func TestContendedWorkloadDelaysNoOther(t *testing.T) {
 		s.AwaitChanges(w, 1, "constant writes of another workload must not delay this one")
 	}
 	stop()
-	s.AwaitChanges(contended, 1, "its reload stays due until it succeeds")
-	s.Settled()
-	s.AssertChanges(contended, 1, "the tries are one restart in the end")
+	s.AwaitExactly(1, "its reload stays due until it succeeds, and the tries are one restart in the end", contended)
 	for _, w := range others {
 		s.AssertChanges(w, 1, "retries for another workload restart nothing")
 	}

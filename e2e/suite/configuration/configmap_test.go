@@ -66,8 +66,7 @@ func TestConfigMap(t *testing.T) {
 	r.AwaitEvent(settings, "ConfigurationApplied", "added "+fleetText)
 	late := r.fleet("late")
 	assert.Contains(t, r.get("late").GetAnnotations()[fixture.ConfigRecord], "configmap/app=", "stamped at admission")
-	r.Settled()
-	r.RequireChanges(early, 0, "adding its kind restarts nothing")
+	r.AwaitExactly(0, "adding its kind restarts nothing", early)
 	r.change("2", 1, "one change is one restart", early, late, builtin)
 	r.explained("late", inConfigMap)
 

@@ -133,13 +133,7 @@ func (r *fleetFixture) valid(want float64) {
 func (r *fleetFixture) change(value string, n int, why string, of ...observe.Workload) {
 	r.Helper()
 	r.SetConfigMap("app", "key", value)
-	for _, w := range of {
-		r.AwaitChanges(w, n, why)
-	}
-	r.Settled()
-	for _, w := range of {
-		r.RequireChanges(w, n, why)
-	}
+	r.AwaitExactly(n, why, of...)
 }
 
 // explained requires that why, run in the pod, reports the last reload.

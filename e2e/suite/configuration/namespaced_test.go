@@ -60,8 +60,7 @@ func TestPermissionsOfATenant(t *testing.T) {
 	r.valid(1)
 	_, err := in.WhyAs(t.Context(), in.Identity(), "deployment/web", "-n", "my-app", "--config=configmap:pod-reloader/pod-reloader")
 	require.NoError(t, err)
-	s.Settled()
-	s.RequireChanges(w, 1, "one change was one restart")
+	s.AwaitExactly(1, "one change was one restart", w)
 	require.Len(t, r.denied(), len(before), "the documented permissions are enough")
 }
 

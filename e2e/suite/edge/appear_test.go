@@ -23,7 +23,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	})
 	s := fixture.New(t, in)
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
-	workloads := everyKind(s, "web", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
+	workloads := s.EveryKind("web", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
 	empty := s.Deployment("empty", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "new-.*"}})
 	searching := create(s, optionally(s, "searching", "marked", "unmarked"))
 	for _, w := range workloads {
@@ -31,12 +31,12 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	}
 
 	s.ConfigMap("app-1", fixture.Data{"key": "1"})
-	once(s, workloads, 1, "an object that the expression matches is created")
+	s.AwaitExactly(1, "an object that the expression matches is created", workloads...)
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "configmap/app-1 created")
 	}
 	s.SetConfigMap("app-1", "key", "2")
-	once(s, workloads, 2, "its changes count")
+	s.AwaitExactly(2, "its changes count", workloads...)
 
 	s.ConfigMap("new-1", fixture.Data{"key": "1"})
 	s.AwaitChanges(empty, 1, "it is the first one that the expression matches")
@@ -55,7 +55,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	for _, w := range workloads {
 		s.AwaitAdopted(w, "configmap/app-2")
 	}
-	once(s, workloads, 2, "an object that is not ignored any more is adopted")
+	s.AwaitExactly(2, "an object that is not ignored any more is adopted", workloads...)
 	s.RequireChanges(searching, 1, "an object that is marked later is adopted")
 	s.RequireChanges(empty, 1, "an object that was there before the list is adopted")
 
@@ -65,7 +65,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	for _, w := range workloads {
 		s.AwaitAdopted(w, "configmap/app-3")
 	}
-	once(s, workloads, 2, "its creation was not seen")
+	s.AwaitExactly(2, "its creation was not seen", workloads...)
 	createdWithOtherWrites(s, workloads)
 	nothingDenied(t, in)
 }
@@ -79,7 +79,7 @@ func createdWithOtherWrites(s *fixture.Fixture, workloads []observe.Workload) {
 			s.MergeWorkload(w, `{"metadata":{"annotations":{"example.org/applied":"4"}}}`)
 		}
 	}
-	once(s, workloads, 3, "a write of the workload does not hide the creation")
+	s.AwaitExactly(3, "a write of the workload does not hide the creation", workloads...)
 }
 
 // optionally is a Deployment that asks for marked objects, and whose pods need none of them.

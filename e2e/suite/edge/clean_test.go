@@ -12,7 +12,7 @@ func cleanUp(s *fixture.Fixture) {
 	s.Helper()
 	workloads := start(s, "Deployment", "StatefulSet", "DaemonSet")
 	s.SetConfigMap("app", "key", "2")
-	once(s, workloads, 1, "a reload leaves something")
+	s.AwaitExactly(1, "a reload leaves something", workloads...)
 	clean := func(args ...string) string {
 		s.Helper()
 		output, err := s.Installation.Clean(s.Context(), append(args, "-n", s.Namespace)...)
@@ -41,7 +41,7 @@ func cleanUp(s *fixture.Fixture) {
 	}
 
 	clean("deployment/web", "statefulset/web", "daemonset/web", "--yes")
-	once(s, workloads, 2, "a changed template does")
+	s.AwaitExactly(2, "a changed template does", workloads...)
 	for _, w := range workloads {
 		unmanaged(s, w, "it was cleaned")
 		stored := s.Get(w)
@@ -52,8 +52,5 @@ func cleanUp(s *fixture.Fixture) {
 	}
 	assert.Contains(s, clean("--all", "--yes"), "nothing to remove")
 	s.SetConfigMap("app", "key", "3")
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 2, "it is excluded")
-	}
+	s.AwaitExactly(2, "it is excluded", workloads...)
 }

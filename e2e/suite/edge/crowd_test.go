@@ -109,8 +109,7 @@ func longestListsDelayNoOtherWorkload(t *testing.T, cp *controlplane.ControlPlan
 		reloads, alone, created.Load(), crowded, idle>>20, peak>>20, metrics.Sum("pod_reloader_webhook_decisions_total"))
 	assert.NoError(t, late, "how long the slowest reload beside the lists of another namespace took")
 	assert.Less(t, (peak-idle)>>20, int64(150), "MiB more than before")
-	small.Settled()
-	small.AssertChanges(w, changes, "and once each")
+	small.AwaitExactly(changes, "and once each", w)
 	nothingDenied(t, in)
 }
 

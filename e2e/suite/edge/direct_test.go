@@ -21,28 +21,25 @@ func directMode(t *testing.T, cp *controlplane.ControlPlane) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}
-	workloads := everyKind(s, "web", uses)
+	workloads := s.EveryKind("web", uses)
 	for _, w := range workloads {
 		s.AwaitKnown(w)
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "first seen, it is adopted and not restarted")
-	}
+	s.AwaitExactly(0, "first seen, it is adopted and not restarted", workloads...)
 	s.SetConfigMap("app", "key", "2")
-	once(s, workloads, 1, "one change is one restart")
+	s.AwaitExactly(1, "one change is one restart", workloads...)
 	s.SetSecret("db", "key", "2")
-	once(s, workloads, 2, "one change more is one restart more")
+	s.AwaitExactly(2, "one change more is one restart more", workloads...)
 
 	for _, w := range workloads {
 		require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)), "a PUT without our annotations")
 	}
-	once(s, workloads, 3, "dropping our annotations is itself a change of the template, and costs no second restart")
+	s.AwaitExactly(3, "dropping our annotations is itself a change of the template, and costs no second restart", workloads...)
 	for _, w := range workloads {
 		s.AwaitKnown(w)
 	}
 	s.SetConfigMap("app", "key", "3")
-	once(s, workloads, 4, "it is reloaded as before")
+	s.AwaitExactly(4, "it is reloaded as before", workloads...)
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "configmap/app modified")
 		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is no webhook to ask", w)

@@ -50,7 +50,7 @@ func webhookThatFailsWrites(t *testing.T, in *installation.Installation) {
 	s.AssertAPIServerCounts(`apiserver_admission_webhook_rejection_count\{error_type="calling_webhook_error",name="mutate\.pod-reloader\.cs\.sap\.com",.*\}`)
 
 	in.Balancer().SetDelay(0)
-	once(s, []observe.Workload{annotated}, 1, "the webhook answers again")
+	s.AwaitExactly(1, "the webhook answers again", annotated)
 	s.Await("a write of its user to pass", func() error { return setImage(s, annotated, "example.com/app:2") })
 	s.RequireChanges(other, 1, "the user's own")
 }

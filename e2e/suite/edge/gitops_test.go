@@ -44,11 +44,11 @@ func TestGitOpsControllersSeeNoDrift(t *testing.T) {
 			assert.Empty(t, controller.diff(s, manifest, workloads), "after the first apply")
 
 			s.SetConfigMap("app", "key", "2")
-			once(s, workloads, 1, "the content changed")
+			s.AwaitExactly(1, "the content changed", workloads...)
 			assert.Empty(t, controller.diff(s, manifest, workloads), "after a reload")
 			controller.heal(s, manifest, workloads)
 			s.SetSecret("db", "key", "2")
-			once(s, workloads, 2, "after healing, a change still counts, once")
+			s.AwaitExactly(2, "after healing, a change still counts, once", workloads...)
 			assert.Empty(t, controller.diff(s, manifest, workloads), "after another reload")
 		})
 	}
@@ -79,7 +79,7 @@ func (g gitops) manifest(s *fixture.Fixture) (string, []observe.Workload) {
 	s.Helper()
 	var file strings.Builder
 	var workloads []observe.Workload
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		object := s.Manifest(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Labels: map[string]string{"tier": "web"}})
 		text, err := yaml.Marshal(object.Object)
 		require.NoError(s, err)

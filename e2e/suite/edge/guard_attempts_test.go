@@ -29,7 +29,7 @@ func targets(s *fixture.Fixture) {
 	system := s.Manifest("Deployment", "system", annotated)
 	system.SetNamespace("kube-system")
 	require.NoError(s, s.Create(s.Context(), system))
-	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"} {
+	for _, kind := range fixture.Kinds {
 		require.NoError(s, s.Create(s.Context(), s.Manifest(kind, "target", annotated)))
 	}
 	paused := s.Manifest("Deployment", "paused", annotated)

@@ -18,9 +18,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// kinds are those whose template the loop has stamped.
-var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
-
 // interval is how often a condition is polled.
 const interval = 50 * time.Millisecond
 
@@ -33,28 +30,6 @@ func asked(s *fixture.Fixture, writes func()) {
 		writes()
 		return time.Since(began) < fixture.Prompt
 	})
-}
-
-// everyKind creates a workload of each kind.
-func everyKind(s *fixture.Fixture, name string, uses fixture.Uses) []observe.Workload {
-	s.Helper()
-	var workloads []observe.Workload
-	for _, kind := range kinds {
-		workloads = append(workloads, s.Workload(kind, name, uses))
-	}
-	return workloads
-}
-
-// once awaits and requires the n-th change of each of some workloads, and none beyond.
-func once(s *fixture.Fixture, workloads []observe.Workload, n int, why string) {
-	s.Helper()
-	for _, w := range workloads {
-		s.AwaitChanges(w, n, why)
-	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, n, why)
-	}
 }
 
 // ours are the annotations of a workload that pod-reloader reads or writes.

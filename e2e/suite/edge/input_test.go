@@ -117,7 +117,7 @@ func TestWrongDigestIsRejectedWithBothDigests(t *testing.T) {
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
-	for _, w := range everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}) {
+	for _, w := range s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}}) {
 		before := s.Get(w)
 		given := strings.Repeat("0", 63) + "1"
 		asking := before.DeepCopy()
@@ -155,7 +155,7 @@ func TestRetryOnConflictAroundAPoke(t *testing.T) {
 		return true
 	})
 	require.True(t, retried)
-	once(s, []observe.Workload{w}, changes, "the client's reload and the loop's are one")
+	s.AwaitExactly(changes, "the client's reload and the loop's are one", w)
 	assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "no request stays")
 }
 
@@ -209,7 +209,7 @@ func TestPokeRepeated(t *testing.T) {
 	assert.Equal(t, first, ask(0), "without a generation the answer is the same again, with the time of the one reload")
 	assert.Equal(t, first, ask(before), "bound to what was there before: by this digest it was reloaded since then")
 	assert.Equal(t, poke.Current, ask(s.Get(w).GetGeneration()).Outcome, "bound to what is there now: nothing was to do")
-	once(s, []observe.Workload{w}, changes, "however often it is asked for, a change is one restart")
+	s.AwaitExactly(changes, "however often it is asked for, a change is one restart", w)
 }
 
 // Reload requests that cannot be intended are removed, and no write is rejected for them.
@@ -220,7 +220,7 @@ func TestUnintendedReloadRequestsArePurged(t *testing.T) {
 	dummy := func(value string) string {
 		return `{"metadata":{"annotations":{"` + fixture.ConfigHash + `":"` + value + `"}}}`
 	}
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		never := s.Workload(kind, "never-opted-in", fixture.Uses{})
 		assert.NotContains(t, s.MergeWorkload(never, dummy("0123")).GetAnnotations(), fixture.ConfigHash, "%s never opted in", never)
 		created := s.Workload(kind, "created-with", fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigHash: "0123"}})
@@ -233,7 +233,7 @@ func TestUnintendedReloadRequestsArePurged(t *testing.T) {
 		assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigHash, "%s: made for an earlier generation", w)
 	}
 	s.Settled()
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		for _, name := range []string{"never-opted-in", "created-with", "web"} {
 			s.AssertChanges(observe.Workload{Kind: kind, Namespace: s.Namespace, Name: name}, 0, "a purge restarts nothing")
 		}
@@ -248,20 +248,17 @@ func TestManagedAnnotationsEditedByHandAreRestored(t *testing.T) {
 		s := stage(t)
 		user, heard := s.Warned()
 		s.ConfigMap("app", fixture.Data{"key": "1"})
-		workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}})
+		workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}})
 		s.SetConfigMap("app", "key", "2")
-		once(s, workloads, 1, "so that all managed annotations are there")
+		s.AwaitExactly(1, "so that all managed annotations are there", workloads...)
 		for _, w := range workloads {
 			if !editByHand(user, heard, w) {
 				return false
 			}
 		}
-		s.Settled()
-		for _, w := range workloads {
-			s.AssertChanges(w, 1, "hand edits of managed annotations restart nothing")
-		}
+		s.AwaitExactly(1, "hand edits of managed annotations restart nothing", workloads...)
 		s.SetConfigMap("app", "key", "3")
-		once(s, workloads, 2, "and the next change is seen")
+		s.AwaitExactly(2, "and the next change is seen", workloads...)
 		return true
 	}))
 }

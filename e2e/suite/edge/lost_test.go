@@ -48,8 +48,7 @@ func stampThatIsNotStored(t *testing.T, cp *controlplane.ControlPlane) {
 	s.SetConfigMap("app", "key", "2")
 	event := s.AwaitEvent(w, "StampLost", "spec.pods.template", "not restarted", "metadata.annotations")
 	assert.Equal(t, "Warning", event.Type)
-	s.Settled()
-	s.AssertChanges(w, 0, "there is nothing to see on its template")
+	s.AwaitExactly(0, "there is nothing to see on its template", w)
 	for _, e := range s.Events(w) {
 		assert.NotEqual(t, "Reloaded", e.Reason, "no pod was restarted: %s", e.Note)
 	}

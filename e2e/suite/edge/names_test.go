@@ -72,7 +72,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 	job := failedJob(s, otherAuto)
 
 	s.SetConfigMap("app", "key", "2")
-	once(s, []observe.Workload{listed, renamed}, 1, "its annotation has the name of the flag")
+	s.AwaitExactly(1, "its annotation has the name of the flag", listed, renamed)
 	for _, w := range byDefault {
 		s.AssertChanges(w, 0, "its annotation has the default name, which means nothing")
 	}
@@ -101,7 +101,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	s.Settled()
 	s.SetConfigMap("app", "key", "3")
-	once(s, []observe.Workload{listed}, 2, "its annotation is none of Reloader's")
+	s.AwaitExactly(2, "its annotation is none of Reloader's", listed)
 	s.AssertChanges(renamed, 1, "no annotation of Reloader is read")
 	s.AssertChanges(byDefault[1], 0, "no annotation of Reloader is read")
 	nothingDenied(t, in)

@@ -20,10 +20,10 @@ func TestBinaryData(t *testing.T) {
 	binary := s.ConfigMap("binary", nil)
 	binary.BinaryData = map[string][]byte{"blob": {0, 1, 254, 255}}
 	require.NoError(t, s.Update(t.Context(), binary))
-	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"binary"}, Unread: true})
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"binary"}, Unread: true})
 	binary.BinaryData["blob"] = []byte{0, 1, 254, 254}
 	require.NoError(t, s.Update(t.Context(), binary))
-	once(s, workloads, 1, "one bit of binaryData changed")
+	s.AwaitExactly(1, "one bit of binaryData changed", workloads...)
 }
 
 // Immutable objects cannot be changed; they are replaced by others of the same name. The pods need both, so that nothing
@@ -42,14 +42,11 @@ func TestImmutableObjectsAreReplaced(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, Immutable: &immutable, StringData: fixture.Data{"key": value}}))
 	}
 	replace("1")
-	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"fixed"}, Secrets: []string{"fixed"}})
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"fixed"}, Secrets: []string{"fixed"}})
 	replace("1")
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "replaced by the same content")
-	}
+	s.AwaitExactly(0, "replaced by the same content", workloads...)
 	replace("2")
-	once(s, workloads, 1, "both objects were replaced by others")
+	s.AwaitExactly(1, "both objects were replaced by others", workloads...)
 }
 
 // The largest Secret that the API takes.
@@ -61,7 +58,7 @@ func TestSecretOfOneMebibyte(t *testing.T) {
 	require.NoError(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "large"}, Data: map[string][]byte{"blob": content}}
 	require.NoError(t, s.Create(t.Context(), secret))
-	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"large"}, Unread: true})
+	workloads := s.EveryKind("web", fixture.Uses{Secrets: []string{"large"}, Unread: true})
 	for _, w := range workloads {
 		if created := s.Get(w); fixture.TemplateAnnotations(created)[fixture.ConfigHash] != "" {
 			assert.Contains(t, created.GetAnnotations()[fixture.ConfigRecord], "secret/large=", "%s is stamped, in time for the API server", w)
@@ -70,7 +67,7 @@ func TestSecretOfOneMebibyte(t *testing.T) {
 	}
 	secret.Data["blob"][corev1.MaxSecretSize-1] ^= 1
 	require.NoError(t, s.Update(t.Context(), secret))
-	once(s, workloads, 1, "the last bit of a Secret of 1 MiB changed")
+	s.AwaitExactly(1, "the last bit of a Secret of 1 MiB changed", workloads...)
 }
 
 func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
@@ -99,8 +96,7 @@ func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
 	s.SetConfigMap("config-000", "key", "2")
 	s.AwaitChanges(w, 2, "another one of 200 changed")
 	s.AwaitEvent(w, "Reloaded", "configmap/config-000 modified")
-	s.Settled()
-	s.RequireChanges(w, 2, "each change is one restart")
+	s.AwaitExactly(2, "each change is one restart", w)
 }
 
 // Names of objects may have dots and be as long as a domain name.
@@ -113,7 +109,7 @@ func TestNamesWithDots(t *testing.T) {
 		s.Secret(name, fixture.Data{"key": "1"})
 	}
 	uses := fixture.Uses{ConfigMaps: names, Secrets: names}
-	workloads := append(everyKind(s, "web", uses), s.Deployment("web.example.com", uses))
+	workloads := append(s.EveryKind("web", uses), s.Deployment("web.example.com", uses))
 	for n, name := range names {
 		s.SetConfigMap(name, "key", "2")
 		for _, w := range workloads {
@@ -125,7 +121,7 @@ func TestNamesWithDots(t *testing.T) {
 			s.AwaitChanges(w, 2*n+2, "secret/"+name+" changed")
 		}
 	}
-	once(s, workloads, 2*len(names), "each change is one restart")
+	s.AwaitExactly(2*len(names), "each change is one restart", workloads...)
 }
 
 func TestSameNameInTwoNamespacesAreTwoObjects(t *testing.T) {
@@ -136,15 +132,12 @@ func TestSameNameInTwoNamespacesAreTwoObjects(t *testing.T) {
 		s.Secret("app", fixture.Data{"key": "1"})
 	}
 	uses := fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"app"}}
-	here, there := everyKind(one, "web", uses), everyKind(two, "web", uses)
+	here, there := one.EveryKind("web", uses), two.EveryKind("web", uses)
 	one.SetConfigMap("app", "key", "2")
-	once(one, here, 1, "the ConfigMap of its namespace changed")
-	two.Settled()
-	for _, w := range there {
-		two.AssertChanges(w, 0, "another namespace's ConfigMap of that name changed")
-	}
+	one.AwaitExactly(1, "the ConfigMap of its namespace changed", here...)
+	two.AwaitExactly(0, "another namespace's ConfigMap of that name changed", there...)
 	two.SetSecret("app", "key", "2")
-	once(two, there, 1, "the Secret of its namespace changed")
+	two.AwaitExactly(1, "the Secret of its namespace changed", there...)
 	for _, w := range here {
 		one.AssertChanges(w, 1, "another namespace's Secret of that name changed")
 	}

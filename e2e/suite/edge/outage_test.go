@@ -65,8 +65,7 @@ func certificateForAnotherName(t *testing.T, in *installation.Installation) {
 		}
 		return nil
 	})
-	s.Settled()
-	s.AssertChanges(w, 1, "one change is one restart")
+	s.AwaitExactly(1, "one change is one restart", w)
 }
 
 // readiness returns what a replica says about it.
@@ -94,7 +93,7 @@ func changesDuringRestartsOfTheAPIServer(t *testing.T, in *installation.Installa
 	for n := range restarts * each {
 		name := "app" + strconv.Itoa(n)
 		s.ConfigMap(name, fixture.Data{"key": "1"})
-		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}}))
+		workloads = append(workloads, s.Workload(fixture.Kinds[n%len(fixture.Kinds)], name, fixture.Uses{ConfigMaps: []string{name}}))
 	}
 	s.Settled()
 	generations := map[observe.Workload]int64{}

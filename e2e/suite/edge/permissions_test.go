@@ -108,11 +108,11 @@ func everything(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
-	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}})
 	s.SetConfigMap("app", "key", "2")
-	once(s, workloads, 1, "by the webhook")
+	s.AwaitExactly(1, "by the webhook", workloads...)
 	s.SetSecret("db", "key", "2")
-	once(s, workloads, 2, "by the webhook")
+	s.AwaitExactly(2, "by the webhook", workloads...)
 	patches := workloadPatches(t, s)
 	require.GreaterOrEqual(t, len(patches), 2*len(workloads), "the loop has poked each")
 	leavesSpecAlone(t, patches)
@@ -175,10 +175,7 @@ func away(t *testing.T, s *fixture.Fixture, workloads []observe.Workload) {
 		in.Balancer().AddProcess(replica.Process, replica.WebhookAddress, controlplane.URLReady(replica.HealthURL+"/readyz"))
 	}
 	require.NoError(s, in.Balancer().AwaitReady(s.Patiently(), len(in.Replicas())))
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 3, "when the webhook is back nothing is done twice")
-	}
+	s.AwaitExactly(3, "when the webhook is back nothing is done twice", workloads...)
 }
 
 // hold has the same Event reported again for one version of a workload, which its controller may still be writing: it is then
@@ -329,14 +326,14 @@ func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
 	s.Secret("forbidden", fixture.Data{"key": "1"})
 	s.Secret("allowed", fixture.Data{"key": "1"})
 	poor := s.Deployment("poor", fixture.Uses{Secrets: []string{"forbidden", "allowed"}})
-	rich := everyKind(s, "rich", fixture.Uses{Secrets: []string{"allowed"}})
+	rich := s.EveryKind("rich", fixture.Uses{Secrets: []string{"allowed"}})
 	stamped := fixture.TemplateAnnotations(s.Get(poor))
 	require.NotEmpty(t, stamped[fixture.ConfigHash])
 
 	role, allowed := restrict(s, in)
 	s.SetSecret("forbidden", "key", "2")
 	s.SetSecret("allowed", "key", "2")
-	once(s, rich, 1, "the Secret that it depends on may be read")
+	s.AwaitExactly(1, "the Secret that it depends on may be read", rich...)
 	event := s.AwaitEvent(poor, "ConfigUnreadable", "forbidden")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 	releases := 0
@@ -349,7 +346,7 @@ func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
 		return time.Since(began) < fixture.Prompt
 	}))
 	assert.Contains(t, strings.Join(heard.Take(), "\n"), "pod-reloader did not update the config-hash", "and with a warning")
-	once(s, rich, 1, "the failures of another workload are nothing to it")
+	s.AwaitExactly(1, "the failures of another workload are nothing to it", rich...)
 	s.RequireChanges(poor, releases, "only its user's releases")
 
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})

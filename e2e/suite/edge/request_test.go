@@ -35,8 +35,7 @@ func TestPurgedRequestIsNoSuccess(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, poke.Purged, result.Outcome, name)
 		assert.Contains(t, strings.Join(heard.Take(), " "), "removed this reload request", name)
-		s.Settled()
-		s.AssertChanges(w, 0, "a purge restarts nothing")
+		s.AwaitExactly(0, "a purge restarts nothing", w)
 	}
 }
 
@@ -55,8 +54,7 @@ func TestPurgedRequestOfAHeldReloadIsNoSuccess(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, poke.Purged, result.Outcome)
-	s.Settled()
-	s.AssertChanges(w, 0, "a reload that is held restarts nothing")
+	s.AwaitExactly(0, "a reload that is held restarts nothing", w)
 }
 
 // A client asks for reloads by server-side apply. The annotation that the loop has set for its own request, and that was
@@ -65,23 +63,19 @@ func TestRequestByServerSideApplyAfterAReload(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	app := s.ConfigMap("app", fixture.Data{"key": "1"})
-	var workloads []observe.Workload
-	for _, w := range everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}}) {
-		workloads = append(workloads, w)
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	for _, w := range workloads {
 		ask(s, w, fixture.SAPDigest(app))
 	}
 	s.Merge(app, "app", `{"data":{"key":"2"}}`)
-	once(s, workloads, 1, "the loop reloads it, by a request of its own")
+	s.AwaitExactly(1, "the loop reloads it, by a request of its own", workloads...)
 	for _, w := range workloads {
 		for range 2 {
 			ask(s, w, fixture.SAPDigest(app))
 			assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: the request is taken away", w)
 		}
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 1, "nothing more was due")
-	}
+	s.AwaitExactly(1, "nothing more was due", workloads...)
 }
 
 // ask requests a reload by server-side apply, without force.
@@ -105,7 +99,7 @@ func TestMisspelledAnnotationsAreReported(t *testing.T) {
 		"config-maps": "configmaps", "configMaps": "configmaps", "configmap": "configmaps", "secret": "secrets", "Secrets": "secrets",
 	} {
 		uses := fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/" + misspelled: "app"}}
-		for _, kind := range kinds {
+		for _, kind := range fixture.Kinds {
 			w := user.Workload(kind, fmt.Sprintf("web-%d", len(advice)), uses)
 			advice[w] = `use "pod-reloader.cs.sap.com/` + right + `"`
 			assert.Contains(t, strings.Join(heard.Take(), " "), advice[w], "%s on %s", misspelled, w)

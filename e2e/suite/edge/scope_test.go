@@ -74,8 +74,7 @@ func scopeOfObjectSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	leaving := fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "db"}}
 	require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, leaving)))
 	s.SetConfigMap("app", "key", "2")
-	s.Settled()
-	s.RequireChanges(w, 1, "a PUT without the hash takes it out of the scope: out of scope nothing is patched, and nothing is reloaded")
+	s.AwaitExactly(1, "a PUT without the hash takes it out of the scope: out of scope nothing is patched, and nothing is reloaded", w)
 }
 
 // The labels by which a user takes a workload out, on the shared installation. SAP's webhook leaves such workloads out, but
@@ -99,12 +98,12 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 	for _, s := range []*fixture.Fixture{inside, outside} {
 		s.ConfigMap("app", fixture.Data{"key": "1"})
 	}
-	yes := everyKind(inside, "web", selected)
-	no := everyKind(outside, "web", excluded)
+	yes := inside.EveryKind("web", selected)
+	no := outside.EveryKind("web", excluded)
 	for n, value := range []string{"2", "3"} {
 		outside.SetConfigMap("app", "key", value)
 		inside.SetConfigMap("app", "key", value)
-		once(inside, yes, n+1, "it is in scope")
+		inside.AwaitExactly(n+1, "it is in scope", yes...)
 		for _, w := range no {
 			outside.MergeWorkload(w, `{"metadata":{"labels":{"n":"`+value+`"}}}`)
 		}

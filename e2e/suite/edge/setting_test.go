@@ -24,9 +24,9 @@ func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
 	in := installed(t, cp, installation.Options{Args: []string{"--missing-required=reload"}})
 	s := fixture.New(t, in)
 	s.Secret("db", fixture.Data{"key": "1"})
-	workloads := everyKind(s, "web", fixture.Uses{Secrets: []string{"db"}})
+	workloads := s.EveryKind("web", fixture.Uses{Secrets: []string{"db"}})
 	require.NoError(t, s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "db"}}))
-	once(s, workloads, 1, "it is set")
+	s.AwaitExactly(1, "it is set", workloads...)
 	for _, w := range workloads {
 		s.AwaitEvent(w, "Reloaded", "secret/db deleted")
 		for _, event := range s.Events(w) {
@@ -37,12 +37,9 @@ func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
 	for _, w := range workloads {
 		s.AwaitAdopted(w, "secret/db")
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 1, "the pods that wait for it start with it")
-	}
+	s.AwaitExactly(1, "the pods that wait for it start with it", workloads...)
 	s.SetSecret("db", "key", "3")
-	once(s, workloads, 2, "and its changes count as before")
+	s.AwaitExactly(2, "and its changes count as before", workloads...)
 	nothingDenied(t, in)
 }
 
@@ -63,9 +60,7 @@ func reloadByAClockThatIsAhead(t *testing.T, cp *controlplane.ControlPlane, with
 	stamped(s, w, dayAhead)
 	require.NoError(t, in.StartAll(s.Patiently()))
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(w, 2, "the reload does not wait for a day")
-	s.Settled()
-	s.RequireChanges(w, 2, "once each")
+	s.AwaitExactly(2, "the reload does not wait for a day", w)
 	assert.True(t, lastReload(s, w).Before(dayAhead.Add(-time.Hour)), "the new one is by our own clock")
 }
 
@@ -95,10 +90,10 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
-	workloads := everyKind(s, "web", uses)
+	workloads := s.EveryKind("web", uses)
 	for n := 1; n <= 3; n++ {
 		s.SetConfigMap("app", "key", fmt.Sprintf("changed %d times", n))
-		once(s, workloads, n, "its configuration changed")
+		s.AwaitExactly(n, "its configuration changed", workloads...)
 	}
 	for _, w := range workloads {
 		manifest := s.Manifest(w.Kind, w.Name, uses)
@@ -107,7 +102,7 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 	}
 	require.NoError(t, s.Watcher.Sync(s.Patiently()), "the changes of the first ones are not counted any more")
 	s.SetConfigMap("app", "key", "after the creation")
-	once(s, workloads, 1, "the new one has had one change of its configuration")
+	s.AwaitExactly(1, "the new one has had one change of its configuration", workloads...)
 
 	for _, w := range workloads {
 		require.NoError(t, s.Delete(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
@@ -116,10 +111,7 @@ func TestWorkloadDeletedAndCreatedAnew(t *testing.T) {
 	for _, w := range workloads {
 		s.CreatePromptly(s.Manifest(w.Kind, w.Name, uses))
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "the new one was created with what it needs")
-	}
+	s.AwaitExactly(0, "the new one was created with what it needs", workloads...)
 	s.SetConfigMap("app", "key", "in the end")
-	once(s, workloads, 1, "and is reloaded")
+	s.AwaitExactly(1, "and is reloaded", workloads...)
 }

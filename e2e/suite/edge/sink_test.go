@@ -118,10 +118,7 @@ func reloadDespiteSinkThatHangs(t *testing.T, cp *controlplane.ControlPlane) {
 		}
 		return nil
 	})
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, rounds+1, "once for each change")
-	}
+	s.AwaitExactly(rounds+1, "once for each change", workloads...)
 	require.NoError(t, in.StopAll(s.Patiently()))
 	for _, replica := range in.Replicas() {
 		assert.Zero(t, replica.ExitCode(), replica.Name())
@@ -151,7 +148,7 @@ func reloadDespiteSinkThatFails(t *testing.T, cp *controlplane.ControlPlane) {
 	in := installed(t, cp, sink.options())
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})
-	workloads := everyKind(s, "web", fixture.Uses{ConfigMaps: []string{"app"}})
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	const rounds = 2
 	for n := 1; n <= rounds; n++ {
 		s.SetConfigMap("app", "key", fmt.Sprint(n))
@@ -176,8 +173,5 @@ func reloadDespiteSinkThatFails(t *testing.T, cp *controlplane.ControlPlane) {
 	for alert, n := range attempts {
 		assert.Equal(t, 4, n, "attempts for %s", alert)
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, rounds, "once for each change")
-	}
+	s.AwaitExactly(rounds, "once for each change", workloads...)
 }

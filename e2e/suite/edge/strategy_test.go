@@ -137,12 +137,12 @@ func reloadOnceUnderStrategy(s *fixture.Fixture, strategy string) []observe.Work
 		assert.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), stakater+"last-reloaded-from")
 	}
 	s.SetConfigMap("app", "key", "2")
-	once(s, workloads, 1, "one change is one restart")
+	s.AwaitExactly(1, "one change is one restart", workloads...)
 	for _, w := range workloads {
 		assert.Equal(s, sha1Of("key=2"), written(s, w, strategy, "configmap", "app"), w)
 	}
 	s.SetSecret("db", "key", "2")
-	once(s, workloads, 2, "one change more is one restart more")
+	s.AwaitExactly(2, "one change more is one restart more", workloads...)
 	for _, w := range workloads {
 		value := written(s, w, strategy, "secret", "db")
 		assert.Regexp(s, "^[0-9a-f]{40}$", value)
@@ -165,10 +165,7 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 		s.MergeWorkload(w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
 		applyAsControllersDo(s, forReloader(s, w.Kind, "example.com/app:1", stakater+"auto"))
 	}
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 2, "writes that lack what the strategy has written restart nothing")
-	}
+	s.AwaitExactly(2, "writes that lack what the strategy has written restart nothing", workloads...)
 }
 
 // applyAsControllersDo applies a manifest as GitOps controllers do, twice in each way.
@@ -213,8 +210,7 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 	assert.Equal(s, first, changed(4, "the change is taken back"))
 	s.SetConfigMap("app", "key", "2")
 	assert.Equal(s, second, changed(5, "and forth"))
-	s.Settled()
-	s.RequireChanges(w, 5, "one restart each")
+	s.AwaitExactly(5, "one restart each", w)
 	assert.Equal(s, 3, s.Watcher.ReplicaSets(w), "one for each template")
 }
 
@@ -238,8 +234,7 @@ func comeFromReloader(s *fixture.Fixture, strategy string) {
 	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
 	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")))
-	s.Settled()
-	s.RequireChanges(w, 0, "what Reloader has written is adopted")
+	s.AwaitExactly(0, "what Reloader has written is adopted", w)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "the first change")
 	assert.Equal(s, sha1Of("key=2"), written(s, w, strategy, "configmap", "app"))
@@ -265,8 +260,7 @@ func runBesideReloader(s *fixture.Fixture, strategy string) {
 		s.Strategic(object, "web", `{"spec":{"template":`+fmt.Sprintf(templates[strategy], n)+`}}`)
 		s.AwaitChanges(w, n+1, "Reloader is first")
 	}
-	s.Settled()
-	s.RequireChanges(w, 10, "each change is one restart")
+	s.AwaitExactly(10, "each change is one restart", w)
 }
 
 // moveFromAutoToSearch walks the path from auto to search and match.
@@ -280,16 +274,12 @@ func moveFromAutoToSearch(s *fixture.Fixture) {
 	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"search")))
 	s.AwaitAdopted(w, "configmap/app")
 	s.SetSecret("db", "key", "2")
-	s.Settled()
-	s.RequireChanges(w, 1, "neither step restarts, nor an object without match")
+	s.AwaitExactly(1, "neither step restarts, nor an object without match", w)
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitChanges(w, 2, "it has match")
 	s.Merge(&corev1.Secret{}, "db", match)
 	s.AwaitAdopted(w, "secret/db")
-	s.Settled()
-	s.RequireChanges(w, 2, "marking more restarts nothing")
+	s.AwaitExactly(2, "marking more restarts nothing", w)
 	s.SetSecret("db", "key", "3")
-	s.AwaitChanges(w, 3, "it has match now")
-	s.Settled()
-	s.RequireChanges(w, 3, "no restarts but those that were asked for")
+	s.AwaitExactly(3, "it has match now, and no restarts but those that were asked for", w)
 }

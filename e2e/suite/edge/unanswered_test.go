@@ -70,8 +70,7 @@ func listsThatEndEarly(t *testing.T, cp *controlplane.ControlPlane) {
 		s.SetSecret("db", "key", list.resource)
 		s.AwaitChanges(w, changes, "the watch works again")
 	}
-	s.Settled()
-	s.RequireChanges(w, changes, "once each")
+	s.AwaitExactly(changes, "once each", w)
 	for _, event := range s.Events(w) {
 		require.NotEqual(t, "ReloadHeld", event.Reason, event.Note)
 	}

@@ -1,6 +1,8 @@
 package edge_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ func TestDryRunAnswersTheSameAndWritesNothing(t *testing.T) {
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		var dry *unstructured.Unstructured
 		asked(s, func() {
 			dry = s.Manifest(kind, "web", uses)
@@ -79,7 +81,7 @@ func TestServerSideApplyByAnotherManager(t *testing.T) {
 		return manifest
 	}
 	var workloads []observe.Workload
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		asked(s, func() {
 			require.NoError(t, client.IgnoreNotFound(s.Delete(t.Context(), s.Manifest(kind, "web", uses)))) // an attempt that was not
 			apply(kind)
@@ -97,13 +99,10 @@ func TestServerSideApplyByAnotherManager(t *testing.T) {
 			assert.Equal(t, ours(before), ours(after), "%s: managed annotations on the workload survive", w)
 			assert.Equal(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after), "%s: managed annotations on the template survive", w)
 		}
-		s.Settled()
-		for _, w := range workloads {
-			s.RequireChanges(w, round, "applying the same manifest again restarts nothing")
-		}
+		s.AwaitExactly(round, "applying the same manifest again restarts nothing", workloads...)
 		if round == 0 {
 			s.SetConfigMap("app", "key", "2")
-			once(s, workloads, 1, "the content changed, and then it is applied again")
+			s.AwaitExactly(1, "the content changed, and then it is applied again", workloads...)
 		}
 	}
 }
@@ -153,7 +152,7 @@ func TestJobOfCronJobCarriesTheStamp(t *testing.T) {
 	first := fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
 	require.NotEmpty(t, first)
 	s.SetConfigMap("app", "key", "2")
-	once(s, []observe.Workload{w}, 1, "the next run is to have the new content")
+	s.AwaitExactly(1, "the next run is to have the new content", w)
 	s.AwaitEvent(w, "Reloaded", "next scheduled run", "configmap/app modified")
 	stamp := fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
 	require.NotEqual(t, first, stamp)
@@ -171,8 +170,7 @@ func TestJobOfCronJobCarriesTheStamp(t *testing.T) {
 		assert.True(t, metav1.IsControlledBy(&job, s.Get(w)), "%s is a run of the CronJob", job.Name)
 		assert.Equal(t, stamp, job.Spec.Template.Annotations[fixture.ConfigHash], "%s carries the stamp of its CronJob", job.Name)
 	}
-	s.Settled()
-	s.AssertChanges(w, 1, "running it restarts nothing")
+	s.AwaitExactly(1, "running it restarts nothing", w)
 }
 
 // Where a new template does not replace the pods now, the Event says so.
@@ -203,10 +201,7 @@ func TestPendingRolloutsAreExplained(t *testing.T) {
 	}
 	event := s.AwaitEvent(plain, "Reloaded", "configmap/app modified")
 	assert.NotContains(t, event.Note, "pending", "a Deployment that rolls out waits for nothing")
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 1, "once")
-	}
+	s.AwaitExactly(1, "once", slices.Collect(maps.Values(workloads))...)
 	ready := s.Watcher.ReplicaSets(workloads["PausedDeployment"])
 	assert.LessOrEqual(t, ready, 1, "a paused Deployment does not roll out")
 }

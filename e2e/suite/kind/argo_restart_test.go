@@ -36,7 +36,6 @@ func TestRestartThatAWriteEndsIsCompleted(t *testing.T) {
 	awaitHealthy(s, w)
 	s.AwaitEvent(w, "Reloaded", "pod template updated: configmap/app modified")
 	after := pods(s, w)
-	s.Settled()
-	s.RequireChanges(w, changes+1, "and no more")
+	s.AwaitExactly(changes+1, "and no more", w)
 	assert.Equal(t, after, pods(s, w))
 }

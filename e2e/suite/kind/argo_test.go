@@ -164,8 +164,7 @@ func TestRolloutIsStamped(t *testing.T) {
 		assert.Len(t, sets(s, w), n+1, "each reload is one rollout")
 	}
 	s.AwaitEvent(w, "Reloaded", "pod template updated: configmap/app modified")
-	s.Settled()
-	s.RequireChanges(w, changes+3, "and no more")
+	s.AwaitExactly(changes+3, "and no more", w)
 }
 
 func TestRolloutIsRestarted(t *testing.T) {
@@ -214,14 +213,12 @@ func TestRolloutThatWasNeverStampedIsRestarted(t *testing.T) {
 		awaitNewPods(s, w, before)
 		s.AwaitEvent(w, "Reloaded", "restarted: configmap/app modified")
 		awaitHealthy(s, w)
-		s.Settled()
-		s.RequireChanges(w, changes, "the template stays as it is")
+		s.AwaitExactly(changes, "the template stays as it is", w)
 		assert.Empty(t, fixture.TemplateAnnotations(argoObject(s, w))[fixture.ConfigHash])
 	}
 	s.JSONPatch(argorollouts.New(), w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
 	awaitHealthy(s, w)
-	s.Settled()
-	s.RequireChanges(w, changes+1, "the release, and nothing after it")
+	s.AwaitExactly(changes+1, "the release, and nothing after it", w)
 }
 
 // A Rollout whose pods are those of another workload follows its template.
@@ -247,8 +244,7 @@ func TestRolloutOfAnotherWorkload(t *testing.T) {
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(deployment, 1, "its configuration has changed")
 	awaitNewPods(s, w, before)
-	s.Settled()
-	s.RequireChanges(deployment, 1, "and no more")
+	s.AwaitExactly(1, "and no more", deployment)
 
 	patchArgo(s, w, `{"metadata":{"annotations":{"`+auto+`":"true"}}}`)
 	s.AwaitEvent(w, "InvalidAnnotation", "spec.workloadRef")
@@ -321,7 +317,5 @@ func undoKeepsPods(t *testing.T, happen func(s *fixture.Fixture)) {
 	s.RequireChanges(w, changes+2, "the release and its undo")
 
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, changes+3, "a change of the configuration is found after the undo")
-	s.Settled()
-	s.RequireChanges(w, changes+3, "and no more")
+	s.AwaitExactly(changes+3, "a change of the configuration is found after the undo", w)
 }

@@ -82,8 +82,7 @@ func collectsReloads(s *fixture.Fixture, period time.Duration) (inTime bool) {
 	assert.GreaterOrEqual(s, time.Since(since), period, "not before the end of the period")
 	s.AwaitEvent(w, "Resumed", "roll out")
 	s.Await("the second ReplicaSet", func() error { return replicaSets(s, w, 2) })
-	s.Settled()
-	s.RequireChanges(w, 2, "the end of a pause stamps nothing")
+	s.AwaitExactly(2, "the end of a pause stamps nothing", w)
 	require.NoError(s, replicaSets(s, w, 2), "both changes are one rollout")
 	return true
 }
@@ -170,8 +169,7 @@ func TestPauseSurvivesRestarts(t *testing.T) {
 		}
 		inTime := paused(s.Get(w))
 		awaitResumed(s, w)
-		s.Settled()
-		s.RequireChanges(w, 1, "the end of a pause stamps nothing")
+		s.AwaitExactly(1, "the end of a pause stamps nothing", w)
 		return inTime
 	})
 }

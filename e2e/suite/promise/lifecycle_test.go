@@ -95,9 +95,9 @@ func newFleet(t *testing.T, cp *controlplane.ControlPlane) *fleet {
 	for n := range fleetSize {
 		name := fmt.Sprintf("app%02d", n)
 		marked(f.Fixture, name)
-		kind := kinds[n%len(kinds)]
+		kind := fixture.Kinds[n%len(fixture.Kinds)]
 		f.workloads = append(f.workloads, f.Workload(kind, name, fixture.Uses{
-			ConfigMaps: []string{name}, Secrets: []string{name}, Annotations: fleetAnnotations(kind, name, n/len(kinds)),
+			ConfigMaps: []string{name}, Secrets: []string{name}, Annotations: fleetAnnotations(kind, name, n/len(fixture.Kinds)),
 		}))
 	}
 	return f

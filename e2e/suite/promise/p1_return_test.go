@@ -33,13 +33,7 @@ func stampedContentReturns(s *fixture.Fixture, replicas int) {
 	changesTo := func(content string, n int, why string) {
 		s.Helper()
 		s.SetConfigMap("back", "key", content)
-		for _, w := range workloads {
-			s.AwaitChanges(w, n, why)
-		}
-		s.Settled()
-		for _, w := range workloads {
-			s.RequireChanges(w, n, why)
-		}
+		s.AwaitExactly(n, why, workloads...)
 	}
 	changesTo("stamped", 1, "a change of the content")
 	hashes := map[observe.Workload]string{}

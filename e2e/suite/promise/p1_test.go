@@ -16,41 +16,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// kinds are those whose running pods a reload replaces, and CronJob, whose next run is stamped.
-var kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob"}
-
 func TestP1ContentChangeRestartsEveryAskingWorkloadOnce(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"password": "1"})
 	s.ConfigMap("other", fixture.Data{"key": "1"})
-	var asking, bystanders []observe.Workload
-	for _, kind := range kinds {
-		asking = append(asking, s.Workload(kind, "asking", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 2}))
-		bystanders = append(bystanders, s.Workload(kind, "bystander", fixture.Uses{ConfigMaps: []string{"other"}, Replicas: 1}))
-	}
+	asking := s.EveryKind("asking", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 2})
+	bystanders := s.EveryKind("bystander", fixture.Uses{ConfigMaps: []string{"other"}, Replicas: 1})
 
 	deployment := observe.Deployment(s.Namespace, "asking")
 	s.AwaitRolledOut(deployment)
 	s.SetConfigMap("app", "key", "2")
-	for _, w := range asking {
-		s.AwaitChanges(w, 1, "the content of configmap/app has changed")
-	}
+	s.AwaitExactly(1, "the content of configmap/app has changed", asking...)
 	s.AwaitRolledOut(deployment)
-	s.Settled()
-	for _, w := range asking {
-		s.RequireChanges(w, 1, "one change of a ConfigMap is one restart")
-	}
 
 	s.SetSecret("db", "password", "2")
-	for _, w := range asking {
-		s.AwaitChanges(w, 2, "the content of secret/db has changed")
-	}
-	s.Settled()
-	for _, w := range asking {
-		s.AssertChanges(w, 2, "one change of a Secret is one restart more")
-	}
+	s.AwaitExactly(2, "the content of secret/db has changed", asking...)
 	for _, w := range bystanders {
 		s.AssertChanges(w, 0, "it depends on another ConfigMap")
 	}
@@ -109,31 +91,18 @@ func directModeInOneNamespaceRestartsOnce(t *testing.T, cp *controlplane.Control
 		Args: []string{"--settle=200ms", "--refractory=0s"},
 	})
 	s, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
-	var workloads []observe.Workload
-	for _, scope := range []*fixture.Fixture{s, outside} {
-		scope.ConfigMap("app", fixture.Data{"key": "0"})
-		for _, kind := range kinds {
-			workloads = append(workloads, scope.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}}))
-		}
-	}
-	inside, others := workloads[:len(kinds)], workloads[len(kinds):]
+	s.ConfigMap("app", fixture.Data{"key": "0"})
+	outside.ConfigMap("app", fixture.Data{"key": "0"})
+	uses := fixture.Uses{ConfigMaps: []string{"app"}}
+	inside, others := s.EveryKind("web", uses), outside.EveryKind("web", uses)
 	for _, w := range inside {
 		s.AwaitKnown(w)
 	}
 	for n := 1; n <= 3; n++ {
 		s.SetConfigMap("app", "key", strconv.Itoa(n))
 		outside.SetConfigMap("app", "key", strconv.Itoa(n))
-		for _, w := range inside {
-			s.AwaitChanges(w, n, "the content has changed")
-		}
-		s.Settled()
-		for _, w := range inside {
-			s.RequireChanges(w, n, "one change is one restart in direct mode, too")
-		}
+		s.AwaitExactly(n, "the content has changed", inside...)
 	}
-	outside.Settled()
-	for _, w := range others {
-		outside.AssertChanges(w, 0, "it is in a namespace outside the scope of the installation")
-	}
+	outside.AwaitExactly(0, "it is in a namespace outside the scope of the installation", others...)
 	stampedContentReturns(s, 0)
 }

@@ -56,10 +56,7 @@ func TestP2EditsBesideTheContentRestartNothing(t *testing.T) {
 			for n := range repetitions {
 				test.edit(s, n)
 			}
-			s.Settled()
-			for _, w := range workloads {
-				s.AssertChanges(w, 0, test.reason)
-			}
+			s.AwaitExactly(0, test.reason, workloads...)
 			assert.ElementsMatch(t, ran, podUIDs(s), "the same pods: %s", test.reason)
 			requireStillAwake(s, workloads)
 		})
@@ -72,7 +69,7 @@ func dependents(s *fixture.Fixture) []observe.Workload {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"password": "1"})
 	var workloads []observe.Workload
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		workloads = append(workloads, s.Workload(kind, "web", usesBoth(kind)))
 	}
 	return workloads
@@ -255,7 +252,7 @@ func recreationDependents(s *fixture.Fixture) []observe.Workload {
 		s.ConfigMap(name, fixture.Data{"key": "1"})
 		s.Secret(name, fixture.Data{"key": "1"})
 		uses := fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}, Unread: n%2 == 0, Replicas: 1}
-		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], name, uses))
+		workloads = append(workloads, s.Workload(fixture.Kinds[n%len(fixture.Kinds)], name, uses))
 	}
 	return workloads
 }

@@ -27,7 +27,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 	}{
 		"PutWithoutOurAnnotations": {
 			reason: "a manifest that knows nothing of our annotations was applied again by PUT",
-			kinds:  kinds,
+			kinds:  fixture.Kinds,
 			update: func(s *fixture.Fixture, of observe.Workload, _ int) {
 				require.NoError(s, s.Update(s.Context(), s.Manifest(of.Kind, of.Name, usesBoth(of.Kind))))
 			},
@@ -65,7 +65,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 		},
 		"LabelsAndAnnotations": {
 			reason: "metadata of the workload was changed",
-			kinds:  kinds,
+			kinds:  fixture.Kinds,
 			update: func(s *fixture.Fixture, of observe.Workload, n int) {
 				s.MergeWorkload(of, fmt.Sprintf(`{"metadata":{"labels":{"n":"%[1]d"},"annotations":{"n":"%[1]d"}}}`, n))
 			},
@@ -96,10 +96,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 					test.update(s, w, n)
 				}
 			}
-			s.Settled()
-			for _, w := range workloads {
-				s.AssertChanges(w, 1, "only the reload before: "+test.reason)
-			}
+			s.AwaitExactly(1, "only the reload before: "+test.reason, workloads...)
 			if !test.scales {
 				assert.ElementsMatch(t, ran, podUIDs(s), "the same pods: %s", test.reason)
 			}

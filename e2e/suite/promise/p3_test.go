@@ -25,7 +25,7 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 		name := "app" + strconv.Itoa(tries)
 		s.ConfigMap(name, fixture.Data{"key": "1"})
 		s.Secret(name, fixture.Data{"key": "1"})
-		w := s.Workload(kinds[tries%len(kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}})
+		w := s.Workload(fixture.Kinds[tries%len(fixture.Kinds)], name, fixture.Uses{ConfigMaps: []string{name}, Secrets: []string{name}})
 		tries++
 		stamped := true
 		inTime := within(settle, func() {

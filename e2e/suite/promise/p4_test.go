@@ -28,10 +28,7 @@ func TestP4TenObjectsChangedInOneGoRestartAWorkloadOnce(t *testing.T) {
 		s.Secret(name, fixture.Data{"key": "1"})
 		names = append(names, name)
 	}
-	var workloads []observe.Workload
-	for _, kind := range kinds {
-		workloads = append(workloads, s.Workload(kind, "web", fixture.Uses{ConfigMaps: names, Secrets: names}))
-	}
+	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: names, Secrets: names})
 	restartOnce(t, s, 3, workloads, names, func(w observe.Workload) {
 		hint := s.Get(w).GetAnnotations()[fixture.LastReload]
 		for _, name := range names {
@@ -88,10 +85,7 @@ func TestP4ContentThatComesBackWithinTheSettleTimeRestartsNothing(t *testing.T) 
 		workloads = append(workloads, w)
 		return 1
 	})
-	s.Settled()
-	for _, w := range workloads {
-		s.AssertChanges(w, 0, "the pods run with the content that is there")
-	}
+	s.AwaitExactly(0, "the pods run with the content that is there", workloads...)
 }
 
 // changeAll changes ConfigMaps and Secrets at the same time, and reports whether that took less than the settle time.

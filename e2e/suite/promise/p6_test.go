@@ -65,7 +65,7 @@ func TestP6WorkloadsWhoseEveryWriteIsDeniedBlockNoOther(t *testing.T) {
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
 	var healthy, poisoned []observe.Workload
 	for n := range 50 {
-		healthy = append(healthy, s.Workload(kinds[n%len(kinds)], "healthy"+strconv.Itoa(n), uses))
+		healthy = append(healthy, s.Workload(fixture.Kinds[n%len(fixture.Kinds)], "healthy"+strconv.Itoa(n), uses))
 	}
 	changes := 1
 	limit := 2*reloadAll(s, healthy, changes) + settle // nothing is denied yet
@@ -88,10 +88,7 @@ func TestP6WorkloadsWhoseEveryWriteIsDeniedBlockNoOther(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, output, "a reload is due (configmap/app modified)")
 	assert.Regexp(t, `Warning \S+ ago, ReloadFailed: .*writes of this workload are denied`, output, "and why it is not done")
-	s.Settled()
-	for _, w := range healthy {
-		s.AssertChanges(w, changes, "the retries of other workloads restart nothing again")
-	}
+	s.AwaitExactly(changes, "the retries of other workloads restart nothing again", healthy...)
 	for _, w := range poisoned {
 		s.RequireChanges(w, 0, "every write of it is denied")
 	}
@@ -103,10 +100,7 @@ func TestP6WorkloadsWhoseEveryWriteIsDeniedBlockNoOther(t *testing.T) {
 		_, err = s.Watcher.AwaitTemplateChanges(ctx, w, 1)
 		require.NoError(t, err, "its reload is still due and is made when it can be")
 	}
-	s.Settled()
-	for _, w := range poisoned {
-		s.AssertChanges(w, 1, "changes that could not be followed are one restart in the end")
-	}
+	s.AwaitExactly(1, "changes that could not be followed are one restart in the end", poisoned...)
 }
 
 func deny(s *fixture.Fixture) {

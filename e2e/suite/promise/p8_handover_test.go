@@ -35,7 +35,8 @@ func TestP8LeaderThatEndsLosesNoEvent(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	var workloads []observe.Workload
 	for n := range 40 {
-		workloads = append(workloads, s.Workload(kinds[n%len(kinds)], "app"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}}))
+		kind := fixture.Kinds[n%len(fixture.Kinds)]
+		workloads = append(workloads, s.Workload(kind, "app"+strconv.Itoa(n), fixture.Uses{ConfigMaps: []string{"app"}}))
 	}
 	s.Settled()
 

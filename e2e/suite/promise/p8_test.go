@@ -53,9 +53,7 @@ func isExplained(s *fixture.Fixture) bool {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.ConfigMap("same", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})
-	for _, kind := range kinds {
-		s.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app", "same", "later"}, Secrets: []string{"db"}, Unread: true})
-	}
+	s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app", "same", "later"}, Secrets: []string{"db"}, Unread: true})
 	before, err := shared.Metrics(s.Context())
 	require.NoError(s, err)
 	together := within(settle, func() {
@@ -66,7 +64,7 @@ func isExplained(s *fixture.Fixture) bool {
 	if !together {
 		return false
 	}
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		assertExplained(s, observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"},
 			"configmap/app modified", "configmap/later created", "secret/db modified")
 	}
@@ -75,7 +73,7 @@ func isExplained(s *fixture.Fixture) bool {
 	// The metrics by kind are those of the whole installation, which other tests use, too.
 	total, err := countedReloads(s)
 	require.NoError(s, err)
-	assert.Equal(s, len(kinds), total, "each reload is counted once")
+	assert.Equal(s, len(fixture.Kinds), total, "each reload is counted once")
 	return true
 }
 
@@ -109,10 +107,10 @@ func counted(s *fixture.Fixture, before installation.Metrics) error {
 	if err != nil {
 		return err
 	}
-	if n := now.Sum("pod_reloader_namespace_reloads_total", "namespace", s.Namespace); n < float64(len(kinds)) {
+	if n := now.Sum("pod_reloader_namespace_reloads_total", "namespace", s.Namespace); n < float64(len(fixture.Kinds)) {
 		return fmt.Errorf("reloads of the namespace: %v", n)
 	}
-	for _, kind := range kinds {
+	for _, kind := range fixture.Kinds {
 		if n := now.Since(before).Sum("pod_reloader_reloads_total", "kind", kind, "cause", "several"); n < 1 {
 			return fmt.Errorf("reloads of a %s by several kinds of objects: %v", kind, n)
 		}
@@ -138,8 +136,7 @@ func TestP8VerifiedReloadOfAClientIsExplained(t *testing.T) {
 	require.NotNil(t, explained.LastReload)
 	require.Len(t, explained.LastReload.Changes, 1)
 	assert.Equal(t, "configmap/app", explained.LastReload.Changes[0].Ref)
-	s.Settled()
-	s.AssertChanges(w, 1, "the client's reload and the loop's are one")
+	s.AwaitExactly(1, "the client's reload and the loop's are one", w)
 	assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "the request does not stay")
 }
 

@@ -51,8 +51,7 @@ func TestTargetedReload(t *testing.T) {
 	}
 	s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"`+reloader+`match":"true"}}}`)
 	s.AwaitAdopted(search, "configmap/app")
-	s.Settled()
-	s.RequireChanges(search, 0, "match alone restarts nothing")
+	s.AwaitExactly(0, "match alone restarts nothing", search)
 
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitChanges(search, 1, "it has match now")
@@ -74,8 +73,7 @@ func TestTargetedReload(t *testing.T) {
 	pattern := restarting["pattern"]
 	s.ConfigMap("appendix", fixture.Data{"key": "1"})
 	s.AwaitAdopted(pattern, "configmap/appendix")
-	s.Settled()
-	s.RequireChanges(pattern, 2, "an object that appears later is tracked and restarts nothing")
+	s.AwaitExactly(2, "an object that appears later is tracked and restarts nothing", pattern)
 	s.SetConfigMap("appendix", "key", "2")
 	s.AwaitChanges(pattern, 3, "its change counts")
 }
@@ -107,7 +105,7 @@ func TestP3TargetedReleaseRollsOutOnce(t *testing.T) {
 	s := fixture.New(t, shared)
 	var released []observe.Workload
 	for selection := range selections("") {
-		for _, kind := range kinds {
+		for _, kind := range fixture.Kinds {
 			tries := 0
 			enough(t, 1, func() int {
 				name := strings.ToLower(kind) + "-" + selection + "-" + strconv.Itoa(tries)
@@ -152,9 +150,7 @@ func TestP4TargetedObjectsChangedInOneGoRestartOnce(t *testing.T) {
 	}
 	var workloads []observe.Workload
 	for selection, annotations := range selections("c") {
-		for _, kind := range kinds {
-			workloads = append(workloads, s.Workload(kind, selection, fixture.Uses{ConfigMaps: names, Secrets: names, Annotations: annotations}))
-		}
+		workloads = append(workloads, s.EveryKind(selection, fixture.Uses{ConfigMaps: names, Secrets: names, Annotations: annotations})...)
 	}
 	for _, w := range workloads {
 		for _, name := range names {

@@ -38,8 +38,7 @@ func dummyStoredWhileTheWebhookWasAway(d *downtime) error {
 		s.AwaitWorkload(w, "the dummy is purged, though nothing is due", func(u *unstructured.Unstructured) bool {
 			return u.GetAnnotations()[fixture.ConfigHash] == ""
 		})
-		s.Settled()
-		s.RequireChanges(w, 0, "nothing was due")
+		s.AwaitExactly(0, "nothing was due", w)
 	}
 
 	d.kubectl("set", "image", "deployment/web", "main=example.com/app:2")

@@ -43,12 +43,9 @@ func TestCopiedManagedAnnotationsDoNothing(t *testing.T) {
 	assert.NotContains(t, stored.GetAnnotations()[fixture.ConfigRecord], "0123456789abcdef", "nor does its Record")
 	assert.NotEqual(t, fixture.TemplateAnnotations(from.Get(w))[fixture.ConfigHash], fixture.TemplateAnnotations(stored)[fixture.ConfigHash],
 		"the copy is stamped with the content of its own namespace")
-	to.Settled()
-	to.RequireChanges(copied, 0, "it was created with what it needs")
+	to.AwaitExactly(0, "it was created with what it needs", copied)
 	to.SetConfigMap("app", "key", "changed")
-	to.AwaitChanges(copied, 1, "and it is reloaded")
-	to.Settled()
-	to.RequireChanges(copied, 1, "once")
+	to.AwaitExactly(1, "and it is reloaded", copied)
 }
 
 // A Secret applied by kubectl carries its plain text in an annotation; moving a key from data to binaryData is a change.
@@ -67,14 +64,10 @@ func TestContentIsComparedNotItsWrapping(t *testing.T) {
 
 	apply("{apiVersion: v1, kind: Secret, metadata: {name: db, labels: {a: b}}, stringData: {password: one}}")
 	apply("{apiVersion: v1, kind: Secret, metadata: {name: db}, data: {password: b25l}}")
-	s.Settled()
-	s.RequireChanges(bySecret, 0, "the same value, written in other ways")
+	s.AwaitExactly(0, "the same value, written in other ways", bySecret)
 	apply("{apiVersion: v1, kind: Secret, metadata: {name: db}, data: {password: dHdv}}")
 	s.AwaitChanges(bySecret, 1, "another value")
 
 	s.Merge(&corev1.ConfigMap{}, "app", `{"data":null,"binaryData":{"key":"dmFsdWU="}}`)
-	s.AwaitChanges(byConfigMap, 1, "an env variable from data is gone when the key moves to binaryData")
-	s.Settled()
-	s.RequireChanges(bySecret, 1, "once")
-	s.RequireChanges(byConfigMap, 1, "once")
+	s.AwaitExactly(1, "an env variable from data is gone when the key moves to binaryData", bySecret, byConfigMap)
 }

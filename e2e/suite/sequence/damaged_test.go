@@ -25,8 +25,7 @@ func TestDamagedRecordIsWrittenAgain(t *testing.T) {
 		})
 		s.AwaitEvent(w, "RecordAdopted", "the config-record was damaged", why, "proves that no change is missed")
 	}
-	s.Settled()
-	s.RequireChanges(w, 0, "what is running is as it was")
+	s.AwaitExactly(0, "what is running is as it was", w)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "a change of the configuration")
 }

@@ -50,8 +50,7 @@ func TestHelmReleaseRollsOutOnce(t *testing.T) {
 	require.NoError(t, in.RemoveReplica(t.Context(), in.Replicas()[0]))
 	_, err = in.AddReplica(t.Context(), installation.ReplicaOptions{Args: []string{ungated, quickly, "--settle=0s"}})
 	require.NoError(t, err)
-	s.Settled()
-	s.RequireChanges(w, releases, "each release changes configuration and workload, and rolls out once")
+	s.AwaitExactly(releases, "each release changes configuration and workload, and rolls out once", w)
 }
 
 // late reports whether the last release took so long to write the Deployment that the webhook may have been left out: then

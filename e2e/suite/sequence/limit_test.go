@@ -36,12 +36,9 @@ func TestWriteThatWouldFitWithoutOurAnnotations(t *testing.T) {
 	assert.LessOrEqual(t, size(stored), limit)
 	assert.NotContains(t, stored.GetAnnotations(), fixture.ConfigRecord)
 	assert.Contains(t, strings.Join(heard.Take(), " "), "too large to record")
-	s.Settled()
-	s.RequireChanges(w, 2, "an annotation is no release")
+	s.AwaitExactly(2, "an annotation is no release", w)
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(w, 3, "the hash alone still shows that something has changed")
-	s.Settled()
-	s.RequireChanges(w, 3, "once")
+	s.AwaitExactly(3, "the hash alone still shows that something has changed", w)
 }
 
 // size is what the API server limits: the keys and values of all annotations.

@@ -26,8 +26,7 @@ func TestRecordOfNewerVersionIsKept(t *testing.T) {
 	require.NotEmpty(t, hash)
 	keeps := func(changes int, why string) {
 		t.Helper()
-		s.Settled()
-		s.RequireChanges(w, changes, why)
+		s.AwaitExactly(changes, why, w)
 		stored := s.Get(w)
 		assert.Equal(t, newer, stored.GetAnnotations()[fixture.ConfigRecord], why)
 		assert.Equal(t, hash, fixture.TemplateAnnotations(stored)[fixture.ConfigHash], why)

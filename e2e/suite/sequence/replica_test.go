@@ -40,9 +40,7 @@ func frozenLeaderComesBack(t *testing.T, in *installation.Installation) {
 	})
 
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(w, 2, "the new leader goes on")
-	s.Settled()
-	s.RequireChanges(w, 2, "the old one changed nothing after it came back")
+	s.AwaitExactly(2, "the new leader goes on, and the old one changed nothing after it came back", w)
 }
 
 // leadForShort replaces the replicas by two, of which the first leads and has the default lease, which the other one waits for.
@@ -97,8 +95,7 @@ func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
 			assert.Equal(t, record, answer.GetAnnotations()[fixture.ConfigRecord], "%s leaves the Record of the other key alone", asked.Name())
 		}
 	}
-	s.Settled()
-	s.RequireChanges(w, 0, "another key restarts nothing by itself")
+	s.AwaitExactly(0, "another key restarts nothing by itself", w)
 	assert.Empty(t, written(), "nothing has changed")
 
 	ask(s, other, w)
@@ -107,18 +104,14 @@ func replicasWithDifferentKeys(t *testing.T, cp *controlplane.ControlPlane) {
 	require.NoError(t, s.Watcher.Sync(s.Patiently()))
 	s.RequireChanges(w, 0, "the webhook has another key than the leader")
 	ask(s, first, w)
-	s.AwaitChanges(w, 1, "they have the same key again")
-	s.Settled()
-	s.RequireChanges(w, 1, "one change is one restart")
+	s.AwaitExactly(1, "they have the same key again", w)
 	assert.Less(t, len(written()), 40, "the leader tries less and less often: %v", written().Count())
 
 	written = countWrites(s)
 	require.NoError(t, in.RemoveReplica(t.Context(), first))
 	s.AwaitEvent(w, "RecordAdopted", "digest")
 	s.SetConfigMap("app", "key", "3")
-	s.AwaitChanges(w, 2, "the replica with the other key continues from the stored state")
-	s.Settled()
-	s.RequireChanges(w, 2, "another key restarts nothing by itself")
+	s.AwaitExactly(2, "the replica with the other key continues from the stored state, and another key restarts nothing by itself", w)
 	assert.Less(t, len(written()), 5, "the other key takes over once: %v", written().Count())
 	assert.NotZero(t, other.PID())
 }
@@ -154,14 +147,11 @@ func listExtendedInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitChanges(w, 1, "a changed")
 	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigMaps+`":"a,b"}}}`)
 	s.AwaitAdopted(w, "configmap/b")
-	s.Settled()
-	s.RequireChanges(w, 1, "b was there before: that is no change of it")
+	s.AwaitExactly(1, "b was there before: that is no change of it", w)
 	s.SetConfigMap("b", "key", "2")
 	s.AwaitChanges(w, 2, "now b changed")
 	s.SetConfigMap("a", "key", "3")
-	s.AwaitChanges(w, 3, "and a still counts")
-	s.Settled()
-	s.RequireChanges(w, 3, "once each")
+	s.AwaitExactly(3, "and a still counts", w)
 }
 
 // A namespace leaves the scope and enters it again.
@@ -188,10 +178,7 @@ func namespaceLeavesTheScopeAndReturns(t *testing.T, cp *controlplane.ControlPla
 	label(witness, "enabled")
 	witness.AwaitKnown(entering)
 	s.SetConfigMap("app", "key", "2")
-	s.Settled()
-	s.RequireChanges(w, 0, "the namespace is out of scope")
+	s.AwaitExactly(0, "the namespace is out of scope", w)
 	label(s, "enabled")
-	s.AwaitChanges(w, 1, "back in scope, its pods have an old content")
-	s.Settled()
-	s.RequireChanges(w, 1, "once")
+	s.AwaitExactly(1, "back in scope, its pods have an old content", w)
 }

@@ -43,9 +43,7 @@ func reloadBesideAnother(t *testing.T, patch func(*admissionv1.AdmissionRequest)
 	for n := range 5 {
 		before := calls.Load()
 		s.SetConfigMap("app", "key", string(rune('2'+n)))
-		s.AwaitChanges(w, n+1, "the content changed")
-		s.Settled()
-		s.RequireChanges(w, n+1, "each change restarts once")
+		s.AwaitExactly(n+1, "the content changed", w)
 		assert.Greater(t, calls.Load(), before, "the second webhook took part in the reload")
 	}
 	stored := s.Get(w)
@@ -107,8 +105,7 @@ func putsBesideAnother(t *testing.T, create func(*fixture.Fixture) (observe.Work
 		for range 3 {
 			require.NoError(t, s.Update(t.Context(), s.Manifest(w.Kind, w.Name, uses)))
 		}
-		s.Settled()
-		s.RequireChanges(w, 0, why)
+		s.AwaitExactly(0, why, w)
 	}
 	put("a PUT that changes nothing")
 	if holds {
@@ -119,9 +116,7 @@ func putsBesideAnother(t *testing.T, create func(*fixture.Fixture) (observe.Work
 	} else {
 		s.SetConfigMap("app", "key", "2")
 	}
-	s.AwaitChanges(w, 1, "its content is another one")
-	s.Settled()
-	s.RequireChanges(w, 1, "once")
+	s.AwaitExactly(1, "its content is another one", w)
 }
 
 // second registers a mutating webhook that answers with a patch.

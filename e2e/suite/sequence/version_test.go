@@ -57,10 +57,7 @@ func TestReplicasOfTwoVersions(t *testing.T) {
 	}
 	quiet := func(why string) {
 		t.Helper()
-		s.Settled()
-		for _, w := range workloads {
-			s.RequireChanges(w, changes, why)
-		}
+		s.AwaitExactly(changes, why, workloads...)
 	}
 
 	oldest := in.Replicas()[0]
