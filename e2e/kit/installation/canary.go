@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // canaryConfig are the ConfigMap and the Secret that all workloads of a canary depend on.
@@ -186,10 +187,7 @@ func (i *Installation) known(object *unstructured.Unstructured) string {
 
 // hashOf is the hash on the pod template, which changes with every reload.
 func (i *Installation) hashOf(object *unstructured.Unstructured) string {
-	path := []string{"spec", "template", "metadata", "annotations"}
-	if object.GetKind() == "CronJob" {
-		path = append([]string{"spec", "jobTemplate"}, path...)
-	}
+	path := append(observe.KindNamed(object.GetKind()).TemplatePath(), "metadata", "annotations")
 	annotations, _, _ := unstructured.NestedStringMap(object.Object, path...)
 	return annotations[i.options.Prefix+"config-hash"]
 }

@@ -18,32 +18,41 @@ type Kind struct {
 	Template string
 }
 
-// Builtin are the kinds of Kubernetes that keep a pod template which can change.
-func Builtin() []Kind {
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
-	return []Kind{
-		{Name: "Deployment", Resource: apps.WithResource("deployments"), Template: "spec.template"},
-		{Name: "StatefulSet", Resource: apps.WithResource("statefulsets"), Template: "spec.template"},
-		{Name: "DaemonSet", Resource: apps.WithResource("daemonsets"), Template: "spec.template"},
-		{Name: "CronJob", Resource: batch.WithResource("cronjobs"), Template: "spec.jobTemplate.spec.template"},
-	}
-}
-
-// replicaSets are watched beside the workloads: each is a rollout that a Deployment has begun.
-func replicaSets() Kind {
-	return Kind{
-		Name:     replicaSet,
-		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
+// KindNamed is a built-in kind of workload, or ReplicaSet.
+func KindNamed(name string) Kind {
+	kind := Kind{
+		Name:     name,
+		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: strings.ToLower(name) + "s"},
 		Template: "spec.template",
 	}
+	switch name {
+	case "Job":
+		kind.Resource.Group = "batch"
+	case "CronJob":
+		kind.Resource.Group, kind.Template = "batch", "spec.jobTemplate.spec.template"
+	}
+	return kind
 }
 
+// Builtin are the kinds of Kubernetes that keep a pod template which can change.
+func Builtin() []Kind {
+	return []Kind{KindNamed("Deployment"), KindNamed("StatefulSet"), KindNamed("DaemonSet"), KindNamed("CronJob")}
+}
+
+// replicaSet is a kind that is watched beside the workloads: each is a rollout that a Deployment has begun.
 const replicaSet = "ReplicaSet"
+
+// GroupVersionKind is that of the objects.
+func (k Kind) GroupVersionKind() schema.GroupVersionKind {
+	return k.Resource.GroupVersion().WithKind(k.Name)
+}
+
+// TemplatePath has the fields that lead to the pod template.
+func (k Kind) TemplatePath() []string { return strings.Split(k.Template, ".") }
 
 // template is the pod template of an object; nil when it has none.
 func (k Kind) template(object *unstructured.Unstructured) (map[string]any, error) {
-	template, _, err := unstructured.NestedMap(object.Object, strings.Split(k.Template, ".")...)
+	template, _, err := unstructured.NestedMap(object.Object, k.TemplatePath()...)
 	if err != nil {
 		return nil, fmt.Errorf("the template of %s %s: %w", k.Name, object.GetName(), err)
 	}

@@ -55,7 +55,7 @@ func Start(ctx context.Context, config *rest.Config, namespace string, further .
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Watcher{
-		kinds:     append(append(Builtin(), replicaSets()), further...),
+		kinds:     append(append(Builtin(), KindNamed(replicaSet)), further...),
 		namespace: namespace, objects: objects, metadata: light, cancel: cancel, connection: connection,
 		histories: map[Workload]*history{}, changed: make(chan struct{}),
 	}

@@ -3,13 +3,13 @@ package edge_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +66,7 @@ func setFailurePolicy(s *fixture.Fixture, policy admissionv1.FailurePolicyType) 
 // setImage is a release; the error is the user's.
 func setImage(s *fixture.Fixture, of observe.Workload, image string, options ...client.PatchOption) error {
 	s.Helper()
-	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
-	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
-	return s.Patch(s.Patiently(), object, client.RawPatch(types.JSONPatchType, []byte(patch)), options...)
+	path := strings.Join(observe.KindNamed(of.Kind).TemplatePath(), "/")
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/%s/spec/containers/0/image","value":%q}]`, path, image)
+	return s.Patch(s.Patiently(), fixture.Object(of), client.RawPatch(types.JSONPatchType, []byte(patch)), options...)
 }

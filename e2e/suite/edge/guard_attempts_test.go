@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // attempt is a write, of which a dry run is made.
@@ -244,7 +245,7 @@ func foreign(s *fixture.Fixture, kind, name string) *unstructured.Unstructured {
 
 // patching patches a workload; lists of built-in kinds by the names in them.
 func patching(s *fixture.Fixture, kind, name, patch string) func(client.Client) error {
-	if kindOf(kind).Group != fixture.GroupVersionKind(kind).Group {
+	if kindOf(kind).Group != observe.KindNamed(kind).GroupVersionKind().Group {
 		return merging(s, foreign(s, kind, name), patch)
 	}
 	object := s.Manifest(kind, name, fixture.Uses{})

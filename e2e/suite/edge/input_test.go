@@ -3,6 +3,7 @@ package edge_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,7 +174,7 @@ func pokeWithRetries(t *testing.T, s *fixture.Fixture, w observe.Workload, outda
 		}
 		var err error
 		result, err = poke.Do(t.Context(), s.Client, poke.Request{
-			GroupVersionKind: fixture.GroupVersionKind("Deployment"), Namespace: s.Namespace, Name: w.Name,
+			GroupVersionKind: observe.KindNamed("Deployment").GroupVersionKind(), Namespace: s.Namespace, Name: w.Name,
 			Digest: fixture.SAPDigest(seen), Generation: s.Get(w).GetGeneration(),
 		})
 		return err
@@ -187,7 +188,7 @@ func TestPokeRepeated(t *testing.T) {
 	s := stage(t)
 	app := s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
-	request := poke.Request{GroupVersionKind: fixture.GroupVersionKind("Deployment"), Namespace: s.Namespace, Name: "web"}
+	request := poke.Request{GroupVersionKind: observe.KindNamed("Deployment").GroupVersionKind(), Namespace: s.Namespace, Name: "web"}
 	ask := func(generation int64) poke.Result {
 		t.Helper()
 		request.Generation = generation
@@ -266,14 +267,14 @@ func TestManagedAnnotationsEditedByHandAreRestored(t *testing.T) {
 // editByHand edits and removes each managed annotation of a workload, and looks at the answers. It reports whether all edits were prompt.
 func editByHand(user *fixture.Fixture, heard *controlplane.Warnings, w observe.Workload) (prompt bool) {
 	user.Helper()
+	workload := func(key, value string) string { return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value) }
 	template := func(key, value string) string {
-		patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%s}}}}}`, key, value)
-		if w.Kind == "CronJob" {
-			patch = fmt.Sprintf(`{"spec":{"jobTemplate":%s}}`, patch)
+		patch := workload(key, value)
+		for _, field := range slices.Backward(observe.KindNamed(w.Kind).TemplatePath()) {
+			patch = fmt.Sprintf(`{%q:%s}`, field, patch)
 		}
 		return patch
 	}
-	workload := func(key, value string) string { return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value) }
 	before := user.Get(w)
 	for _, edit := range []struct {
 		patch  string

@@ -199,7 +199,7 @@ func kindOf(kind string) schema.GroupVersionKind {
 	case "Rollout":
 		return schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: kind}
 	default:
-		return fixture.GroupVersionKind(kind)
+		return observe.KindNamed(kind).GroupVersionKind()
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -30,7 +29,7 @@ func TestPurgedRequestIsNoSuccess(t *testing.T) {
 		w := s.Deployment(name, uses)
 		heard.Take()
 		result, err := poke.Do(t.Context(), user.Client, poke.Request{
-			GroupVersionKind: fixture.GroupVersionKind(w.Kind), Namespace: w.Namespace, Name: w.Name, Digest: strings.Repeat("0", 64),
+			GroupVersionKind: observe.KindNamed(w.Kind).GroupVersionKind(), Namespace: w.Namespace, Name: w.Name, Digest: strings.Repeat("0", 64),
 		})
 		require.NoError(t, err, name)
 		assert.Equal(t, poke.Purged, result.Outcome, name)
@@ -49,7 +48,7 @@ func TestPurgedRequestOfAHeldReloadIsNoSuccess(t *testing.T) {
 	s.AwaitAdopted(w, "secret/db")
 	require.NoError(t, s.Delete(t.Context(), secret))
 	result, err := poke.Do(t.Context(), s.Client, poke.Request{
-		GroupVersionKind: fixture.GroupVersionKind(w.Kind), Namespace: w.Namespace, Name: w.Name,
+		GroupVersionKind: observe.KindNamed(w.Kind).GroupVersionKind(), Namespace: w.Namespace, Name: w.Name,
 		Digest: fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash],
 	})
 	require.NoError(t, err)
@@ -81,10 +80,7 @@ func TestRequestByServerSideApplyAfterAReload(t *testing.T) {
 // ask requests a reload by server-side apply, without force.
 func ask(s *fixture.Fixture, of observe.Workload, digest string) {
 	s.Helper()
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	object.SetNamespace(of.Namespace)
-	object.SetName(of.Name)
+	object := fixture.Object(of)
 	object.SetAnnotations(map[string]string{fixture.ConfigHash: digest})
 	require.NoError(s, s.Apply(s.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("a-client")), of)
 }

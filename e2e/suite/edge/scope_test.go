@@ -146,10 +146,6 @@ func explained(inside, outside *fixture.Fixture, reason, flag string) {
 func image(s *fixture.Fixture, workloads []observe.Workload) {
 	s.Helper()
 	for _, w := range workloads {
-		template := `{"template":{"spec":{"containers":[{"name":"main","image":"example.com/app:2"}]}}}`
-		if w.Kind == "CronJob" {
-			template = `{"jobTemplate":{"spec":` + template + `}}`
-		}
-		s.MergeWorkload(w, `{"spec":`+template+`}`)
+		require.NoError(s, setImage(s, w, "example.com/app:2"))
 	}
 }

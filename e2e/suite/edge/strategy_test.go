@@ -255,9 +255,7 @@ func runBesideReloader(s *fixture.Fixture, strategy string) {
 		if n%2 == 0 {
 			s.AwaitChanges(w, n+1, "this program is first")
 		}
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(fixture.GroupVersionKind("Deployment"))
-		s.Strategic(object, "web", `{"spec":{"template":`+fmt.Sprintf(templates[strategy], n)+`}}`)
+		s.Strategic(fixture.Object(w), "web", `{"spec":{"template":`+fmt.Sprintf(templates[strategy], n)+`}}`)
 		s.AwaitChanges(w, n+1, "Reloader is first")
 	}
 	s.AwaitExactly(10, "each change is one restart", w)

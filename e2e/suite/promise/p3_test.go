@@ -3,11 +3,11 @@ package promise_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -103,12 +103,7 @@ func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[
 // setImage changes the image in a pod template and returns the stamp that it got.
 func setImage(s *fixture.Fixture, of observe.Workload, image string) string {
 	s.Helper()
-	path := "/spec/template"
-	if of.Kind == "CronJob" {
-		path = "/spec/jobTemplate/spec/template"
-	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	s.JSONPatch(object, of.Name, fmt.Sprintf(`[{"op":"replace","path":"%s/spec/containers/0/image","value":%q}]`, path, image))
+	object, path := fixture.Object(of), strings.Join(observe.KindNamed(of.Kind).TemplatePath(), "/")
+	s.JSONPatch(object, of.Name, fmt.Sprintf(`[{"op":"replace","path":"/%s/spec/containers/0/image","value":%q}]`, path, image))
 	return fixture.TemplateAnnotations(object)[fixture.ConfigHash]
 }

@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,13 +61,9 @@ func newOutage(t *testing.T, cp *controlplane.ControlPlane) *outage {
 
 // setImage writes a template as a user; the error is the user's.
 func (f *outage) setImage(ctx context.Context, of observe.Workload, image string) (time.Duration, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-	object.SetNamespace(of.Namespace)
-	object.SetName(of.Name)
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
 	started := time.Now()
-	err := f.users.Patch(ctx, object, client.RawPatch("application/json-patch+json", []byte(patch)))
+	err := f.users.Patch(ctx, fixture.Object(of), client.RawPatch("application/json-patch+json", []byte(patch)))
 	return time.Since(started), err
 }
 
@@ -214,11 +209,7 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 	w := f.Deployment("web", uses)
 	never := f.Deployment("never", fixture.Uses{})
 	annotate := func(of observe.Workload, annotations string) error {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(fixture.GroupVersionKind(of.Kind))
-		object.SetNamespace(of.Namespace)
-		object.SetName(of.Name)
-		return f.users.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json",
+		return f.users.Patch(t.Context(), fixture.Object(of), client.RawPatch("application/merge-patch+json",
 			[]byte(`{"metadata":{"annotations":{`+annotations+`}}}`)))
 	}
 

@@ -100,7 +100,7 @@ func (d *downtime) awaitCopied(key string) {
 	d.Helper()
 	d.Await("the ReplicaSet to have the annotation "+key, func() error {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(fixture.GroupVersionKind("ReplicaSet"))
+		list.SetGroupVersionKind(observe.KindNamed("ReplicaSet").GroupVersionKind())
 		require.NoError(d, d.List(d.Context(), list, client.InNamespace(d.Namespace)))
 		for _, set := range list.Items {
 			if set.GetAnnotations()[key] != "" {
