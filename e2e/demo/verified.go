@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/pod-reloader/pod-reloader/e2e/demo/revision"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
 )
 
@@ -59,9 +58,9 @@ func (d *demo) digest(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	objects, err := revision.Parse(r.stdout)
+	objects, err := parseSeen(r.stdout)
 	if err != nil {
 		return "", err
 	}
-	return revision.Digest(objects...), nil
+	return revision(objects...), nil
 }

@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/certmanager"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/operator"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -52,7 +52,7 @@ func furnish(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	if err := certmanager.Define(ctx, cp); err != nil {
+	if err := operator.DefineCertManager(ctx, cp); err != nil {
 		return err
 	}
 	return cp.Apply(ctx, definitions(), permissions, text)

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/certmanager"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/operator"
 )
 
 // The configuration of both graphs is that of docs/custom-resources.md.
@@ -100,7 +100,7 @@ const theCertificate = "certificates.cert-manager.io/web"
 func TestACertificateAndItsSecret(t *testing.T) {
 	t.Parallel()
 	s := newGraphFixture(t, shared)
-	require.NoError(t, certmanager.Run(s.Patiently(), shared.ControlPlane()))
+	require.NoError(t, operator.RunCertManager(s.Patiently(), shared.ControlPlane()))
 	s.make("Issuer", "ca", `{selfSigned: {}}`)
 	s.make("Certificate", "web", `{secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: ca}}`)
 	s.issued()

@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/definition"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/operator"
 	"github.com/pod-reloader/pod-reloader/pkg/certs"
 )
 
 // monitoring has the kinds of the Prometheus operator.
-var monitoring = definition.Source{
-	Pin: "kit/definition/prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator",
+var monitoring = operator.Source{
+	Pin: "kit/operator/prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator",
 	Paths: []string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
 		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",

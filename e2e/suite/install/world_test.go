@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/certmanager"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/operator"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
@@ -78,10 +78,10 @@ func furnish(ctx context.Context, cp *controlplane.ControlPlane, n *network) (*w
 	}
 	n.connect(cp.Client(), k.reach)
 	w := &world{ControlPlane: cp, network: n, kubelet: k, manifests: filepath.Join(root, "manifests")}
-	if err := certmanager.Define(ctx, cp); err != nil {
+	if err := operator.DefineCertManager(ctx, cp); err != nil {
 		return nil, err
 	}
-	return w, certmanager.Run(ctx, cp)
+	return w, operator.RunCertManager(ctx, cp)
 }
 
 // install is the documented installation: it returns what kubectl prints, once the pods run and the webhook stamps.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/argorollouts"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
@@ -30,7 +29,7 @@ func TestRestartThatAWriteEndsIsCompleted(t *testing.T) {
 	s.AwaitEvent(w, "Reloaded", "restarted: configmap/app modified")
 	require.Equal(t, before, pods(s, w))
 
-	s.JSONPatch(argorollouts.New(), w.Name, `[{"op":"remove","path":"/spec/restartAt"}]`)
+	s.JSONPatch(newRollout(), w.Name, `[{"op":"remove","path":"/spec/restartAt"}]`)
 	s.AwaitChanges(w, changes+1, "the pods that are left have the earlier configuration")
 	awaitNewPods(s, w, before)
 	awaitHealthy(s, w)

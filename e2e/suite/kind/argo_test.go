@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/argorollouts"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
@@ -31,7 +30,9 @@ func argo(t *testing.T) *fixture.Fixture {
 	cp := shared.ControlPlane()
 	s := &fixture.Fixture{TB: t, Client: cp.Client(), Namespace: cp.Namespace(t), Installation: shared}
 	t.Cleanup(func() { shared.Explain(t, s.Namespace); explainArgo(t, s.Namespace) })
-	s.Watcher = observe.New(t, cp.Admin(), s.Namespace, observe.Kind{Name: "Rollout", Resource: argorollouts.Resource, Template: "spec.template"})
+	s.Watcher = observe.New(t, cp.Admin(), s.Namespace, observe.Kind{
+		Name: "Rollout", Resource: rolloutKind.GroupVersion().WithResource("rollouts"), Template: "spec.template",
+	})
 	return s
 }
 
@@ -61,7 +62,7 @@ func rollout(
 ) (w observe.Workload, changes int) {
 	s.Helper()
 	manifest := s.Manifest("Deployment", name, fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 2})
-	manifest.SetGroupVersionKind(argorollouts.Kind)
+	manifest.SetGroupVersionKind(rolloutKind)
 	manifest.SetAnnotations(annotations)
 	spec := manifest.Object["spec"].(map[string]any)
 	spec["strategy"] = map[string]any{"canary": map[string]any{}}
@@ -78,7 +79,7 @@ func rollout(
 // argoObject is a Rollout as it is stored.
 func argoObject(s *fixture.Fixture, w observe.Workload) *unstructured.Unstructured {
 	s.Helper()
-	object := argorollouts.New()
+	object := newRollout()
 	require.NoError(s, s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, object))
 	return object
 }
@@ -86,7 +87,7 @@ func argoObject(s *fixture.Fixture, w observe.Workload) *unstructured.Unstructur
 // patchArgo applies a merge patch to a Rollout.
 func patchArgo(s *fixture.Fixture, w observe.Workload, patch string) {
 	s.Helper()
-	s.Merge(argorollouts.New(), w.Name, patch)
+	s.Merge(newRollout(), w.Name, patch)
 }
 
 // awaitPhase waits until the controller has seen the newest version of a Rollout and reports a phase.
@@ -216,7 +217,7 @@ func TestRolloutThatWasNeverStampedIsRestarted(t *testing.T) {
 		s.AwaitExactly(changes, "the template stays as it is", w)
 		assert.Empty(t, fixture.TemplateAnnotations(argoObject(s, w))[fixture.ConfigHash])
 	}
-	s.JSONPatch(argorollouts.New(), w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
+	s.JSONPatch(newRollout(), w.Name, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
 	awaitHealthy(s, w)
 	s.AwaitExactly(changes+1, "the release, and nothing after it", w)
 }
@@ -228,7 +229,7 @@ func TestRolloutOfAnotherWorkload(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	deployment := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigMaps: "", auto: "true"}})
 	s.AwaitAdopted(deployment, "configmap/app")
-	object := argorollouts.New()
+	object := newRollout()
 	object.Object["spec"] = map[string]any{
 		"replicas": int64(2), "strategy": map[string]any{"canary": map[string]any{}},
 		"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
@@ -263,7 +264,7 @@ func undo(s *fixture.Fixture, w observe.Workload, image string) {
 		template.CreationTimestamp = metav1.Time{}
 		body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
 		require.NoError(s, err)
-		s.JSONPatch(argorollouts.New(), w.Name, string(body))
+		s.JSONPatch(newRollout(), w.Name, string(body))
 		return
 	}
 	require.Fail(s, "no ReplicaSet has the image "+image)
@@ -296,7 +297,7 @@ func undoKeepsPods(t *testing.T, happen func(s *fixture.Fixture)) {
 	before := pods(s, w)
 	require.Len(t, before, 2)
 	release := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`
-	s.JSONPatch(argorollouts.New(), w.Name, release)
+	s.JSONPatch(newRollout(), w.Name, release)
 	awaitPhase(s, w, "Paused")
 	halfway := pods(s, w)
 	maps.DeleteFunc(before, func(uid types.UID, _ bool) bool { return !halfway[uid] })

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/argorollouts"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		if argoController, err = argorollouts.Run(context.Background(), i.ControlPlane()); err != nil {
+		if argoController, err = runArgo(context.Background(), i.ControlPlane()); err != nil {
 			panic(err)
 		}
 	}))

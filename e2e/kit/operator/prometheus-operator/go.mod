@@ -1,5 +1,5 @@
 // Pins the definitions of the Prometheus operator, for the tests of the installation. Nothing of it is built.
-module github.com/pod-reloader/pod-reloader/e2e/kit/definition/prometheus-operator
+module github.com/pod-reloader/pod-reloader/e2e/kit/operator/prometheus-operator
 
 go 1.26.0
 

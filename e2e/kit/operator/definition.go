@@ -1,5 +1,5 @@
-// Package definition applies the CustomResourceDefinitions of other programs, as their pinned modules have them.
-package definition
+// Package operator runs operators of others on a control plane, with the CustomResourceDefinitions that their pinned modules have.
+package operator
 
 import (
 	"context"

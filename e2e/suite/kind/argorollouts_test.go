@@ -1,5 +1,4 @@
-// Package argorollouts runs the controller of Argo Rollouts on a control plane, with the definitions of the same release.
-package argorollouts
+package kind_test
 
 import (
 	"context"
@@ -12,28 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/definition"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/operator"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// Kind and Resource are those of Rollouts.
-var (
-	Kind     = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
-	Resource = Kind.GroupVersion().WithResource("rollouts")
-)
+// rolloutKind is that of Rollouts.
+var rolloutKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
 
-// New returns a Rollout without content.
-func New() *unstructured.Unstructured {
+// newRollout returns a Rollout without content.
+func newRollout() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(Kind)
+	object.SetGroupVersionKind(rolloutKind)
 	return object
 }
 
-// define applies the definitions that come with the pinned Argo Rollouts. A controller that does not find its kinds waits for long until it
-// asks again: they are served a little later than they are established.
-func define(ctx context.Context, cp *controlplane.ControlPlane) error {
-	source := definition.Source{Pin: "tools/argo-rollouts", Module: "github.com/argoproj/argo-rollouts"}
+// defineArgo applies the definitions that come with the pinned Argo Rollouts. A controller that does not find its kinds waits for long
+// until it asks again: they are served a little later than they are established.
+func defineArgo(ctx context.Context, cp *controlplane.ControlPlane) error {
+	source := operator.Source{Pin: "tools/argo-rollouts", Module: "github.com/argoproj/argo-rollouts"}
 	for _, kind := range []string{"rollout", "experiment", "analysis-run", "analysis-template", "cluster-analysis-template"} {
 		source.Paths = append(source.Paths, "manifests/crds/"+kind+"-crd.yaml")
 	}
@@ -48,9 +44,9 @@ func define(ctx context.Context, cp *controlplane.ControlPlane) error {
 	})
 }
 
-// Run defines the kinds and runs the controller until the control plane stops.
-func Run(ctx context.Context, cp *controlplane.ControlPlane) (*controlplane.Process, error) {
-	if err := define(ctx, cp); err != nil {
+// runArgo defines the kinds of Argo Rollouts and runs its controller until the control plane stops.
+func runArgo(ctx context.Context, cp *controlplane.ControlPlane) (*controlplane.Process, error) {
+	if err := defineArgo(ctx, cp); err != nil {
 		return nil, err
 	}
 	dir, err := toolchain.Builder{}.Build(ctx, "argo-rollouts")

@@ -1,5 +1,4 @@
-// Package certmanager runs the controllers of cert-manager on a control plane, with the definitions of the same release.
-package certmanager
+package operator
 
 import (
 	"context"
@@ -8,19 +7,18 @@ import (
 	"strconv"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/definition"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
-// Define applies the definitions that come with the pinned cert-manager.
-func Define(ctx context.Context, cp *controlplane.ControlPlane) error {
-	return definition.Source{
+// DefineCertManager applies the definitions that come with the pinned cert-manager.
+func DefineCertManager(ctx context.Context, cp *controlplane.ControlPlane) error {
+	return Source{
 		Pin: "tools/cert-manager", Module: "github.com/cert-manager/cert-manager", Paths: []string{"deploy/crds"},
 	}.Apply(ctx, cp)
 }
 
-// Run runs the controllers until the control plane stops. They are for issuers of the types CA and SelfSigned.
-func Run(ctx context.Context, cp *controlplane.ControlPlane) error {
+// RunCertManager runs its controllers until the control plane stops. They are for issuers of the types CA and SelfSigned.
+func RunCertManager(ctx context.Context, cp *controlplane.ControlPlane) error {
 	dir, err := toolchain.Builder{}.Build(ctx, "cert-manager")
 	if err != nil {
 		return err
