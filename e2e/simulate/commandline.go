@@ -46,13 +46,7 @@ func (l commandLine) last(name, otherwise string) string {
 
 // list returns the items of a flag that is comma-separated or repeated.
 func (l commandLine) list(name string) []string {
-	var items []string
-	for item := range strings.SplitSeq(strings.Join(l[name], ","), ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			items = append(items, item)
-		}
-	}
-	return items
+	return world.Items(strings.Join(l[name], ","))
 }
 
 func (l commandLine) duration(name string, otherwise time.Duration) (time.Duration, error) {

@@ -41,7 +41,7 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 		all = append(all, Injector("z-injector.example.com", "second"))
 	}
 	if where == "checksum" {
-		all = append(all, s.checksummer())
+		all = append(all, checksummer())
 	}
 	return append(all, s.validator()), nil
 }
@@ -68,27 +68,7 @@ const injected = "injector.example.com/"
 
 // checksummer is a mutating webhook of others that keeps a checksum of the pod template's annotations on the workload, as
 // policy engines do. It changes what ours has stamped, so that ours is called again for the same request.
-func (s *simulation) checksummer() apiserver.Webhook {
-	return apiserver.Webhook{
-		Config: foreignConfig("z-checksum.example.com", admissionregistrationv1.IfNeededReinvocationPolicy),
-		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-			o, err := outline(review.Request.Object.Raw)
-			if err != nil {
-				return nil, err
-			}
-			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-			patch, err := checksum(o)
-			if err != nil {
-				return nil, err
-			}
-			if patch != nil {
-				kind := admissionv1.PatchTypeJSONPatch
-				answer.Patch, answer.PatchType = patch, &kind
-			}
-			return &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer}, nil
-		},
-	}
-}
+func checksummer() apiserver.Webhook { return patching("z-checksum.example.com", checksum) }
 
 // checksum returns the patch that writes the checksum; nil if it is there.
 func checksum(o world.Object) ([]byte, error) {
@@ -113,6 +93,11 @@ func checksum(o world.Object) ([]byte, error) {
 
 // Injector is a mutating webhook of others that adds an annotation to pod templates, as injectors of sidecars do.
 func Injector(name, key string) apiserver.Webhook {
+	return patching(name, func(o world.Object) ([]byte, error) { return inject(o, injected+key), nil })
+}
+
+// patching is a mutating webhook of others. It is called again for a request that a later one has changed.
+func patching(name string, patch func(world.Object) ([]byte, error)) apiserver.Webhook {
 	return apiserver.Webhook{
 		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
@@ -121,9 +106,12 @@ func Injector(name, key string) apiserver.Webhook {
 				return nil, err
 			}
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-			if patch := inject(o, injected+key); patch != nil {
+			if answer.Patch, err = patch(o); err != nil {
+				return nil, err
+			}
+			if answer.Patch != nil {
 				kind := admissionv1.PatchTypeJSONPatch
-				answer.Patch, answer.PatchType = patch, &kind
+				answer.PatchType = &kind
 			}
 			return &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: answer}, nil
 		},

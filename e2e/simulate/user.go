@@ -1,10 +1,7 @@
 package simulate
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -39,25 +36,9 @@ func (u user) Do(ctx context.Context, r act.Request) (act.Response, error) {
 	if u.names != nil {
 		r.Body = []byte(u.names.Replace(string(r.Body)))
 	}
-	request, err := http.NewRequestWithContext(ctx, r.Method, apiURL+r.Path, bytes.NewReader(r.Body))
-	if err != nil {
-		return act.Response{}, fmt.Errorf("make the request: %w", err)
-	}
-	if r.ContentType != "" {
-		request.Header.Set("Content-Type", r.ContentType)
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := u.client.Do(request)
-	if err != nil {
-		return act.Response{}, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return act.Response{}, fmt.Errorf("read the answer: %w", err)
-	}
+	answer, err := act.Send(ctx, u.client, apiURL, r, "application/json")
 	if u.back != nil {
-		body = []byte(u.back.Replace(string(body)))
+		answer.Body = []byte(u.back.Replace(string(answer.Body)))
 	}
-	return act.Response{Status: response.StatusCode, Body: body, Warnings: response.Header.Values("Warning")}, nil
+	return answer, err
 }

@@ -95,7 +95,7 @@ func (w *world) targets(ctx context.Context) (targets, error) {
 	if err != nil {
 		return targets{}, err
 	}
-	noophook, err := w.startNoophook(ctx)
+	noophook, err := w.startHook(ctx, "noophook")
 	if err != nil {
 		return targets{}, err
 	}
@@ -106,7 +106,7 @@ func (w *world) targets(ctx context.Context) (targets, error) {
 	if err != nil {
 		return targets{}, err
 	}
-	live, err := w.startLivehook(ctx, kubeconfig)
+	live, err := w.startHook(ctx, "livehook", kubeconfig, w.name, "live")
 	if err != nil {
 		return targets{}, err
 	}

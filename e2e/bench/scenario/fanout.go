@@ -170,7 +170,7 @@ func (w *world) groups(ctx context.Context, withNoop bool) (groups, error) {
 	if err != nil {
 		return groups{}, err
 	}
-	if err := w.liveWebhook(ctx, kubeconfig); err != nil {
+	if err := w.webhook(ctx, "livehook", livehook, kubeconfig, w.name, "live"); err != nil {
 		return groups{}, err
 	}
 	for _, name := range []string{"shared", "live"} {
@@ -183,7 +183,7 @@ func (w *world) groups(ctx context.Context, withNoop bool) (groups, error) {
 		{name: "live", configMaps: []string{"live"}, indifferent: true, labels: livehook},
 	}
 	if withNoop {
-		if err := w.noopWebhook(ctx); err != nil {
+		if err := w.webhook(ctx, "noophook", noop); err != nil {
 			return groups{}, err
 		}
 		of = append(of, deployment{name: "noop", configMaps: []string{"shared"}, indifferent: true, labels: noop})
@@ -286,31 +286,8 @@ func unequal(watcher *observe.Watcher, workloads []observe.Workload, want int) i
 	return off
 }
 
-// noopWebhook starts the webhook that does nothing and registers it.
-func (w *world) noopWebhook(ctx context.Context) error {
-	address, err := w.startNoophook(ctx)
-	if err != nil {
-		return err
-	}
-	return w.register(ctx, "noophook", address, noop)
-}
-
 // noop is the label of workloads whose writes go through the webhook that does nothing.
 var noop = map[string]string{"floor": "noop"}
-
-// startNoophook starts the webhook that does nothing and returns its address.
-func (w *world) startNoophook(ctx context.Context) (string, error) {
-	address, err := w.address()
-	if err != nil {
-		return "", err
-	}
-	directory, err := w.certificate("noophook")
-	if err != nil {
-		return "", err
-	}
-	err = w.startFloor(ctx, "noophook", address, address, directory)
-	return address, err
-}
 
 func rounded(durations []time.Duration) []time.Duration {
 	var short []time.Duration

@@ -10,6 +10,29 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
+// webhook starts a webhook from e2e/bench/floor and registers it for Deployments with some labels.
+func (w *world) webhook(ctx context.Context, name string, labels map[string]string, args ...string) error {
+	address, err := w.startHook(ctx, name, args...)
+	if err != nil {
+		return err
+	}
+	return w.register(ctx, name, address, labels)
+}
+
+// startHook starts a webhook from e2e/bench/floor and returns its address. The address and the directory of the certificate are its last
+// arguments.
+func (w *world) startHook(ctx context.Context, name string, args ...string) (string, error) {
+	address, err := w.address()
+	if err != nil {
+		return "", err
+	}
+	directory, err := w.certificate(name)
+	if err != nil {
+		return "", err
+	}
+	return address, w.startFloor(ctx, name, address, append(args, address, directory)...)
+}
+
 // register makes the API server ask a webhook from e2e/bench/floor about the scenario's Deployments with some labels. It is
 // reached in the same way as pod-reloader's.
 func (w *world) register(ctx context.Context, name, address string, labels map[string]string) error {

@@ -113,10 +113,10 @@ func (w *world) sides(ctx context.Context) (sides, error) {
 	if err != nil {
 		return sides{}, err
 	}
-	if err := w.liveWebhook(ctx, kubeconfig); err != nil {
+	if err := w.webhook(ctx, "livehook", livehook, kubeconfig, w.name, "live"); err != nil {
 		return sides{}, err
 	}
-	if err := w.noopWebhook(ctx); err != nil {
+	if err := w.webhook(ctx, "noophook", noop); err != nil {
 		return sides{}, err
 	}
 	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"noop", "noop", "template"}, {"live", "live", "poke"}} {
@@ -138,31 +138,8 @@ func (w *world) sides(ctx context.Context) (sides, error) {
 	return s, await(ctx, "the bare loops", 50*time.Millisecond, time.Minute, watching)
 }
 
-// livehook is the label of workloads whose writes go through the webhook that reads live.
+// livehook is the label of workloads whose writes go through the webhook that reads the ConfigMap live for each request.
 var livehook = map[string]string{"floor": "live"}
-
-// liveWebhook starts the webhook that reads live and registers it.
-func (w *world) liveWebhook(ctx context.Context, kubeconfig string) error {
-	address, err := w.startLivehook(ctx, kubeconfig)
-	if err != nil {
-		return err
-	}
-	return w.register(ctx, "livehook", address, livehook)
-}
-
-// startLivehook starts the webhook that reads the ConfigMap live for each request, and returns its address.
-func (w *world) startLivehook(ctx context.Context, kubeconfig string) (string, error) {
-	address, err := w.address()
-	if err != nil {
-		return "", err
-	}
-	directory, err := w.certificate("livehook")
-	if err != nil {
-		return "", err
-	}
-	err = w.startFloor(ctx, "livehook", address, kubeconfig, w.name, "live", address, directory)
-	return address, err
-}
 
 // aftermath is what follows a new template and is no part of the measurement: Events, caches.
 const aftermath = 10 * time.Millisecond

@@ -44,7 +44,7 @@ func (w *world) loads() []load {
 		{name: "s3", namespaces: 11, objects: 22, workloads: 22, every: 2 * tenth},
 		{name: "s4", objects: 10, workloads: 10, every: tenth, metadata: true},
 		{name: "s5", objects: 10, workloads: 10, every: 5 * tenth, churn: true},
-		{name: "s6", objects: 10, workloads: 10, every: tenth, disturb: w.replaceLeader},
+		{name: "s6", objects: 10, workloads: 10, every: tenth, disturb: func(ctx context.Context) error { return w.replaceLeader(ctx) }},
 		{name: "s7", objects: 50, workloads: 50, every: tenth, writers: 10},
 		{name: "s8", objects: 4, workloads: 4, every: 5 * tenth, bytes: 100_000},
 		{name: "s9", objects: 9, workloads: 9, every: 2 * tenth, kinds: []string{"Deployment", "StatefulSet", "DaemonSet"}},
@@ -59,8 +59,8 @@ func reloaderLoad(ctx context.Context, w *world) ([]figure.Figure, error) {
 	return w.loadAll(ctx, w.loads())
 }
 
-// replaceLeader stops the leader, as an upgrade does, and starts it again when another leads.
-func (w *world) replaceLeader(ctx context.Context) error {
+// replaceLeader stops the leader, as an upgrade does, and starts it again when another leads and some things are done.
+func (w *world) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
 	leader, err := w.in.Leader(ctx)
 	if err != nil {
 		return err
@@ -70,6 +70,11 @@ func (w *world) replaceLeader(ctx context.Context) error {
 	}
 	if _, err := w.in.Leader(ctx); err != nil {
 		return err
+	}
+	for _, do := range first {
+		if err := do(ctx); err != nil {
+			return err
+		}
 	}
 	return w.in.StartAll(ctx)
 }

@@ -43,7 +43,7 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 		every bool
 	}{
 		{"start after adoption: writes and payload reads", w.in.RestartAll, false},
-		{"failover: writes and payload reads", w.failOver, false},
+		{"failover: writes and payload reads", func(ctx context.Context) error { return w.replaceLeader(ctx, w.settled) }, false},
 		{"lost connections: writes and payload reads", w.loseConnections, false},
 		{"updates outside the template: requests", w.updateOutside, true},
 	} {
@@ -196,24 +196,6 @@ func (w *world) nothing(ctx context.Context, do func(context.Context) error, eve
 		f.Note = fmt.Sprint(mine.Count())
 	}
 	return f, nil
-}
-
-// failOver stops the leader, so that another replica takes over, and starts it again.
-func (w *world) failOver(ctx context.Context) error {
-	leader, err := w.in.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := leader.Stop(ctx); err != nil {
-		return err
-	}
-	if _, err := w.in.Leader(ctx); err != nil {
-		return err
-	}
-	if err := w.settled(ctx); err != nil {
-		return err
-	}
-	return w.in.StartAll(ctx)
 }
 
 // loseConnections breaks every connection of pod-reloader to the API server: all watches begin anew.

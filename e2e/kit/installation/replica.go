@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
@@ -90,7 +92,7 @@ func (i *Installation) program(name string, options ReplicaOptions) (controlplan
 		"--webhook-tls-directory":     i.certificates,
 	}
 	args := i.arguments(container.Args, replaced, options)
-	env, err := i.environment(name, container)
+	env, err := Environment(metav1.ObjectMeta{Namespace: i.deployment.Namespace, Name: name, UID: types.UID("uid-of-" + name)}, container)
 	if err != nil {
 		return controlplane.Program{}, nil, err
 	}
@@ -100,7 +102,7 @@ func (i *Installation) program(name string, options ReplicaOptions) (controlplan
 	}
 	program := controlplane.Program{
 		Name: name, Path: i.executable, Args: args,
-		Env:   append(append(env, i.options.Env...), options.Env...),
+		Env:   slices.Concat([]string{"KUBECONFIG=" + i.kubeconfig}, env, i.options.Env, options.Env),
 		Ready: controlplane.URLReady(replica.HealthURL + "/readyz"),
 		Grace: time.Duration(*i.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second,
 	}
@@ -126,23 +128,23 @@ func (i *Installation) arguments(container []string, replaced map[string]string,
 	return append(args, options.Args...)
 }
 
-// environment is that of the container in the pod of that name, as the kubelet would fill it in, and the way to the API server.
-func (i *Installation) environment(name string, container *corev1.Container) ([]string, error) {
-	env := []string{"KUBECONFIG=" + i.kubeconfig}
+// Environment is that of a container in a pod, as the kubelet would fill it in.
+func Environment(pod metav1.ObjectMeta, container *corev1.Container) ([]string, error) {
+	var env []string
 	for _, variable := range container.Env {
 		value := variable.Value
 		switch from := variable.ValueFrom; {
 		case from == nil:
 		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
-			value = i.deployment.Namespace
+			value = pod.Namespace
 		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
-			value = name
+			value = pod.Name
 		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.uid":
-			value = "uid-of-" + name
+			value = string(pod.UID)
 		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
 			value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
 		default:
-			return nil, fmt.Errorf("the manifests' variable %s comes from where only a kubelet could take it", variable.Name)
+			return nil, fmt.Errorf("variable %s of pod %s comes from where only a kubelet could take it", variable.Name, pod.Name)
 		}
 		env = append(env, variable.Name+"="+value)
 	}
@@ -156,4 +158,18 @@ func (r *Replica) Log() (string, error) {
 		return "", fmt.Errorf("read the log of %s: %w", r.Name(), err)
 	}
 	return string(content), nil
+}
+
+// Logged returns an error unless one line of the log has all the texts.
+func (r *Replica) Logged(texts ...string) error {
+	log, err := r.Log()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(log) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the log of %s has no line with %q", r.Name(), texts)
 }

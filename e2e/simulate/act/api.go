@@ -1,9 +1,12 @@
 package act
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 )
 
 // API sends one request; the implementation adds the base URL and credentials. An error means that no answer came.
@@ -25,6 +28,28 @@ type Response struct {
 	Status   int
 	Body     []byte
 	Warnings []string
+}
+
+// Send sends a request to a URL, for an answer of a media type.
+func Send(ctx context.Context, by *http.Client, url string, r Request, accept string) (Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, url+r.Path, bytes.NewReader(r.Body))
+	if err != nil {
+		return Response{}, fmt.Errorf("make the request: %w", err)
+	}
+	if r.ContentType != "" {
+		request.Header.Set("Content-Type", r.ContentType)
+	}
+	request.Header.Set("Accept", accept)
+	response, err := by.Do(request)
+	if err != nil {
+		return Response{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Response{}, fmt.Errorf("read the answer: %w", err)
+	}
+	return Response{Status: response.StatusCode, Body: body, Warnings: response.Header.Values("Warning")}, nil
 }
 
 // ErrSkipped is wrapped by the error of an act that found nothing to act on: the object does not exist (yet), there is no

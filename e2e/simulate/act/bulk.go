@@ -104,7 +104,7 @@ func drawNames(r *rand.Rand, _ world.Key) string {
 
 // longList has n names, those of a list first.
 func longList(list string, n int) string {
-	names := listItems(list)
+	names := world.Items(list)
 	for i := len(names); i < n; i++ {
 		names = append(names, fmt.Sprintf("g%05d", i))
 	}

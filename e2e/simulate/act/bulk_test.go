@@ -54,7 +54,7 @@ func TestLongListsKeepTheirNames(t *testing.T) {
 	f := newRecorder(t)
 	require.NoError(t, f.do("long-lists", cart, "n", "30000"))
 	list, _ := world.Annotations(f.get(cart))[listOfConfigMaps].(string)
-	names := listItems(list)
+	names := world.Items(list)
 	assert.Len(t, names, 30_000)
 	assert.Equal(t, []string{"app", "extra", "g00002"}, names[:3])
 	assert.Less(t, len(list), annotationLimit)

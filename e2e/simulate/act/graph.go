@@ -130,7 +130,7 @@ func referentActs() []act {
 			words: "user has {on} refer to the filters {filters|q}",
 			do: func(ctx context.Context, c client, s step) error {
 				refs := []any{}
-				for _, name := range listItems(s.text("filters")) {
+				for _, name := range world.Items(s.text("filters")) {
 					refs = append(refs, world.Object{"name": name})
 				}
 				return c.merge(ctx, s.key, "kubectl-patch", world.Object{"spec": world.Object{"filterRefs": refs}})
@@ -262,7 +262,7 @@ func isReferent(value string) error {
 
 // isReferents accepts a list of custom resources as in the annotation.
 func isReferents(value string) error {
-	for _, item := range listItems(value) {
+	for _, item := range world.Items(value) {
 		resource, name, found := strings.Cut(item, "/")
 		if !found || name == "" || resource != "filters.proxy.example.com" && resource != "proxies.proxy.example.com" {
 			return fmt.Errorf("%q is not filters.proxy.example.com/NAME or proxies.proxy.example.com/NAME", item)

@@ -101,7 +101,7 @@ func reorderLists(ctx context.Context, c client, s step) error {
 }
 
 func rewritten(list, how string) string {
-	items := listItems(list)
+	items := world.Items(list)
 	switch how {
 	case "reverse":
 		slices.Reverse(items)
@@ -110,17 +110,6 @@ func rewritten(list, how string) string {
 		return "  " + strings.Join(items, " ,  ") + " ,"
 	}
 	return strings.Join(append(items, items...), ", ")
-}
-
-// listItems returns the names of a list as written, without the empty ones.
-func listItems(list string) []string {
-	var items []string
-	for item := range strings.SplitSeq(list, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			items = append(items, item)
-		}
-	}
-	return items
 }
 
 func optIn(ctx context.Context, c client, s step) error {

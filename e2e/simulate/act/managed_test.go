@@ -193,8 +193,8 @@ func TestRotatedKeyIsTheNewestAndALostOneIsAlone(t *testing.T) {
 func TestRewrittenListHasTheSameNames(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"reverse", "spaces", "duplicates"} {
-		assert.Subset(t, []string{"a", "b", "c"}, listItems(rewritten(" a,b,,c ", how)), how)
-		assert.Subset(t, listItems(rewritten(" a,b,,c ", how)), []string{"a", "b", "c"}, how)
+		assert.Subset(t, []string{"a", "b", "c"}, world.Items(rewritten(" a,b,,c ", how)), how)
+		assert.Subset(t, world.Items(rewritten(" a,b,,c ", how)), []string{"a", "b", "c"}, how)
 		assert.NotEqual(t, " a,b,,c ", rewritten(" a,b,,c ", how))
 	}
 }

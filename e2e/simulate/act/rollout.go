@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -94,13 +93,9 @@ func hasVariable(env []any, name any) bool {
 
 // undoRollout is "kubectl argo rollouts undo": it brings the template of an earlier ReplicaSet back, and no annotations.
 func undoRollout(ctx context.Context, c client, s step, live world.Object) error {
-	old, err := c.earlier(ctx, s, live, world.ReplicaSets)
+	_, template, err := earlierTemplate(ctx, c, s, live)
 	if err != nil {
 		return err
-	}
-	template := withoutHashLabel(world.Section(old, "spec", "template"))
-	if reflect.DeepEqual(template, withoutHashLabel(world.Section(live, "spec", "template"))) {
-		return skip("%s has the template of that revision already", s.key)
 	}
 	return c.patch(ctx, s.key, "kubectl-argo-rollouts", change{jsonPatch, []any{
 		world.Object{"op": "replace", "path": "/spec/template", "value": template},

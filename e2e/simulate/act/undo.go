@@ -57,13 +57,9 @@ func undoDeployment(ctx context.Context, c client, s step, live world.Object) er
 	if isPaused(live) {
 		return skip("%s is paused", s.key)
 	}
-	old, err := c.earlier(ctx, s, live, world.ReplicaSets)
+	old, template, err := earlierTemplate(ctx, c, s, live)
 	if err != nil {
 		return err
-	}
-	template := withoutHashLabel(world.Section(old, "spec", "template"))
-	if reflect.DeepEqual(template, withoutHashLabel(world.Section(live, "spec", "template"))) {
-		return skip("%s has the template of that revision already", s.key)
 	}
 	annotations := without(world.Annotations(old), kept)
 	maps.Copy(annotations, without(world.Annotations(live), func(key string) bool { return !kept(key) }))
@@ -71,6 +67,19 @@ func undoDeployment(ctx context.Context, c client, s step, live world.Object) er
 		world.Object{"op": "replace", "path": "/spec/template", "value": template},
 		world.Object{"op": "replace", "path": "/metadata/annotations", "value": annotations},
 	}})
+}
+
+// earlierTemplate returns an earlier ReplicaSet, and its template as the workload had it.
+func earlierTemplate(ctx context.Context, c client, s step, live world.Object) (old, template world.Object, err error) {
+	old, err = c.earlier(ctx, s, live, world.ReplicaSets)
+	if err != nil {
+		return nil, nil, err
+	}
+	template = withoutHashLabel(world.Section(old, "spec", "template"))
+	if reflect.DeepEqual(template, withoutHashLabel(world.Section(live, "spec", "template"))) {
+		return nil, nil, skip("%s has the template of that revision already", s.key)
+	}
+	return old, template, nil
 }
 
 func withoutHashLabel(template world.Object) world.Object {

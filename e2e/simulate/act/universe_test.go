@@ -31,7 +31,7 @@ func TestEveryReferenceIsToAKnownConfigObject(t *testing.T) {
 			_, err := configData(s.resource, s.name)
 			assert.NoError(t, err, p.name)
 		}
-		for _, name := range listItems(p.configMaps) {
+		for _, name := range world.Items(p.configMaps) {
 			_, err := configData(world.ConfigMaps, name)
 			assert.NoError(t, err, p.name)
 		}

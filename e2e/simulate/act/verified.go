@@ -92,7 +92,7 @@ func (c client) revisionDigest(ctx context.Context, namespace string, annotation
 		annotation, kind string
 	}{{world.ConfigMaps, listOfConfigMaps, "configmap"}, {world.Secrets, listOfSecrets, "secret"}} {
 		names, _ := annotations[list.annotation].(string)
-		for _, name := range listItems(names) {
+		for _, name := range world.Items(names) {
 			revision, err := c.revision(ctx, world.Key{Resource: list.resource, Namespace: namespace, Name: name})
 			if err != nil {
 				return "", fmt.Errorf("read %s: %w", name, err)

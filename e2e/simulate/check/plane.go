@@ -1,11 +1,9 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,28 +35,7 @@ func newPlane(config *rest.Config) (plane, error) {
 
 // Do sends one request.
 func (p plane) Do(ctx context.Context, r act.Request) (act.Response, error) {
-	return p.send(ctx, r, "application/json")
-}
-
-func (p plane) send(ctx context.Context, r act.Request, accept string) (act.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, r.Method, p.url+r.Path, bytes.NewReader(r.Body))
-	if err != nil {
-		return act.Response{}, fmt.Errorf("make the request: %w", err)
-	}
-	if r.ContentType != "" {
-		request.Header.Set("Content-Type", r.ContentType)
-	}
-	request.Header.Set("Accept", accept)
-	response, err := p.client.Do(request)
-	if err != nil {
-		return act.Response{}, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return act.Response{}, fmt.Errorf("read the answer: %w", err)
-	}
-	return act.Response{Status: response.StatusCode, Body: body, Warnings: response.Header.Values("Warning")}, nil
+	return act.Send(ctx, p.client, p.url, r, "application/json")
 }
 
 // watched are the resources that must be at rest, and of which a summary is made.
@@ -75,7 +52,7 @@ func (p plane) list(ctx context.Context, r world.Resource, accept string) ([]wor
 	if r.Group != "" {
 		path = "/apis/" + r.APIVersion()
 	}
-	answer, err := p.send(ctx, act.Request{Method: http.MethodGet, Path: path + "/" + r.Plural}, accept)
+	answer, err := act.Send(ctx, p.client, p.url, act.Request{Method: http.MethodGet, Path: path + "/" + r.Plural}, accept)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", r.Plural, err)
 	}

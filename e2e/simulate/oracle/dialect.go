@@ -89,7 +89,7 @@ func (l *configLog) other(w *workload, object world.Object) (tracked map[ref]tri
 		if l.options.Hidden.fromOther(plural) {
 			continue
 		}
-		excluded := names(world.Text(own, otherKeysOf(plural).exclude))
+		excluded := world.Items(world.Text(own, otherKeysOf(plural).exclude))
 		for name, by := range l.otherNames(w, plural, l.otherSource(w, plural, object), excluded) {
 			tracked[ref{plural, name}] = by
 		}
@@ -126,7 +126,7 @@ func (l *configLog) otherNames(w *workload, plural string, from world.Object, ex
 			}
 		}
 	}
-	for _, item := range names(world.Text(from, keys.reload)) {
+	for _, item := range world.Items(world.Text(from, keys.reload)) {
 		if isName(item) {
 			found[item] = by
 		}
@@ -145,7 +145,7 @@ func (l *configLog) selected(w *workload, plural string, from world.Object) []st
 			found = append(found, r.name)
 		}
 	}
-	for _, item := range names(world.Text(from, otherKeysOf(plural).reload)) {
+	for _, item := range world.Items(world.Text(from, otherKeysOf(plural).reload)) {
 		if !isName(item) {
 			found = append(found, l.matching(w, plural, item)...)
 		}
@@ -202,17 +202,6 @@ func (l *configLog) matching(w *workload, plural, expression string) []string {
 func isBool(annotations world.Object, key string, want bool) bool {
 	value, err := strconv.ParseBool(world.Text(annotations, key))
 	return err == nil && value == want
-}
-
-// names reads a comma-separated list.
-func names(list string) []string {
-	var all []string
-	for item := range strings.SplitSeq(list, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			all = append(all, item)
-		}
-	}
-	return all
 }
 
 // asks returns what a workload tracks in both dialects together, sorted, with what restarts it.

@@ -210,17 +210,22 @@ func (t *timeline) clocksWrong(now time.Time) bool {
 	return false
 }
 
+// overlaps reports whether a fault was there at some time of a period.
+func (s *span) overlaps(from, to time.Time) bool {
+	return !s.from.After(to) && (s.open || !s.to.Before(from))
+}
+
 // clockWrongOf reports whether the clock of a process was wrong at some time of a period.
 func (t *timeline) clockWrongOf(process string, from, to time.Time) bool {
 	return slices.ContainsFunc(t.spans, func(s *span) bool {
-		return s.kind == "clock" && isProcessOf(process, s.scope) && !s.from.After(to) && (s.open || !s.to.Before(from))
+		return s.kind == "clock" && isProcessOf(process, s.scope) && s.overlaps(from, to)
 	})
 }
 
 // deniedWithin reports whether requests of all kinds were refused now and then in some time.
 func (t *timeline) deniedWithin(from, to time.Time) bool {
 	return slices.ContainsFunc(t.spans, func(s *span) bool {
-		return s.kind == "denied" && s.scope == "" && !s.from.After(to) && (s.open || !s.to.Before(from))
+		return s.kind == "denied" && s.scope == "" && s.overlaps(from, to)
 	})
 }
 

@@ -106,7 +106,7 @@ func (n *referent) movedWithin(from, to int64) bool {
 // referents reads the annotation of a workload. What is not in the graph is left out.
 func referents(annotations world.Object, prefix string) []ref {
 	var refs []ref
-	for _, item := range names(world.Text(annotations, prefix+referentList)) {
+	for _, item := range world.Items(world.Text(annotations, prefix+referentList)) {
 		if r, ok := referentOf(item); ok {
 			refs = append(refs, r)
 		}

@@ -69,7 +69,7 @@ func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && (one(x, y) || equalFields(x, y))
+		return ok && sameWithout(x, y, func(string) bool { return false })
 	case []any:
 		y, ok := b.([]any)
 		return ok && slices.EqualFunc(x, y, equal)
@@ -79,20 +79,6 @@ func equal(a, b any) bool {
 	x, numeric := numberOf(a)
 	y, alsoNumeric := numberOf(b)
 	return numeric && alsoNumeric && x == y
-}
-
-func equalFields(a, b map[string]any) bool {
-	for name, value := range a {
-		if !equal(value, b[name]) {
-			return false
-		}
-	}
-	for name, value := range b {
-		if _, both := a[name]; !both && !empty(value) {
-			return false
-		}
-	}
-	return true
 }
 
 func empty(v any) bool {

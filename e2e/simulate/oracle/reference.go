@@ -24,7 +24,7 @@ func compareRefs(a, b ref) int {
 func listed(annotations world.Object, prefix string) []ref {
 	var refs []ref
 	for _, list := range []string{configMapList, secretList} {
-		for _, name := range names(world.Text(annotations, prefix+list)) {
+		for _, name := range world.Items(world.Text(annotations, prefix+list)) {
 			refs = append(refs, ref{list, name})
 		}
 	}

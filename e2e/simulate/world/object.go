@@ -1,5 +1,7 @@
 package world
 
+import "strings"
+
 // Field returns what is at a path of fields; nil if there is nothing.
 func Field(o Object, path ...string) any {
 	var value any = o
@@ -23,6 +25,17 @@ func Section(o Object, path ...string) Object {
 func Text(o Object, path ...string) string {
 	s, _ := Field(o, path...).(string)
 	return s
+}
+
+// Items returns the items of a comma-separated list, without the empty ones.
+func Items(list string) []string {
+	var items []string
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // Annotations returns the annotations of an object.

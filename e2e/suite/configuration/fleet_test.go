@@ -169,24 +169,6 @@ func (r *fleetFixture) denied() controlplane.Requests {
 	return requests.By(r.Installation.Identity().User).Denied()
 }
 
-// logged wants a line in the log of a replica that has all the texts.
-func (r *fleetFixture) logged(replica *installation.Replica, texts ...string) error {
-	log, err := replica.Log()
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(log) {
-		found := true
-		for _, text := range texts {
-			found = found && strings.Contains(line, text)
-		}
-		if found {
-			return nil
-		}
-	}
-	return fmt.Errorf("its log has no line with %q", texts)
-}
-
 // rejections is how many Events reject the configuration. A process counts what it repeats on the first one.
 func (r *fleetFixture) rejections() int {
 	r.Helper()

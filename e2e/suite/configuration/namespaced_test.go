@@ -47,7 +47,7 @@ func TestPermissionsOfATenant(t *testing.T) {
 	for _, replica := range in.Replicas() {
 		r.pids[replica.Name()] = replica.PID()
 		s.Await(replica.Name()+" to report the missing permission", func() error {
-			return r.logged(replica, "ConfigurationUnreadable", "cannot be read, grant get, list and watch of it")
+			return replica.Logged("ConfigurationUnreadable", "cannot be read, grant get, list and watch of it")
 		})
 	}
 

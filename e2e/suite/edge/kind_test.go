@@ -56,9 +56,7 @@ func TestKindThatIsServedLater(t *testing.T) {
 	leader, err := shared.Leader(t.Context())
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		log, err := leader.Log()
-		require.NoError(c, err)
-		assert.True(c, logged(log, "does not serve this workload kind", "edge.example.com/v1/Fleet"), "the log has the kind that is not served")
+		assert.NoError(c, leader.Logged("does not serve this workload kind", "edge.example.com/v1/Fleet"))
 	}, fixture.Patience, interval)
 
 	fleet.Define(t, shared)
@@ -145,18 +143,4 @@ func TestKindThatIsDefinedAnewWithAnotherPlural(t *testing.T) {
 	w := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "after"}
 	s.AwaitChanges(w, 1, "the patch goes to the resource that is served now")
 	s.AwaitEvent(w, "Reloaded", "configmap/app modified")
-}
-
-// logged reports whether one line of a log has all the texts.
-func logged(log string, texts ...string) bool {
-	for line := range strings.Lines(log) {
-		found := true
-		for _, text := range texts {
-			found = found && strings.Contains(line, text)
-		}
-		if found {
-			return true
-		}
-	}
-	return false
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
 // reloadersPermissions are those that Reloader's chart grants in the cluster.
@@ -103,23 +102,11 @@ func (b *bare) awaitWorkload(name, what string, holds func(*unstructured.Unstruc
 	})
 }
 
-// runAs runs the program everywhere, with the permissions of an account, and with the variables that Reloader's chart sets.
+// runAs runs the program everywhere, with the permissions of an account.
 func (w *where) runAs(home *bare, id controlplane.Identity, args ...string) *controlplane.Process {
 	home.Helper()
-	t := home.TB.(*testing.T)
-	program, err := installation.Build(t.Context(), ".")
-	require.NoError(t, err)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, w.cp.WriteKubeconfig(kubeconfig, id))
-	metrics := w.address(t)
-	w.started++
-	process, err := w.cp.StartProcess(t.Context(), controlplane.Program{
-		Name: fmt.Sprintf("where-%d", w.started), Path: program,
-		Args:  append(args, "--metrics-bind-address="+metrics, "--health-probe-bind-address="+w.address(t), "--webhook-bind-address="+w.address(t)),
-		Env:   []string{"KUBECONFIG=" + kubeconfig, "RELOADER_NAMESPACE=" + home.namespace, "RELOADER_DEPLOYMENT_NAME=reloader-reloader"},
-		Ready: controlplane.URLReady("http://" + metrics + "/live"),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, process.Stop(context.WithoutCancel(t.Context()))) })
+	kubeconfig := filepath.Join(home.TempDir(), "kubeconfig")
+	require.NoError(home, w.cp.WriteKubeconfig(kubeconfig, id))
+	_, process := w.runBy(home, kubeconfig, args...)
 	return process
 }

@@ -75,6 +75,12 @@ func (w *where) address(t *testing.T) string {
 // run starts the program at home until the test ends, and returns the address of its metrics.
 func (w *where) run(home *bare, args ...string) (string, *controlplane.Process) {
 	home.Helper()
+	return w.runBy(home, w.cp.AdminKubeconfig(), args...)
+}
+
+// runBy is run with a kubeconfig, and with the variables that Reloader's chart sets.
+func (w *where) runBy(home *bare, kubeconfig string, args ...string) (string, *controlplane.Process) {
+	home.Helper()
 	t := home.TB.(*testing.T)
 	program, err := installation.Build(t.Context(), ".")
 	require.NoError(t, err)
@@ -82,10 +88,9 @@ func (w *where) run(home *bare, args ...string) (string, *controlplane.Process) 
 	w.started++
 	process, err := w.cp.StartProcess(t.Context(), controlplane.Program{
 		Name: fmt.Sprintf("where-%d", w.started), Path: program,
-		Args: append(slices.Clone(args), "--metrics-bind-address="+metrics, "--health-probe-bind-address="+w.address(t), "--webhook-bind-address="+w.address(t)),
-		Env: []string{
-			"KUBECONFIG=" + w.cp.AdminKubeconfig(), "RELOADER_NAMESPACE=" + home.namespace, "RELOADER_DEPLOYMENT_NAME=reloader-reloader",
-		},
+		Args: append(slices.Clone(args),
+			"--metrics-bind-address="+metrics, "--health-probe-bind-address="+w.address(t), "--webhook-bind-address="+w.address(t)),
+		Env:   []string{"KUBECONFIG=" + kubeconfig, "RELOADER_NAMESPACE=" + home.namespace, "RELOADER_DEPLOYMENT_NAME=reloader-reloader"},
 		Ready: controlplane.URLReady("http://" + metrics + "/live"),
 	})
 	require.NoError(t, err)

@@ -295,14 +295,14 @@ func (k *kubelet) program(c *container, dir string) (controlplane.Program, error
 	if err := k.cp.WriteKubeconfig(kubeconfig, identity); err != nil {
 		return controlplane.Program{}, err
 	}
-	env, err := environment(c.pod, "KUBECONFIG="+kubeconfig)
+	env, err := installation.Environment(c.pod.ObjectMeta, spec)
 	if err != nil {
 		return controlplane.Program{}, err
 	}
 	c.Replica = &installation.Replica{MetricsURL: "http://" + c.ports[containerPort(spec, "metrics")] + "/metrics", Args: args}
 	probe := spec.ReadinessProbe.HTTPGet
 	return controlplane.Program{
-		Name: c.pod.Name, Path: k.executable, Args: args, Env: env,
+		Name: c.pod.Name, Path: k.executable, Args: args, Env: append(env, "KUBECONFIG="+kubeconfig),
 		Ready: controlplane.URLReady("http://" + c.ports[containerPort(spec, probe.Port.StrVal)] + probe.Path),
 	}, nil
 }
@@ -315,27 +315,4 @@ func containerPort(spec *corev1.Container, name string) int32 {
 		}
 	}
 	return 0
-}
-
-// environment is that of the container, as a kubelet would fill it in, with some more.
-func environment(pod *corev1.Pod, env ...string) ([]string, error) {
-	spec := &pod.Spec.Containers[0]
-	for _, variable := range spec.Env {
-		value := variable.Value
-		switch from := variable.ValueFrom; {
-		case from == nil:
-		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
-			value = pod.Namespace
-		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
-			value = pod.Name
-		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.uid":
-			value = string(pod.UID)
-		case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
-			value = strconv.FormatInt(spec.Resources.Limits.Memory().Value(), 10)
-		default:
-			return nil, fmt.Errorf("variable %s of pod %s comes from where only a kubelet could take it", variable.Name, pod.Name)
-		}
-		env = append(env, variable.Name+"="+value)
-	}
-	return env, nil
 }
