@@ -85,7 +85,7 @@ func (d *draft) stamp(templateAnnotations Managed, changes []policy.Change) {
 func (d *draft) reload(templateAnnotations Managed, changes []policy.Change, cause string) {
 	d.stamp(templateAnnotations, changes)
 	if d.Stamped || d.TemplateChanged {
-		d.Managed[LastReload] = d.explain(templateAnnotations, cause)
+		d.Managed[LastReload] = d.explain(d.Managed[Hash], changes, templateAnnotations, cause)
 	}
 }
 

@@ -11,32 +11,32 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// explain returns the text of the last reload, with those before it. A digest that proved it and is not the hash itself
-// is in it, so that its author can recognise the reload in the answer.
-func (d *draft) explain(templateAnnotations Managed, cause string) string {
-	last := policy.NewLastReload(d.Changes, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
-	last.Hash, last.Cause, last.Generation = record.HashName(d.Managed[Hash]), cause, d.Old.Generation
-	if given, ok := d.dummy(); ok {
-		last.Digest = d.verifiedDigest(given.digest, last.Hash)
+// explain returns the text of last-reload for a reload that stamps a hash, with the reloads before it. A digest that proved it and is not
+// the hash itself is in it, so that its author can recognise the reload in the answer.
+func (f *facts) explain(hash string, changes []policy.Change, templateAnnotations Managed, cause string) string {
+	last := policy.NewLastReload(changes, f.Old.ReloadTime(f.inputs.Now), f.Old.Managed[LastReload])
+	last.Hash, last.Cause, last.Generation = record.HashName(hash), cause, f.Old.Generation
+	if given, ok := f.dummy(); ok {
+		last.Digest = f.verifiedDigest(given.digest, last.Hash)
 	}
 	for i := range last.Changes {
-		last.Changes[i].Because = d.changesBelow(d.Changes[i].Ref)
+		last.Changes[i].Because = f.changesBelow(changes[i].Ref)
 	}
 	if cause == record.CauseListEdit {
-		last.Changes = append(last.Changes, trackedOnlyBy(d.New.Intent, d.Old.Intent, record.Listed)...)
-		last.Changes = append(last.Changes, trackedOnlyBy(d.Old.Intent, d.New.Intent, record.Unlisted)...)
+		last.Changes = append(last.Changes, trackedOnlyBy(f.New.Intent, f.Old.Intent, record.Listed)...)
+		last.Changes = append(last.Changes, trackedOnlyBy(f.Old.Intent, f.New.Intent, record.Unlisted)...)
 	}
-	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
+	last.Templates = f.templates(templateAnnotations, last.Hash)
 	return last.String()
 }
 
 // explainAgain explains a stamp in place of the last reload, which it completes: it has the causes of that.
-func (d *draft) explainAgain(templateAnnotations Managed) string {
-	before, _ := record.ParseLastReload(d.Old.Managed[LastReload])
-	last := policy.NewLastReload(nil, d.Old.ReloadTime(d.inputs.Now), d.Old.Managed[LastReload])
+func (f *facts) explainAgain(hash string, templateAnnotations Managed) string {
+	before, _ := record.ParseLastReload(f.Old.Managed[LastReload])
+	last := policy.NewLastReload(nil, f.Old.ReloadTime(f.inputs.Now), f.Old.Managed[LastReload])
 	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
-	last.Hash, last.Generation = record.HashName(d.Managed[Hash]), d.Old.Generation
-	last.Templates = d.fields.templates(templateAnnotations, last.Hash)
+	last.Hash, last.Generation = record.HashName(hash), f.Old.Generation
+	last.Templates = f.templates(templateAnnotations, last.Hash)
 	return last.String()
 }
 

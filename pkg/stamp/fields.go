@@ -82,13 +82,13 @@ func (w *fieldWriter) earlier(hash string) (strategy.Fields, bool) {
 
 // templates returns what the templates had that a reload replaces by one with a hash, the newest first: the write's own, the stored
 // one, and those before.
-func (w *fieldWriter) templates(templateAnnotations Managed, hash string) []record.Template {
-	if w.New.template == nil {
+func (f *facts) templates(templateAnnotations Managed, hash string) []record.Template {
+	if f.New.template == nil {
 		return nil
 	}
-	last, _ := record.ParseLastReload(w.Old.Managed[LastReload])
-	all := replacedTemplate(w.Old.Managed, w.Old.fields)
-	if templateAnnotations[Hash] != w.Old.Managed[Hash] {
+	last, _ := record.ParseLastReload(f.Old.Managed[LastReload])
+	all := replacedTemplate(f.Old.Managed, f.Old.fields)
+	if templateAnnotations[Hash] != f.Old.Managed[Hash] {
 		all = append(replacedTemplate(templateAnnotations, templateAnnotations.fields()), all...)
 	}
 	var kept []record.Template

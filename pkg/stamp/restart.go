@@ -70,9 +70,9 @@ func (d *draft) completeRestart(templateAnnotations Managed) {
 	switch {
 	case !d.Stamped: // the release replaces the pods
 	case listsEdited(d.Write):
-		d.Managed[LastReload] = d.explain(templateAnnotations, record.CauseListEdit)
+		d.Managed[LastReload] = d.explain(d.Managed[Hash], nil, templateAnnotations, record.CauseListEdit)
 	default:
-		d.Managed[LastReload] = d.explainAgain(templateAnnotations)
+		d.Managed[LastReload] = d.explainAgain(d.Managed[Hash], templateAnnotations)
 	}
 }
 
