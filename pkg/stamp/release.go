@@ -50,8 +50,8 @@ func stampRelease(d *draft) bool {
 
 // needsHash reports whether a release needs another hash although no Change is due: its own one is not over what is tracked now, or
 // cannot be compared with it.
-func (d *draft) needsHash(known policy.Known, a policy.Assessment) bool {
-	return !a.Current() && d.tracksOtherRefs(known) || a.Outdated() || known.Incomparable(d.inputs.States)
+func (f *facts) needsHash(known policy.Known, a policy.Assessment) bool {
+	return !a.Current() && f.tracksOtherRefs(known) || a.Outdated() || known.Incomparable(f.inputs.States)
 }
 
 // causeOfRelease is the cause of a reload by rule 5. A write that merely ends a restart is no release.

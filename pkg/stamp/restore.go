@@ -150,8 +150,8 @@ func (f *facts) recordsLive(refs []reference.Ref) bool {
 
 // fromFirstPass reports whether the write's Record is the one of our own first pass, which has adopted objects, or has left out what is not
 // tracked any more.
-func (d *draft) fromFirstPass(verdict policy.Verdict) bool {
-	return d.New.Managed.same(d.Old.Managed, LastReload) && (d.recordsLive(d.adoptable(verdict)) || d.recordsFewer())
+func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
+	return f.New.Managed.same(f.Old.Managed, LastReload) && (f.recordsLive(f.adoptable(verdict)) || f.recordsFewer())
 }
 
 // recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more. A first
