@@ -175,6 +175,8 @@ func cronJobRun(r *rand.Rand) situation {
 		steps = append(steps, history.Step{Do: "lose-answers", Wait: history.Duration(soon), With: map[string]string{"for": "8s", "percent": "60"}})
 	case 2:
 		steps = append(steps, p.edit("run-2", soon))
+	case 3: // the lists let it count, Reloader's annotations only with a flag
+		steps = append(steps, tracked{p.workload, "secrets/shop/db"}.does(act.DeleteConfig))
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
 }

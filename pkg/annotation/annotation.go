@@ -87,6 +87,8 @@ type Trigger struct {
 	OnMissing bool
 	// AtOnce lets a CronJob run at once besides getting a new template for its next run, and a Job be created again.
 	AtOnce bool
+	// AtOnceOnCreate and AtOnceOnDelete let creations and deletions do so, too. OnCreate and OnDelete may be of a dialect that never does.
+	AtOnceOnCreate, AtOnceOnDelete bool
 }
 
 // Intent is what the annotations of a workload ask for, whatever the dialect.
@@ -137,13 +139,18 @@ func (i Intent) Listed() map[reference.Ref]bool {
 
 // AtOnce returns the Intent with what triggers at once only. A Job is reloaded for nothing else.
 func (i Intent) AtOnce() Intent {
-	tracked := maps.Clone(i.Tracked)
-	maps.DeleteFunc(tracked, func(_ reference.Ref, trigger Trigger) bool { return !trigger.AtOnce })
-	if len(tracked) == len(i.Tracked) {
-		return i
+	all := i.Tracked
+	i.Tracked = make(map[reference.Ref]Trigger, len(all))
+	for ref, trigger := range all {
+		if trigger.AtOnce {
+			trigger.OnCreate, trigger.OnDelete = trigger.AtOnceOnCreate, trigger.AtOnceOnDelete
+			i.Tracked[ref] = trigger
+		}
 	}
-	i.Tracked, i.ConfigMaps, i.Secrets = tracked, nil, nil
-	i.Dynamic = true // the config-hash is one of all that is tracked
+	if len(i.Tracked) < len(all) {
+		i.ConfigMaps, i.Secrets = nil, nil
+		i.Dynamic = true // the config-hash is one of all that is tracked
+	}
 	return i
 }
 
@@ -151,7 +158,7 @@ func (i Intent) AtOnce() Intent {
 func (i Intent) NotAtOnce() Intent {
 	i.Tracked = maps.Clone(i.Tracked)
 	for ref, trigger := range i.Tracked {
-		trigger.AtOnce = false
+		trigger.AtOnce, trigger.AtOnceOnCreate, trigger.AtOnceOnDelete = false, false, false
 		i.Tracked[ref] = trigger
 	}
 	return i
@@ -282,5 +289,8 @@ func (i *Intent) track(ref reference.Ref, trigger Trigger) {
 		OnAppear:  old.OnAppear || trigger.OnAppear,
 		OnMissing: old.OnMissing || trigger.OnMissing,
 		AtOnce:    old.AtOnce || trigger.AtOnce,
+
+		AtOnceOnCreate: old.AtOnceOnCreate || trigger.AtOnceOnCreate,
+		AtOnceOnDelete: old.AtOnceOnDelete || trigger.AtOnceOnDelete,
 	}
 }

@@ -215,3 +215,44 @@ func TestAtOnceLeavesOutWhatDoesNotTriggerAtOnce(t *testing.T) {
 	one.Dynamic = false
 	assert.Equal(t, one, one.AtOnce(), "where all triggers at once, the config-hash is compared")
 }
+
+// Our lists let creations and deletions trigger, but nothing at once; Reloader's annotations, without their flags, only modifications.
+func TestAtOnceKeepsWhatEachDialectLetsTrigger(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	for name, tc := range map[string]struct {
+		flags          bool
+		together, once annotation.Trigger
+	}{
+		"without the flags": {
+			together: annotation.Trigger{OnCreate: true, OnDelete: true, AtOnce: true},
+			once:     annotation.Trigger{AtOnce: true},
+		},
+		"with the flags": {
+			flags: true,
+			together: annotation.Trigger{
+				OnCreate: true, OnDelete: true, OnMissing: true, AtOnce: true, AtOnceOnCreate: true, AtOnceOnDelete: true,
+			},
+			once: annotation.Trigger{
+				OnCreate: true, OnDelete: true, OnMissing: true, AtOnce: true, AtOnceOnCreate: true, AtOnceOnDelete: true,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			intent, _ := annotation.Parse(
+				annotation.Source{Workload: map[string]string{cmReloadKey: "app", configMapsKey: "app"}},
+				annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)},
+				annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.flags, ReloadOnDelete: tc.flags},
+			)
+			both, _ := annotation.Resolve(intent, annotation.Listed{app: {}}, recorded{}, nil)
+			require.Equal(t, map[reference.Ref]annotation.Trigger{app: tc.together}, both.Tracked)
+			once := both.AtOnce()
+			assert.Equal(t, map[reference.Ref]annotation.Trigger{app: tc.once}, once.Tracked)
+			assert.Equal(t, []string{"app"}, once.ConfigMaps, "the config-hash is over the same objects")
+			assert.Equal(t, map[reference.Ref]annotation.Trigger{app: tc.together}, both.Tracked, "it stays as it is")
+			next := annotation.Trigger{OnCreate: true, OnDelete: true, OnMissing: tc.flags}
+			assert.Equal(t, map[reference.Ref]annotation.Trigger{app: next}, both.NotAtOnce().Tracked)
+		})
+	}
+}

@@ -159,7 +159,10 @@ func (r *stakaterReading) trigger(kind reference.Kind) Trigger {
 	if kind == reference.SecretProviderClass {
 		return Trigger{AtOnce: true}
 	}
-	return Trigger{OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete, AtOnce: true}
+	return Trigger{
+		OnCreate: r.ReloadOnCreate, OnDelete: r.ReloadOnDelete, OnMissing: r.ReloadOnDelete,
+		AtOnce: true, AtOnceOnCreate: r.ReloadOnCreate, AtOnceOnDelete: r.ReloadOnDelete,
+	}
 }
 
 // reportNotHandled reports a list of a kind that the flags exclude. The workload asks for reloads still: the flags may hide the objects for

@@ -207,11 +207,13 @@ func TestFirstMisspeltKeysOfReloaderAreReported(t *testing.T) {
 func TestStakaterTriggers(t *testing.T) {
 	t.Parallel()
 	src := annotation.Source{Workload: map[string]string{cmReloadKey: "app", configMapsKey: "app,sap", autoKey: "true"}}
-	all := annotation.Trigger{OnCreate: true, OnDelete: true, OnMissing: true, AtOnce: true}
+	created := annotation.Trigger{OnCreate: true, AtOnce: true, AtOnceOnCreate: true}
+	all := created
+	all.OnDelete, all.OnMissing, all.AtOnceOnDelete = true, true, true
 	for _, tc := range []struct {
 		create, del bool
 		want        annotation.Trigger
-	}{{want: annotation.Trigger{AtOnce: true}}, {create: true, want: annotation.Trigger{OnCreate: true, AtOnce: true}}, {create: true, del: true, want: all}} {
+	}{{want: annotation.Trigger{AtOnce: true}}, {create: true, want: created}, {create: true, del: true, want: all}} {
 		dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.create, ReloadOnDelete: tc.del}
 		intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{cmReloadKey: "app"}}, dialect)
 		intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)
@@ -229,7 +231,9 @@ func TestStakaterTriggers(t *testing.T) {
 // Of an object that nothing names nothing is recorded before it exists: its creation triggers in another way.
 func TestStakaterTriggersOfUnnamedObjects(t *testing.T) {
 	t.Parallel()
-	named, appears := annotation.Trigger{OnCreate: true, AtOnce: true}, annotation.Trigger{OnCreate: true, OnAppear: true, AtOnce: true}
+	named := annotation.Trigger{OnCreate: true, AtOnce: true, AtOnceOnCreate: true}
+	appears := named
+	appears.OnAppear = true
 	for name, tc := range map[string]struct {
 		workload  map[string]string
 		onCreate  bool

@@ -36,8 +36,20 @@ func IsDue(kind workload.Kind, intent annotation.Intent, changes []policy.Change
 		if c.Ref == policy.Any {
 			return len(intent.AtOnce().Tracked) > 0
 		}
-		return intent.Tracked[c.Ref].AtOnce
+		return IsAtOnce(intent.Tracked[c.Ref], c.Type)
 	})
+}
+
+// IsAtOnce reports whether a change runs a CronJob, and creates a Job again.
+func IsAtOnce(trigger annotation.Trigger, change policy.ChangeType) bool {
+	switch change {
+	case policy.Created:
+		return trigger.AtOnceOnCreate
+	case policy.Deleted:
+		return trigger.AtOnceOnDelete
+	default:
+		return trigger.AtOnce
+	}
 }
 
 // Of returns the run with the states that a stamp is made from. A change of what is tracked without running the CronJob, between two

@@ -73,6 +73,25 @@ func TestIsDue(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, cronrun.IsDue(kind(t, tc.kind), intent(), tc.changes), name)
 	}
+	union := annotation.Trigger{OnCreate: true, OnDelete: true, AtOnce: true}
+	flags := annotation.Trigger{OnCreate: true, OnDelete: true, AtOnce: true, AtOnceOnCreate: true, AtOnceOnDelete: true}
+	for _, tc := range []struct {
+		trigger annotation.Trigger
+		change  policy.ChangeType
+		want    bool
+	}{
+		{union, policy.Modified, true},
+		{union, policy.Created, false},
+		{union, policy.Deleted, false},
+		{union, record.Unlisted, true},
+		{flags, policy.Modified, true},
+		{flags, policy.Created, true},
+		{flags, policy.Deleted, true},
+	} {
+		both := annotation.Intent{Tracked: map[reference.Ref]annotation.Trigger{app: tc.trigger}}
+		changes := []policy.Change{{Ref: app, Type: tc.change}}
+		assert.Equal(t, tc.want, cronrun.IsDue(kind(t, "CronJob"), both, changes), "%s: our lists run nothing at once, with %+v", tc.change, tc.trigger)
+	}
 	none := annotation.Intent{Tracked: map[reference.Ref]annotation.Trigger{app: {}}}
 	assert.False(t, cronrun.IsDue(kind(t, "CronJob"), none, modified(policy.Any)), "nothing runs it at once")
 }

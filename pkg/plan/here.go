@@ -26,7 +26,7 @@ func (c *comparison) ourAction(s subject, ch change) Action {
 	if !ok || policy.Assess(in).Verdict.Action != policy.Reload {
 		return Nothing
 	}
-	action := workloadAction(s, in.Intent.Tracked[ch.ref].AtOnce, c.Here.RerunFinishedJobs)
+	action := workloadAction(s, cronrun.IsAtOnce(in.Intent.Tracked[ch.ref], ch.event), c.Here.RerunFinishedJobs)
 	if c.Here.NotifyOnly && action != Nothing {
 		return Notify
 	}

@@ -192,6 +192,11 @@ func TestReasons(t *testing.T) {
 			want:  []string{"concurrency: configmap/app modified run at once run as concurrencyPolicy allows"},
 			needs: []string{"CronJobs"},
 		},
+		"CronJob of both dialects": {
+			reason:   "What only our list lets trigger does not run it.",
+			manifest: strings.NewReplacer(auto, auto+", pod-reloader.cs.sap.com/configmaps: app", "name: app}", "name: app, optional: true}").Replace(cronJob("schedule: x")),
+			want:     []string{"sap-annotations: configmap/app deleted nothing next scheduled run"}, needs: []string{"CronJobs"},
+		},
 		"DeploymentConfig": {
 			reason: "It is no built-in kind.", manifest: strings.NewReplacer("apps/v1", "apps.openshift.io/v1", "Deployment", "DeploymentConfig").Replace(deployment(auto, reads)),
 			want: []string{"kind: configmap/app modified restart nothing"},

@@ -50,7 +50,7 @@ func (m model) decide(s subject, c change) Action {
 	if !m.inScope(s) || !m.handles(s) || !m.triggers(s, c) {
 		return Nothing
 	}
-	action := m.act(s, m.selects(s, c))
+	action := m.act(s, m.selectsEvent(s, c))
 	if m.NotifyOnly && action != Nothing {
 		return Notify
 	}
@@ -102,14 +102,26 @@ func (m model) triggers(s subject, c change) bool {
 	}
 	_, listed := s.sap.Tracked[c.ref]
 	listed = listed && m.usesOurRule(bySAP)
-	selected := m.selects(s, c)
+	selected := m.selectsEvent(s, c)
 	switch c.event {
 	case policy.Created:
-		return m.creation(s, c, selected && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnCreate, m.Dialect.ReloadOnCreate), listed)
+		return m.creation(s, c, selected, listed)
 	case policy.Deleted:
-		return m.deletion(s, c, selected && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnDelete, m.Dialect.ReloadOnDelete), listed)
+		return m.deletion(s, c, selected, listed)
 	default:
 		return selected || listed
+	}
+}
+
+// selectsEvent reports whether an annotation of Reloader selects the object, and its flags the kind of change.
+func (m model) selectsEvent(s subject, c change) bool {
+	switch c.event {
+	case policy.Created:
+		return m.selects(s, c) && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnCreate, m.Dialect.ReloadOnCreate)
+	case policy.Deleted:
+		return m.selects(s, c) && m.handlesCreateDelete() && m.isFlagOn(m.ReloadOnDelete, m.Dialect.ReloadOnDelete)
+	default:
+		return m.selects(s, c)
 	}
 }
 
@@ -217,8 +229,8 @@ func (m model) matches(items []string, name string) bool {
 	})
 }
 
-// act returns what becomes of a workload of its kind (internal/pkg/callbacks/rolling_upgrade.go). selected says that an
-// annotation of Reloader asks for it.
+// act returns what becomes of a workload of its kind (internal/pkg/callbacks/rolling_upgrade.go). selected says that Reloader
+// reacts to the change, and not only the first dialect.
 func (m model) act(s subject, selected bool) Action {
 	kind := s.object.Kind
 	switch {

@@ -192,3 +192,14 @@ func (l *jobLog) atOnce(w *workload) map[ref]triggers {
 	tracked, _ := l.other(w, w.object)
 	return tracked
 }
+
+// editsAtOnce counts edits that run a CronJob, or create a Job again. The deletion of an object alone does not where the second dialect does
+// not let it count, whatever the lists of the first one say. One that may have come before a version, as that of a stamp, was perhaps seen with
+// other changes.
+func (l *ledger) editsAtOnce(edits []edit, by triggers, version int64) int {
+	counts := by.deleted || l.policy.triggers > 0
+	if len(edits) == 1 && edits[0].content == absent && edits[0].version > version && !counts {
+		return 0
+	}
+	return len(edits)
+}

@@ -149,11 +149,13 @@ func (l *jobsLaw) ignoresJobs(now time.Time) bool {
 func (l *jobsLaw) editsOf(j *job, from, to int64) int {
 	refs := l.tracks(j)
 	for r := range j.workload.needs {
-		refs[r] = triggers{}
+		if _, tracked := refs[r]; !tracked {
+			refs[r] = triggers{deleted: true} // what it asked for before is not known
+		}
 	}
 	n := 0
-	for r := range refs {
-		n += len(l.contents.of(j.workload.id.namespace, r).within(from, to))
+	for r, by := range refs {
+		n += l.editsAtOnce(l.contents.of(j.workload.id.namespace, r).within(from, to), by, from)
 	}
 	return n
 }

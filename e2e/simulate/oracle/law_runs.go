@@ -93,8 +93,8 @@ func (l *runsLaw) replacedRun(j *job, c world.Commit) string {
 // runsChangedSince reports whether something that runs a CronJob has changed since a stamp.
 func (l *runsLaw) runsChangedSince(w *workload, s *stamp) bool {
 	from := l.ranBefore(w, s)
-	for r := range l.atOnce(w) {
-		if len(l.contents.of(w.id.namespace, r).within(from, l.version)) > 0 {
+	for r, by := range l.atOnce(w) {
+		if l.editsAtOnce(l.contents.of(w.id.namespace, r).within(from, l.version), by, s.arrived) > 0 {
 			return true
 		}
 	}
@@ -132,8 +132,8 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 			from = min(from, run.content) // the content may be older than the stamp
 		}
 	}
-	for r := range l.atOnce(w) {
-		edits += len(l.contents.of(w.id.namespace, r).within(from, c.Version))
+	for r, by := range l.atOnce(w) {
+		edits += l.editsAtOnce(l.contents.of(w.id.namespace, r).within(from, c.Version), by, s.arrived)
 	}
 	switch {
 	case suspended(w.object):

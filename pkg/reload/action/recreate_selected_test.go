@@ -96,3 +96,27 @@ func TestSuspendedJobAdoptsAfterTheDeletionOfASelectedObject(t *testing.T) {
 	assert.Zero(t, j.reconcile(t, actions))
 	assert.False(t, slices.Contains(j.Writes(), "delete Job"), "it is not created again when it is resumed")
 }
+
+// Our lists let the deletion of what they name trigger, but have no effect on a Job.
+func TestJobOfBothDialectsIsCreatedAgainForADeletionWhereTheFlagLetsItTrigger(t *testing.T) {
+	t.Parallel()
+	for onDelete, want := range map[bool][]string{false: nil, true: reloadtest.RecreationSteps} {
+		annotated := map[string]string{reloadList: "app-y", annotation.DefaultPrefix + "configmaps": "app-y"}
+		j := newSelectingJob(t, annotated, nil, onDelete)
+		actions := j.leader()
+		delete(j.States, reference.Ref{Kind: reference.ConfigMap, Name: "app-y"})
+		assert.Zero(t, j.reconcile(t, actions))
+		assert.ElementsMatch(t, want, j.Writes())
+	}
+}
+
+// The creation is adopted, as where Reloader's annotation alone names the object.
+func TestJobOfBothDialectsIsNotCreatedAgainForACreation(t *testing.T) {
+	t.Parallel()
+	annotated := map[string]string{reloadList: "app-z", annotation.DefaultPrefix + "configmaps": "app-z"}
+	j := newSelectingJob(t, annotated, nil, false)
+	actions := j.leader()
+	j.selected("app-z", "new")
+	j.reconcile(t, actions)
+	assert.NotContains(t, j.Writes(), "delete Job")
+}
