@@ -195,7 +195,7 @@ func failing(step string, err error) func(call string) error {
 	}
 }
 
-// How long a change settles, or a write is refused, does not decide whether the Job runs again.
+// How long a change settles, or a write fails that passes by itself, does not decide whether the Job runs again.
 func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}

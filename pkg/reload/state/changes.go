@@ -111,14 +111,14 @@ func (c *changes) BecomeLeader() {
 	}
 }
 
-// HasPending reports whether a config event came since which the workload has not been found in order. Events from before this process
-// led do not count.
+// HasPending reports whether a config event came since which the workload has not been found in order, and which no attempt has acted on: one
+// that fails for good, such as for a missing permission, does not keep it pending. Events from before this process led do not count.
 func (c *changes) HasPending(key workload.Key) (pending bool) {
 	c.find(key, func(e *arrivalsEntry) { pending = e.pending() })
 	return pending
 }
 
-func (e *arrivalsEntry) pending() bool { return !e.First.IsZero() && !e.inherited }
+func (e *arrivalsEntry) pending() bool { return !e.FirstUnhandled.IsZero() && !e.inherited }
 
 // forgetUnlessPending forgets the events of a workload, unless one is pending.
 func (c *changes) forgetUnlessPending(key workload.Key) bool {
