@@ -63,10 +63,11 @@ func (f failure) text() string {
 	if f.conflict {
 		return "the configuration keeps changing between the reload request and its verification by the webhook; the reload is retried"
 	}
-	if errors.Is(f.err, errNoAnswer) {
-		return errNoAnswer.Error()
+	text := textOf(f.err)
+	if request, _, hangs := strings.Cut(text, errNoAnswer.Error()); hangs {
+		return request + errNoAnswer.Error() // what follows differs
 	}
-	return textOf(f.err)
+	return text
 }
 
 // pace is how soon the attempt is repeated.

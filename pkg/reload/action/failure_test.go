@@ -109,6 +109,17 @@ func TestConflictEventKeepsItsText(t *testing.T) {
 	assert.Equal(t, "denied", failure{err: errors.New("denied")}.text())
 }
 
+// The Event names what the request was about, such as the Secret with a manifest. The text after that names an address.
+func TestEventAboutAMissingAnswerNamesTheRequest(t *testing.T) {
+	t.Parallel()
+	hangs := func(address string) failure {
+		return failure{err: fmt.Errorf("create the deleted job again from secret shop/x: %w", fmt.Errorf("%w: Post %q", errNoAnswer, address))}
+	}
+	assert.Equal(t, "create the deleted job again from secret shop/x: "+errNoAnswer.Error(), hangs("https://10.0.0.1").text())
+	assert.Equal(t, hangs("https://10.0.0.1").text(), hangs("https://10.0.0.2").text())
+	assert.Equal(t, errNoAnswer.Error(), failure{err: errNoAnswer}.text())
+}
+
 func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	t.Parallel()
 	deployment, deployments := workload.Builtin()[1], schema.GroupResource{Group: "apps", Resource: "deployments"}
