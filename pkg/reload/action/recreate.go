@@ -234,7 +234,7 @@ func (c recreations) record(ctx context.Context, s gather.Subject) Outcome {
 // failedRecreation is failedWrite for a Job.
 func failedRecreation(err error) failure {
 	f := failedWrite(workload.Job(), reasonRecreationFailed, err)
-	if f.refused {
+	if f.refused && !apierrors.IsUnauthorized(err) {
 		return refusedRecreation(f)
 	}
 	return f

@@ -124,9 +124,10 @@ func TestRefusalDeletesNothing(t *testing.T) {
 		"no permission to create Jobs": {
 			reloadtest.RecreationSteps[0], forbidden("Job"), "RecreationForbidden", "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: dry run",
 		},
-		"no permission to create Secrets": {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
-		"no permission to delete Jobs":    {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
-		"the deletion is denied":          {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
+		"the credentials are not accepted": {reloadtest.RecreationSteps[0], apierrors.NewUnauthorized("expired"), "RecreationFailed", "RecreationFailed: dry run of the new job: expired"},
+		"no permission to create Secrets":  {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
+		"no permission to delete Jobs":     {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
+		"the deletion is denied":           {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
