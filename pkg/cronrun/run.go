@@ -20,7 +20,7 @@ type Run struct {
 	// After is the last reload from before the Job was made.
 	After string
 	// Follows names the reload before the one that the Job belongs to; empty for none. Unlike After, it is the same after that one is
-	// stamped.
+	// stamped. For a content that has come back before a stamp, it names the last Job.
 	Follows string
 	// Hash is the digest of the content, as the pod template bears it.
 	Hash string
@@ -28,6 +28,8 @@ type Run struct {
 	Content string
 	// Same has the digests of the same content under other keys.
 	Same []string
+	// Replaces is the content of the last stamp, where the reload that the Job belongs to is not stamped yet.
+	Replaces string
 }
 
 // IsDue reports whether a reload for some changes runs a CronJob besides stamping the template of its next run.
@@ -70,6 +72,7 @@ func Of(view stamp.View, ring digest.Ring, states map[reference.Ref]digest.State
 	if due.Content, err = digest.Hash(named, content); err != nil {
 		return Run{}, err
 	}
+	due.Replaces = Recorded(view).Content
 	for _, key := range ring.Keys() {
 		if same, err := digest.Hash(key.ID, content); err == nil && key.ID != named {
 			due.Same = append(due.Same, same)

@@ -78,13 +78,14 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
-	due.Job = cron.JobName(due.Follows, due.Content)
 	made, again := r.state.Runs.JobFor(s.Key, due)
-	if again && made.Job == due.Job {
+	if again && made.Content == due.Content {
+		due.Job = made.Job
 		s.Effects.Run = due // by an earlier attempt, perhaps under other digest keys
 		r.state.Runs.AddDigests(s.Key, due)
 		return nil
 	}
+	due.Job = r.jobName(s.Key, cron, due)
 	if wait := r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory); wait > 0 {
 		if !again {
 			return Waiting(queue.After(wait, queue.Retry))
@@ -93,6 +94,15 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 		return nil
 	}
 	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
+}
+
+// jobName returns the name of a Job. A content that has come back after another one was run gets one of its own.
+func (r runs) jobName(key workload.Key, cron cronrun.CronJob, due cronrun.Run) string {
+	name := cron.JobName(due.Follows, due.Content)
+	if last, before := r.state.Runs.MadeBefore(key, name); before {
+		return cron.JobName(last, due.Content)
+	}
+	return name
 }
 
 // isStillDue reports whether a stored CronJob asks for a run at this reload, too: nothing takes back a Job that was made because a watch
@@ -136,17 +146,25 @@ func (r runs) require(s gather.Subject) {
 }
 
 // runPending makes the Job of a reload that has none, or whose own Job may have started with an older content, unless a later reload makes
-// another. Where only that has changed which does not run the CronJob, none is due.
+// another. Where only that has changed which does not run the CronJob, none is due. It also makes one where the content has changed back
+// after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
-	if !r.state.Runs.IsPending(s.Key) {
+	pending := r.state.Runs.IsPending(s.Key)
+	last, replaces := r.state.Runs.Unstamped(s.Key, s.View.Managed[stamp.LastReload])
+	if !pending && replaces == "" {
 		return nil
 	}
 	due := cronrun.Recorded(s.View)
-	if r.state.Runs.HasRun(s.Key, due.Content) {
+	switch {
+	case r.state.Runs.HasRun(s.Key, due.Content):
 		r.state.Runs.ClearPending(s.Key)
 		return nil
+	case due.Content == replaces:
+		due.Follows = last // the last reload may have a Job with this content
+	case !pending:
+		return nil
 	}
-	if wait := r.WaitToWrite(s); wait > 0 {
+	if wait := max(r.WaitToWrite(s), r.state.Runs.Wait(s.Key, "", r.now(), r.gates.Refractory)); wait > 0 {
 		return Waiting(queue.After(wait, queue.Retry))
 	}
 	if !r.MayWrite(s, inflight.Background) {

@@ -20,11 +20,38 @@ type run struct {
 	cronrun.Run
 	at      time.Time
 	pending bool
+	// names are those of the Jobs that were made after the same last reload, in order; keptNames at most.
+	names []string
 }
+
+// keptNames is how many names are kept. Of Jobs, the API server keeps three that were successful, unless a CronJob says otherwise.
+const keptNames = 100
 
 // RecordJob records that a Job was made. No other one is pending then.
 func (r *runs) RecordJob(key workload.Key, made cronrun.Run, at time.Time) {
-	r.with(key, func(e *run) { *e = run{Run: made, at: at} })
+	r.with(key, func(e *run) {
+		names := []string{made.Job}
+		if e.After == made.After {
+			names = append(e.names[max(0, len(e.names)-keptNames+1):], made.Job)
+		}
+		*e = run{Run: made, at: at, names: names}
+	})
+}
+
+// MadeBefore returns the last Job, if one of a name was made before it.
+func (r *runs) MadeBefore(key workload.Key, job string) (last string, ok bool) {
+	r.find(key, func(e *run) { last, ok = e.Job, e.Job != job && slices.Contains(e.names, job) })
+	return last, ok
+}
+
+// Unstamped returns the last Job and the content that its reload replaces, if a workload whose last reload is this one lacks that reload.
+func (r *runs) Unstamped(key workload.Key, lastReload string) (job, replaces string) {
+	r.find(key, func(e *run) {
+		if e.After == lastReload {
+			job, replaces = e.Job, e.Replaces
+		}
+	})
+	return job, replaces
 }
 
 // AddDigests records what another attempt at the same reload knows of the Job that was made.
@@ -70,7 +97,9 @@ func (r *runs) IsPending(key workload.Key) (owed bool) {
 }
 
 // ClearPending records that no Job is pending.
-func (r *runs) ClearPending(key workload.Key) { r.find(key, func(e *run) { e.pending = false }) }
+func (r *runs) ClearPending(key workload.Key) {
+	r.find(key, func(e *run) { e.pending, e.Replaces = false, "" })
+}
 
 // FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.
 func (r *runs) FirstDecision(key workload.Key, reload string) (open bool) {
