@@ -168,7 +168,7 @@ func cronJobRun(r *rand.Rand) situation {
 	if policy == "Forbid" { // it waits until this Job is gone
 		steps = append(steps, history.Step{Do: act.EndRun, On: p.workload, Wait: history.Duration(adopted), With: map[string]string{"name": act.FirstRun}})
 	}
-	switch r.IntN(4) {
+	switch r.IntN(5) {
 	case 0:
 		steps = append(steps, history.Step{Do: "kill", On: anyReplica(r), Wait: history.Duration(soon), With: map[string]string{"for": "10s"}})
 	case 1:
@@ -177,6 +177,9 @@ func cronJobRun(r *rand.Rand) situation {
 		steps = append(steps, p.edit("run-2", soon))
 	case 3: // the lists let it count, Reloader's annotations only with a flag
 		steps = append(steps, tracked{p.workload, "secrets/shop/db"}.does(act.DeleteConfig))
+	case 4: // the Jobs are made, and no stamp is
+		denied := history.Step{Do: withdrawWrites, On: p.resource(), With: map[string]string{"for": "3m", "verbs": "patch"}}
+		steps = append(steps, denied, p.edit("run-2", adopted), p.edit("run-1", adopted), p.edit(pick(r, "run-1", "run-2"), adopted))
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
 }

@@ -29,6 +29,9 @@ type run struct {
 	versionTime
 
 	content int64
+	// call creates the Job, known means that the program has its answer.
+	call  *world.Call
+	known bool
 }
 
 // runsLaw is the law "jobs" for the runs of CronJobs.
@@ -40,10 +43,14 @@ type runsLaw struct {
 	runs map[string][]run
 	// owed has the runs that must follow stamps, by the UID of the CronJob.
 	owed map[string]*owedRun
+	// withdrawn is since when a run must follow that had a content which is gone, by the UID of the CronJob.
+	withdrawn map[string]time.Time
+	// ledFrom is the version from which on the present leader leads.
+	ledFrom int64
 }
 
 func newRunsLaw(l *ledger) *runsLaw {
-	return &runsLaw{ledger: l, runs: map[string][]run{}, owed: map[string]*owedRun{}}
+	return &runsLaw{ledger: l, runs: map[string][]run{}, owed: map[string]*owedRun{}, withdrawn: map[string]time.Time{}}
 }
 
 // judgeConcurrency judges a Job that the program has made for a CronJob. A Job that was created just before may have come after
@@ -116,7 +123,9 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		return
 	}
 	l.count("runs of CronJobs")
-	l.runs[owner] = append(l.runs[owner], run{versionTime{c.At, c.Version}, l.versionAt(l.readForRun(w, c.Call))})
+	l.runs[owner] = append(l.runs[owner], run{
+		versionTime: versionTime{c.At, c.Version}, content: l.versionAt(l.readForRun(w, c.Call)), call: c.Call,
+	})
 	s := w.lastOwn()
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return

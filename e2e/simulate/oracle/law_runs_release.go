@@ -137,6 +137,7 @@ func (l *runsLaw) paid(w *workload, o *owedRun) bool {
 
 // watch looks whether a run that a stamp owes is late.
 func (l *runsLaw) watch(w *workload, now time.Time) {
+	l.judgeReturn(w, now)
 	o := l.owed[w.uid]
 	if o == nil {
 		return
@@ -159,9 +160,16 @@ func (l *runsLaw) watch(w *workload, now time.Time) {
 }
 
 // succeeded forgets what is owed: the earlier leader may have made the Job or not, and the next one does not know.
-func (l *runsLaw) succeeded() { clear(l.owed) }
+func (l *runsLaw) succeeded() {
+	clear(l.owed)
+	clear(l.withdrawn)
+	l.ledFrom = l.version
+}
 
 // owes reports whether a run is to follow a stamp, and can.
 func (l *runsLaw) owes(time.Time) bool {
-	return slices.ContainsFunc(l.all, func(w *workload) bool { return l.owed[w.uid] != nil && !w.gone && !l.waitsForRuns(w) })
+	return slices.ContainsFunc(l.all, func(w *workload) bool {
+		_, withdrawn := l.withdrawn[w.uid]
+		return (l.owed[w.uid] != nil || withdrawn) && !w.gone && !l.waitsForRuns(w)
+	})
 }
