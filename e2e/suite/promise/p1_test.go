@@ -64,7 +64,7 @@ func TestP1CreatedAndDeletedObjectsRestartOnce(t *testing.T) {
 		require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "later"}}))
 		each(2, "a listed object that no pod requires was deleted", "configmap/later deleted")
 		s.ConfigMap("later", fixture.Data{"key": "1"})
-		each(3, "it is there again, long after", "configmap/later created")
+		s.AwaitExactly(3, "it is there again, long after", workloads...)
 		return true
 	})
 }
