@@ -267,7 +267,7 @@ func (k *Keyring) read(ctx context.Context) error {
 // unusable is take for invalid content. What something newer has followed is not logged: it is over.
 func (k *Keyring) unusable(version string, began known, err error) error {
 	message := "the Secret of the digest key is not usable, and nothing is reloaded without it: correct or remove the invalid key; " +
-		"delete the Secret only if no key is valid: a new key is created then"
+		"delete the Secret only if no key is valid and no other replica has one: a new key is created then"
 	if k.Ready() {
 		message = "the Secret of the digest key is not usable, and the keys in memory stay in force: correct or remove the invalid key; " +
 			"delete the Secret only if no key is valid: it is created again with the keys in memory"
