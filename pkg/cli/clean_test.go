@@ -77,7 +77,7 @@ func TestCleanTakesAWorkloadThatWasDeletedForClean(t *testing.T) {
 	var out bytes.Buffer
 	f := &cleanFlags{out: &out}
 	of := func(name string) leftover {
-		return leftover{object: workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+		return leftover{object: workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "name": name},
 		}}}
 	}
@@ -193,7 +193,7 @@ func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 				}},
 			}}
 			c := &cleaner{client: api, reader: stamp.Reader{Keys: keys}}
-			err = c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.Builtin()[0], Raw: runtime.DeepCopyJSON(api.object)}}, true)
+			err = c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.DaemonSet(), Raw: runtime.DeepCopyJSON(api.object)}}, true)
 			if test.want == "" {
 				require.NoError(t, err, test.reason)
 				assert.NotContains(t, api.annotations("spec", "template"), configHash, test.reason)

@@ -30,17 +30,6 @@ func intent() annotation.Intent {
 	return annotation.Intent{Tracked: map[reference.Ref]annotation.Trigger{app: {AtOnce: true}, listed: {}, other: {}}}
 }
 
-func kind(t *testing.T, name string) workload.Kind {
-	t.Helper()
-	for _, k := range workload.Builtin() {
-		if k.Kind == name {
-			return k
-		}
-	}
-	t.Fatal("no kind " + name)
-	return workload.Kind{}
-}
-
 func modified(refs ...reference.Ref) []policy.Change {
 	changes := make([]policy.Change, 0, len(refs))
 	for _, ref := range refs {
@@ -62,16 +51,16 @@ func statesOf(ring digest.Ring, contents map[reference.Ref]string) map[reference
 func TestIsDue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		kind    string
+		kind    workload.Kind
 		changes []policy.Change
 		want    bool
 	}{
-		"what runs it has changed":          {kind: "CronJob", changes: modified(other, app), want: true},
-		"what stamps only has changed":      {kind: "CronJob", changes: modified(other)},
-		"any tracked object may be changed": {kind: "CronJob", changes: modified(policy.Any), want: true},
-		"another kind":                      {kind: "Deployment", changes: modified(app)},
+		"what runs it has changed":          {kind: workload.CronJob(), changes: modified(other, app), want: true},
+		"what stamps only has changed":      {kind: workload.CronJob(), changes: modified(other)},
+		"any tracked object may be changed": {kind: workload.CronJob(), changes: modified(policy.Any), want: true},
+		"another kind":                      {kind: workload.Deployment(), changes: modified(app)},
 	} {
-		assert.Equal(t, tc.want, cronrun.IsDue(kind(t, tc.kind), intent(), tc.changes), name)
+		assert.Equal(t, tc.want, cronrun.IsDue(tc.kind, intent(), tc.changes), name)
 	}
 	union := annotation.Trigger{OnCreate: true, OnDelete: true, AtOnce: true}
 	flags := annotation.Trigger{OnCreate: true, OnDelete: true, AtOnce: true, AtOnceOnCreate: true, AtOnceOnDelete: true}
@@ -90,10 +79,10 @@ func TestIsDue(t *testing.T) {
 	} {
 		both := annotation.Intent{Tracked: map[reference.Ref]annotation.Trigger{app: tc.trigger}}
 		changes := []policy.Change{{Ref: app, Type: tc.change}}
-		assert.Equal(t, tc.want, cronrun.IsDue(kind(t, "CronJob"), both, changes), "%s: our lists run nothing at once, with %+v", tc.change, tc.trigger)
+		assert.Equal(t, tc.want, cronrun.IsDue(workload.CronJob(), both, changes), "%s: our lists run nothing at once, with %+v", tc.change, tc.trigger)
 	}
 	none := annotation.Intent{Tracked: map[reference.Ref]annotation.Trigger{app: {}}}
-	assert.False(t, cronrun.IsDue(kind(t, "CronJob"), none, modified(policy.Any)), "nothing runs it at once")
+	assert.False(t, cronrun.IsDue(workload.CronJob(), none, modified(policy.Any)), "nothing runs it at once")
 }
 
 // What is tracked without running the CronJob is part of the hash, but its changes make no other run.
@@ -206,7 +195,7 @@ func TestNeedsAnother(t *testing.T) {
 		if tc.ran != "" {
 			made = cronrun.Run{Job: "backup-1", Hash: tc.ran}
 		}
-		assert.Equal(t, tc.want, made.NeedsAnother(kind(t, "CronJob"), intent(), tc.seen, last), name)
+		assert.Equal(t, tc.want, made.NeedsAnother(workload.CronJob(), intent(), tc.seen, last), name)
 	}
 }
 

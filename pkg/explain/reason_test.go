@@ -65,7 +65,7 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 			require.NoError(t, err)
 			stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
-			kind := workload.NewKinds(workload.Builtin()...).Find("deployment")[0]
+			kind := workload.Deployment()
 			in := explain.Input{Object: workload.Object{Kind: kind, Raw: raw}, Keys: keys, Stakater: &stakater.Keys}
 			dialects := []annotation.Dialect{annotation.SAP{Keys: keys}, stakater}
 			if tc.unread {

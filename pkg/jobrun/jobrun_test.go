@@ -37,7 +37,7 @@ func jobOf(metadata, spec, status map[string]any) jobrun.Job {
 	if status != nil {
 		raw["status"] = status
 	}
-	kind := workload.NewKinds(workload.Builtin()...).Find("job")[0]
+	kind := workload.Job()
 	return jobrun.Job{Object: workload.Object{Kind: kind, Raw: raw}}
 }
 

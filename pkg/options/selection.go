@@ -134,7 +134,7 @@ func (f *selectionFlags) ignoredKinds(p *problems) []schema.GroupKind {
 		case "jobs":
 			kinds = append(kinds, workload.Job().GroupKind())
 		case "cronjobs":
-			kinds = append(kinds, schema.GroupKind{Group: "batch", Kind: "CronJob"})
+			kinds = append(kinds, workload.CronJob().GroupKind())
 		case "":
 		default:
 			p.add("ignored-workload-types", fmt.Errorf("%s: want jobs or cronjobs", reference.Quote(name)))

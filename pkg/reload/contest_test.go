@@ -108,7 +108,7 @@ func (d *desired) count() int {
 // contesting has a loop handle a Deployment until the test ends, and returns the Events.
 func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	t.Helper()
-	d.kind = workload.Builtin()[1]
+	d.kind = workload.Deployment()
 	d.raw = []byte(`{"metadata":{"namespace":"shop","name":"web","uid":"u1"},"spec":{"template":{"spec":{}}}}`)
 	out := &reloadtest.Outbox{}
 	opts.Reader = reloadtest.Reader(t)

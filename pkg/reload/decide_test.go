@@ -2,7 +2,6 @@ package reload
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -69,7 +68,7 @@ func TestLostStampOfAWorkloadIsReported(t *testing.T) {
 	t.Parallel()
 	out := &reloadtest.Outbox{}
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
-	s.Object = reloadtest.Summary(workload.Builtin()[1], map[string]any{"metadata": map[string]any{"generation": int64(3)}})
+	s.Object = reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"generation": int64(3)}})
 	l.state.Writes.Stamped(s.Key, s.Object.Generation(), time.Now())
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 	require.NotEmpty(t, out.Notes())
@@ -112,8 +111,7 @@ func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }, Settle: time.Second, SettleMax: 5 * time.Second})
 	l.leads.Begin(now.Add(-time.Minute))
-	kinds := workload.Builtin()
-	s.Object = reloadtest.Summary(kinds[slices.IndexFunc(kinds, workload.Kind.Schedules)], map[string]any{})
+	s.Object = reloadtest.Summary(workload.CronJob(), map[string]any{})
 	s.View.Intent.Tracked[app] = annotation.Trigger{AtOnce: true}
 	last := record.LastReload{
 		Time: now, Hash: "abc", Cause: record.CauseRelease, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}},

@@ -122,7 +122,7 @@ func TestWorkloadsWhoseWritesAreDeniedHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers, poisoned = 16 + action.MaxWrites, 300
-		kind, ring := workload.Builtin()[1], reloadtest.Ring(t, "a")
+		kind, ring := workload.Deployment(), reloadtest.Ring(t, "a")
 		newest, _ := ring.Newest()
 		d := &denying{workloads: map[string]workload.Summary{}, denied: map[string]int{}}
 		d.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}

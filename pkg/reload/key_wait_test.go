@@ -28,7 +28,7 @@ func (s single) Get(_, _ string) (workload.Summary, bool) { return s.workload, t
 
 func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	t.Parallel()
-	kind := workload.Builtin()[0]
+	kind := workload.DaemonSet()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	writes, keys := &refusing{}, &reloadtest.Keys{}
 	with := loopDependencies{client: writes, Dependencies: Dependencies{

@@ -23,7 +23,7 @@ import (
 func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		kind := workload.Builtin()[1]
+		kind := workload.Deployment()
 		web := reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{
 			"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": app.Name},
 		}})

@@ -55,7 +55,7 @@ func TestWritesAndReloadsOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T
 		Metrics: registry, Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{},
 		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return single{} },
 	}}, Options{})
-	deployments := workload.Builtin()[1]
+	deployments := workload.Deployment()
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(deployments, reloadtest.JobKind)))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP pod_reloader_direct_writes_total Templates stamped by the loop itself, because no webhook answered or in direct mode.

@@ -92,7 +92,7 @@ func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 	ring := reloadtest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	out, now := &reloadtest.Outbox{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	web := reloadtest.Summary(workload.Builtin()[1], map[string]any{
+	web := reloadtest.Summary(workload.Deployment(), map[string]any{
 		"metadata": map[string]any{
 			"namespace": "shop", "name": "web", "annotations": map[string]any{
 				annotation.DefaultPrefix + "configmaps": "app,a_b", annotation.DefaultPrefix + "config-record": "v1:-:" + string(newest.ID) + ":configmap/app=-",

@@ -85,7 +85,7 @@ func TestReloadWaitsForAnnotationsThatMayNotBeListed(t *testing.T) {
 			if recorded == "" {
 				recorded = "0123456789abcdef"
 			}
-			web := reloadtest.Summary(workload.Builtin()[1], map[string]any{
+			web := reloadtest.Summary(workload.Deployment(), map[string]any{
 				"metadata": map[string]any{"namespace": "shop", "name": "web", "annotations": map[string]any{
 					"configmap.reloader.stakater.com/reload": "app",
 					reader.Keys.ConfigRecord:                 "v1:-:" + string(newest.ID) + ":configmap/app=" + recorded,

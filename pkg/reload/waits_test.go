@@ -71,7 +71,7 @@ func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed)
 		annotations[keys.ConfigRecord] = "v1:abc:" + string(newest.ID) + ":configmap/app=0123456789abcdef"
 		annotations[keys.LastReload] = managed[stamp.LastReload]
 	}
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	web := reloadtest.Summary(kind, map[string]any{
 		"metadata": map[string]any{"namespace": "shop", "name": "web", "resourceVersion": "5", "annotations": annotations},
 		"spec": map[string]any{"template": map[string]any{
@@ -294,7 +294,7 @@ type policed struct {
 func (d *policed) Patch(_ context.Context, answer client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	d.writes = append(d.writes, time.Now())
 	if !d.passes {
-		return apierrors.NewInvalid(workload.Builtin()[1].GroupKind(), "web", nil)
+		return apierrors.NewInvalid(workload.Deployment().GroupKind(), "web", nil)
 	}
 	body, err := patch.Data(answer)
 	if err != nil {

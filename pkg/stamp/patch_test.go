@@ -67,7 +67,7 @@ func TestOperations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			raw := decode(t, []byte(c.raw))
-			o := workload.Object{Kind: deployment(), Raw: raw}
+			o := workload.Object{Kind: workload.Deployment(), Raw: raw}
 			ops := Reader{Keys: keys}.Operations(o, c.want)
 			assert.Equal(t, c.ops, ops)
 			patch(t, raw, ops)
@@ -101,7 +101,7 @@ func TestOperationsWithAnotherAnnotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			raw := decode(t, []byte(c.raw))
-			ops := Reader{Keys: keys}.Operations(workload.Object{Kind: deployment(), Raw: raw}, c.want, other)
+			ops := Reader{Keys: keys}.Operations(workload.Object{Kind: workload.Deployment(), Raw: raw}, c.want, other)
 			assert.Equal(t, c.ops, ops)
 			patch(t, raw, ops)
 		})
@@ -118,7 +118,7 @@ func TestAnotherAnnotationFitsBesideOurs(t *testing.T) {
 			"metadata": map[string]any{"annotations": map[string]any{"note": strings.Repeat("x", budget+excess)}},
 			"spec":     map[string]any{"template": map[string]any{}},
 		}
-		view, _ := Reader{Keys: keys}.Read(workload.Object{Kind: deployment(), Raw: raw})
+		view, _ := Reader{Keys: keys}.Read(workload.Object{Kind: workload.Deployment(), Raw: raw})
 		assert.Equal(t, fits, view.Fits(Managed{Record: "recorded", Hash: "of the template"}, other), excess)
 	}
 }
@@ -157,7 +157,7 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ops := Reader{Keys: keys}.Guard(workload.Object{Kind: deployment(), Raw: decode(t, []byte(base))})
+			ops := Reader{Keys: keys}.Guard(workload.Object{Kind: workload.Deployment(), Raw: decode(t, []byte(base))})
 			_, err := tryPatch(decode(t, []byte(c.now)), ops)
 			assert.Equal(t, c.passes, err == nil, "%v", err)
 		})

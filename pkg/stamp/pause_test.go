@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -35,11 +34,10 @@ func TestOnlyArgoRolloutsAreRestarted(t *testing.T) {
 	t.Parallel()
 	keys := annotation.NewStakaterKeys()
 	reader := Reader{Dialects: []annotation.Dialect{annotation.Stakater{Keys: keys}}}
-	rollout, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
-	require.NoError(t, err)
+	rollout, deployment := workload.Rollout(), workload.Deployment()
 	for kind, want := range map[*workload.Kind][]annotation.Problem{
-		&rollout:               nil,
-		&workload.Builtin()[1]: {{Message: "the rollout strategy restart has no effect on a Deployment: only Argo Rollouts have it"}},
+		&rollout:    nil,
+		&deployment: {{Message: "the rollout strategy restart has no effect on a Deployment: only Argo Rollouts have it"}},
 	} {
 		view, problems := reader.Read(workload.Object{Kind: *kind, Raw: map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{keys.Auto: "true", "reloader.stakater.com/rollout-strategy": "restart"}},

@@ -309,7 +309,7 @@ func TestShortenSource(t *testing.T) {
 func TestOperationsGoOnBehindAnImpossiblePlace(t *testing.T) {
 	t.Parallel()
 	raw := decode(t, []byte(`{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":"x","spec":{}}}}`))
-	o := workload.Object{Kind: deployment(), Raw: raw}
+	o := workload.Object{Kind: workload.Deployment(), Raw: raw}
 	require.True(t, o.HasTemplate())
 	ops := Reader{Keys: testKeys(t)}.Operations(o, Managed{Hash: "h", Record: "b"})
 	require.Len(t, ops, 1)

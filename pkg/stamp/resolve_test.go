@@ -31,7 +31,7 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	object := func(managed map[string]any) workload.Object {
 		managed["configmap.reloader.stakater.com/reload"] = "app-.*"
 		managed["reloader.stakater.com/search"] = "true"
-		return workload.Object{Kind: workload.Builtin()[0], Raw: map[string]any{
+		return workload.Object{Kind: workload.DaemonSet(), Raw: map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "annotations": managed},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 				"volumes": []any{map[string]any{"name": "v", "secret": map[string]any{"secretName": "used"}}},
@@ -87,7 +87,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		annotations := map[string]any{"secret.reloader.stakater.com/reload": "app-.*", keys.ConfigRecord: text}
 		maps.Copy(annotations, more)
 		maps.DeleteFunc(annotations, func(_ string, value any) bool { return value == nil })
-		return workload.Object{Kind: workload.Builtin()[0], Raw: map[string]any{
+		return workload.Object{Kind: workload.DaemonSet(), Raw: map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "name": "web", "generation": int64(3), "annotations": annotations},
 			"spec": map[string]any{"template": map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{keys.ConfigHash: hash}},

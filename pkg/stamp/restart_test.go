@@ -123,7 +123,7 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 			restartAt(raw)["restartAt"] = w.stored["spec"].(map[string]any)["restartAt"]
 		},
 		"the time is removed":       func(_ *world, raw map[string]any) { restartAt(raw)["restartAt"] = "" },
-		"the kind knows no restart": func(w *world, _ map[string]any) { w.kind = deployment() },
+		"the kind knows no restart": func(w *world, _ map[string]any) { w.kind = workload.Deployment() },
 		"the explanation is an old one": func(w *world, raw map[string]any) {
 			last, err := record.ParseLastReload(w.managedOf(raw)[LastReload])
 			require.NoError(t, err)

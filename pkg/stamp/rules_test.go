@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -148,7 +147,7 @@ func TestChooseCreate(t *testing.T) {
 	assert.Equal(t, RuleCreate, choose(w.kind, nothing).Rule)
 	assert.Equal(t, RuleCreate, choose(w.kind, func(raw map[string]any) { w.setManaged(raw, Dummy, "x") }).Rule, "a dummy came along from elsewhere")
 	assert.Equal(t, RuleExcluded, choose(w.kind, func(raw map[string]any) { annotate(raw, w.keys.ConfigMaps, "") }).Rule)
-	job, _ := workload.NewKinds(workload.Builtin()...).Get(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	job := workload.Job()
 	assert.Equal(t, RuleCreate, choose(job, nothing).Rule, "a Job is stamped when it is created")
 	old := workload.Object{Kind: job, Raw: w.manifest(w.lists("a", ""))}
 	req, _ := w.reader.NewWrite(&old, old)

@@ -65,15 +65,10 @@ func testKeys(t testing.TB) annotation.Keys {
 	return keys
 }
 
-func deployment() workload.Kind {
-	kind, _ := workload.NewKinds(workload.Builtin()...).Get(workload.Builtin()[1].GroupVersionKind)
-	return kind
-}
-
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, kind: deployment(), keys: testKeys(t), secrets: map[string][]byte{},
+		t: t, kind: workload.Deployment(), keys: testKeys(t), secrets: map[string][]byte{},
 		configs: map[reference.Ref]configuration{}, rv: 100, foreign: map[digest.KeyID]bool{},
 	}
 	w.reader = Reader{Keys: w.keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: w.keys}, auto{}}, Strategy: strategyOf(t.Name())}

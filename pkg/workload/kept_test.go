@@ -112,7 +112,7 @@ func TestOnlyChangesOfKeptFieldsMatter(t *testing.T) {
 	const workload = `{"metadata":{"uid":"%s","resourceVersion":"%s","generation":%d,"labels":{"keep/l":"%s"},"annotations":{"keep/a":"%s","x":"%s"},
 		"ownerReferences":[{"apiVersion":"%s/v1","kind":"A","name":"a"}]}}`
 	readOwned := func(values ...any) Summary {
-		return decoded(t, Builtin()[1], fmt.Appendf(nil, workload, values...), Keep{Label: ours, Annotation: ours, Owner: func(group string) bool { return group != "apps" }})
+		return decoded(t, Deployment(), fmt.Appendf(nil, workload, values...), Keep{Label: ours, Annotation: ours, Owner: func(group string) bool { return group != "apps" }})
 	}
 	read := func(values ...any) Summary { return readOwned(append(values, "apps")...) }
 	before := read("u", "5", 1, "l", "a", "x")
@@ -140,7 +140,7 @@ func TestOnlyChangesOfKeptFieldsMatter(t *testing.T) {
 func TestFinishedJobsMatter(t *testing.T) {
 	t.Parallel()
 	const text = `{"metadata":{"uid":"u","resourceVersion":"%s","generation":1},"status":{"conditions":[{"type":"%s","status":"%s"}]}}`
-	job, cron := NewKinds(Builtin()...).Find("job")[0], NewKinds(Builtin()...).Find("cronjob")[0]
+	job, cron := Job(), CronJob()
 	keep := Keep{Label: ours, Annotation: ours}
 	running := decoded(t, job, fmt.Appendf(nil, text, "5", "Suspended", "False"), keep)
 	for _, tc := range []struct {
@@ -185,7 +185,7 @@ func TestEmptySummary(t *testing.T) {
 
 func TestWithAnnotation(t *testing.T) {
 	t.Parallel()
-	o := Object{Kind: Builtin()[0], Raw: map[string]any{"metadata": map[string]any{
+	o := Object{Kind: DaemonSet(), Raw: map[string]any{"metadata": map[string]any{
 		"name": "web", "annotations": map[string]any{"a": "1", "b": "22"},
 	}}}
 	before := o.Summary()

@@ -62,14 +62,20 @@ func (k Kind) NewObject() *unstructured.Unstructured {
 
 // Builtin returns the kinds that are served without configuration.
 func Builtin() []Kind {
-	return []Kind{
-		v1("apps", "DaemonSet", "spec", "template"),
-		v1("apps", "Deployment", "spec", "template"),
-		v1("apps", "StatefulSet", "spec", "template"),
-		v1("batch", "CronJob", "spec", "jobTemplate", "spec", "template"),
-		Job(),
-	}
+	return []Kind{DaemonSet(), Deployment(), StatefulSet(), CronJob(), Job()}
 }
+
+// DaemonSet returns the kind of DaemonSets.
+func DaemonSet() Kind { return v1("apps", "DaemonSet", "spec", "template") }
+
+// Deployment returns the kind of Deployments.
+func Deployment() Kind { return v1("apps", "Deployment", "spec", "template") }
+
+// StatefulSet returns the kind of StatefulSets.
+func StatefulSet() Kind { return v1("apps", "StatefulSet", "spec", "template") }
+
+// CronJob returns the kind of CronJobs, also where none are followed.
+func CronJob() Kind { return v1("batch", "CronJob", "spec", "jobTemplate", "spec", "template") }
 
 // Job returns the kind of Jobs, also where none are followed.
 func Job() Kind {

@@ -155,7 +155,7 @@ func TestDeploymentConfigWithoutAConfigChangeTriggerReplacesNoPods(t *testing.T)
 		"ImageChange only":            {config, `[` + image + `]`, "no ConfigChange trigger"},
 		"nothing that can be read":    {config, `["ConfigChange"]`, "no ConfigChange trigger"},
 		"no list":                     {config, `"ConfigChange"`, ""},
-		"another kind has no trigger": {Builtin()[1], `[]`, ""},
+		"another kind has no trigger": {Deployment(), `[]`, ""},
 	} {
 		raw, err := skim.Decode([]byte(`{"spec":{"triggers":`+tc.triggers+`}}`), Shape(tc.kind))
 		require.NoError(t, err)

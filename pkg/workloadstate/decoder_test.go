@@ -17,7 +17,7 @@ import (
 func newFollower() *follower {
 	all := func(string) bool { return true }
 	s := New(Options{Keep: workload.Keep{Label: all, Annotation: all}})
-	return &follower{of: s.Watch(kind(), nil), shape: workload.Shape(kind()), log: logr.Discard()}
+	return &follower{of: s.Watch(workload.Deployment(), nil), shape: workload.Shape(workload.Deployment()), log: logr.Discard()}
 }
 
 func TestDecodeEvents(t *testing.T) {

@@ -132,8 +132,6 @@ func initialEnd(version int) string {
 	return event("BOOKMARK", fmt.Sprintf(`{"kind":"Deployment","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`, version))
 }
 
-func kind() workload.Kind { return workload.Builtin()[1] }
-
 // logs collects log lines.
 type logs struct {
 	mu    sync.Mutex
@@ -161,7 +159,7 @@ func (f fixed) Fresh() (Finder, func() error, error) { return f, func() error { 
 
 func mapper() Mapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})
-	m.Add(kind().GroupVersionKind, meta.RESTScopeNamespace)
+	m.Add(workload.Deployment().GroupVersionKind, meta.RESTScopeNamespace)
 	return fixed{m}
 }
 

@@ -38,7 +38,7 @@ func formatChange(before, after workload.Summary) string {
 func run(t *testing.T, s *Source) (*Watch, <-chan string) {
 	t.Helper()
 	reports := make(chan string, 100)
-	w := s.Watch(kind(), func(before, after workload.Summary) { reports <- formatChange(before, after) })
+	w := s.Watch(workload.Deployment(), func(before, after workload.Summary) { reports <- formatChange(before, after) })
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -71,7 +71,7 @@ func TestWatchReportsEachChange(t *testing.T) {
 	assert.Equal(t, "6", a.ResourceVersion())
 	assert.Equal(t, map[string]string{"keep": "6"}, a.Annotations())
 	assert.True(t, a.HasTemplate())
-	assert.Equal(t, kind(), a.Kind)
+	assert.Equal(t, workload.Deployment(), a.Kind)
 
 	server.send("", event("DELETED", deployment("shop", "a", 7)))
 	await(t, reports, "a@6 > -")
@@ -114,7 +114,7 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 	server.watches["bank"] = []string{"422", "403", "403"}
 	w, reports := run(t, server.source(log.logger(), "shop", "bank"))
 	await(t, reports, "- > a@1")
-	w.put(workload.Object{Kind: kind(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep))
+	w.put(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep))
 	await(t, reports, "- > b@")
 	server.send("shop", event("ERROR", `{"kind":"Status","status":"Failure","reason":"Expired","code":410}`))
 	await(t, reports, "a@1 > -")
@@ -143,7 +143,7 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 		log := &logs{}
 		mapper := &refusing{fixed: fixed{meta.NewDefaultRESTMapper(nil)}}
 		s := New(Options{Mapper: mapper, Log: log.logger()})
-		w := s.Watch(kind(), nil)
+		w := s.Watch(workload.Deployment(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -179,7 +179,7 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		known := meta.NewDefaultRESTMapper(nil)
-		known.Add(kind().GroupVersionKind, meta.RESTScopeNamespace)
+		known.Add(workload.Deployment().GroupVersionKind, meta.RESTScopeNamespace)
 		away, none := errors.New("away"), &meta.NoKindMatchError{}
 		var reports []string
 		s := New(Options{
@@ -187,7 +187,7 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 			Namespaces: []string{"bank", "shop"},
 			Discovered: func(about watchhealth.Watch, err error) { reports = append(reports, fmt.Sprint(about, ": ", err)) },
 		})
-		l := lookup{of: s.Watch(kind(), nil)}
+		l := lookup{of: s.Watch(workload.Deployment(), nil)}
 		_, ok := l.findFirst(t.Context())
 		require.True(t, ok)
 		var want []string

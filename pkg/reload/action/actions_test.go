@@ -18,7 +18,7 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	out := &reloadtest.Outbox{}
 	actions := newActions(Options{}, out)
 	at := func(generation int64) gather.Subject {
-		kind := workload.Builtin()[1]
+		kind := workload.Deployment()
 		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
 		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: reloadtest.Summary(kind, raw), View: reloadtest.View(t)}
 	}
@@ -40,7 +40,7 @@ func TestLostStampIsExplainedByTheSchemaOfItsKindIfThatCanBe(t *testing.T) {
 	require.NoError(t, err)
 	const schema = "the schema of Rollout drops metadata.annotations there: declare them, or set x-kubernetes-preserve-unknown-fields; or another"
 	assert.ErrorContains(t, lost(rollout), schema)
-	deployment := lost(workload.Builtin()[1])
+	deployment := lost(workload.Deployment())
 	require.ErrorContains(t, deployment, "the stamp on the pod template at spec.template is not stored; another admission webhook or policy removes it")
 	assert.NotContains(t, deployment.Error(), "schema")
 }
@@ -49,7 +49,7 @@ func TestJobsThatAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	owned := map[string]any{"ownerReferences": []any{map[string]any{"kind": "CronJob", "name": "nightly", "controller": true}}}
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
-	job, deployment := workload.Builtin()[4], workload.Builtin()[1]
+	job, deployment := workload.Job(), workload.Deployment()
 	for name, tc := range map[string]struct {
 		kind             workload.Kind
 		metadata, status map[string]any

@@ -50,7 +50,7 @@ func TestReloadIsRetriedOn404OfALoadBalancer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Gather: gather.Gatherer{APIReader: nothing{err: tc.err}}}, &reloadtest.Outbox{})
-			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.Builtin()[0]}}
+			s := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: workload.Summary{Kind: workload.DaemonSet()}}
 			result := actions.stamps.write(t.Context(), s, policy.Verdict{}).close(t.Context(), actions.base)
 			assert.Equal(t, tc.again, result.RequeueAfter > 0, "tried again")
 		})

@@ -47,7 +47,7 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := failedWrite(workload.Builtin()[1], "ReloadFailed", tc.err)
+			got := failedWrite(workload.Deployment(), "ReloadFailed", tc.err)
 			assert.Equal(t, tc.soon, got.soon, "passes by itself")
 			assert.Equal(t, tc.quiet, got.quiet, "is no news for the user")
 			assert.ErrorIs(t, got.err, tc.err)
@@ -94,7 +94,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := failedPin(workload.Builtin()[1], "ReloadFailed", tc.err)
+			got := failedPin(workload.Deployment(), "ReloadFailed", tc.err)
 			assert.Equal(t, tc.lost, got.soon)
 			assert.Equal(t, tc.lost, got.quiet)
 		})
@@ -122,7 +122,7 @@ func TestEventAboutAMissingAnswerNamesTheRequest(t *testing.T) {
 
 func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	t.Parallel()
-	deployment, deployments := workload.Builtin()[1], schema.GroupResource{Group: "apps", Resource: "deployments"}
+	deployment, deployments := workload.Deployment(), schema.GroupResource{Group: "apps", Resource: "deployments"}
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
 	}}
@@ -164,7 +164,7 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 // An admission webhook of others may answer with a text of any length: it is logged at each attempt, and kept with the Event.
 func TestTextOfAFailureIsBounded(t *testing.T) {
 	t.Parallel()
-	deployment := workload.Builtin()[1]
+	deployment := workload.Deployment()
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request: ` + strings.Repeat("é", 100_000),
 	}}
@@ -188,7 +188,7 @@ func TestEventDuringAnAttemptEndsTheWait(t *testing.T) {
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 	s := reloadtest.Web(t)
 	s.Events.Last = now.Add(-2 * time.Second)
-	denied := failedWrite(workload.Builtin()[1], "AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
+	denied := failedWrite(workload.Deployment(), "AdoptionFailed", apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("denied")))
 	denied.stored = true
 	for range 5 { // the pause grows to 16 s
 		failed{s, denied}.close(t.Context(), actions.base)

@@ -221,7 +221,7 @@ func TestMissingPermissionToPatchJobsIsExplained(t *testing.T) {
 		want bool
 	}{
 		"a Job without the permission": {workload.Job(), refused, true},
-		"another kind":                 {workload.Builtin()[1], refused, false},
+		"another kind":                 {workload.Deployment(), refused, false},
 		"a Job, without credentials":   {workload.Job(), apierrors.NewUnauthorized("expired"), false},
 		"a Job, the server is away":    {workload.Job(), errors.New("away"), false},
 		"a Job that a policy refuses":  {workload.Job(), freeze(), false},

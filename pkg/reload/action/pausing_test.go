@@ -38,7 +38,7 @@ func pausedDeployment(t *testing.T, period time.Duration, paused bool, since str
 		annotations[pausedAt] = since
 	}
 	s := reloadtest.Web(t)
-	s.Object = reloadtest.Summary(workload.Builtin()[1], map[string]any{
+	s.Object = reloadtest.Summary(workload.Deployment(), map[string]any{
 		"metadata": map[string]any{"uid": "u1", "resourceVersion": "5", "annotations": annotations},
 		"spec":     map[string]any{"paused": paused},
 	})
@@ -256,7 +256,7 @@ func TestReloadPauses(t *testing.T) {
 		assert.Empty(t, actions.pauses.beginDirectly(other, other.Object, stamp.Result{Stamped: true}), name)
 	}
 	stateful := s
-	stateful.Object.Kind = workload.Builtin()[0]
+	stateful.Object.Kind = workload.StatefulSet()
 	require.False(t, stateful.Object.Kind.Pausable())
 	assert.Nil(t, actions.pauses.begin(stateful), "a kind without pauses")
 	actions.pauses.at = ""

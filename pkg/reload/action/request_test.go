@@ -123,7 +123,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			actions := newActions(Options{Gather: gather.Gatherer{Keys: tc.keys, Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
-			s := gather.Subject{Key: workload.Key{Name: "web"}, Object: reloadtest.Summary(workload.Builtin()[1], map[string]any{
+			s := gather.Subject{Key: workload.Key{Name: "web"}, Object: reloadtest.Summary(workload.Deployment(), map[string]any{
 				"metadata": map[string]any{"resourceVersion": tc.version},
 			})}
 			if tc.adopted {

@@ -80,7 +80,7 @@ func summary(b *testing.B, i int, annotations map[string]any) workload.Summary {
 	for _, name := range objectsOf(i) {
 		from = append(from, map[string]any{"configMapRef": map[string]any{"name": name}})
 	}
-	o := workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+	o := workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
 		"metadata": map[string]any{"namespace": "shop", "name": fmt.Sprintf("web-%d", i), "uid": fmt.Sprint(i), "annotations": annotations},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 			"containers": []any{map[string]any{"name": "main", "image": "example.com/app:1", "envFrom": from}},

@@ -31,7 +31,7 @@ func reloaderIntent(t testing.TB, annotations, references map[string]any) annota
 	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
 	require.NoError(t, err)
 	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()}}}
-	kind := workload.Builtin()[0]
+	kind := workload.DaemonSet()
 	all := func(string) bool { return true }
 	o := workload.Object{Kind: kind, Raw: map[string]any{
 		"metadata": map[string]any{"namespace": "shop", "name": "web", "annotations": annotations},

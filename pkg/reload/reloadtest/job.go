@@ -197,7 +197,7 @@ func (a *JobAPI) Patch(_ context.Context, object client.Object, patch client.Pat
 
 // The Job of a fixture.
 var (
-	JobKind = workload.NewKinds(workload.Builtin()...).Find("job")[0]
+	JobKind = workload.Job()
 	JobKey  = workload.Key{Kind: JobKind.ID(), Namespace: "shop", Name: "import"}
 )
 

@@ -133,7 +133,7 @@ func Reader(t testing.TB) stamp.Reader {
 // View returns the view of a Deployment that tracks configmap/app.
 func View(t testing.TB) stamp.View {
 	t.Helper()
-	view, problems := Reader(t).Read(workload.Object{Kind: workload.Builtin()[1], Raw: map[string]any{
+	view, problems := Reader(t).Read(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "generation": int64(3),
 			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
@@ -167,7 +167,7 @@ func Web(t testing.TB) gather.Subject {
 	t.Helper()
 	return gather.Subject{
 		Key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
-		Object: Summary(workload.Builtin()[1], map[string]any{
+		Object: Summary(workload.Deployment(), map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		}),
 		View: View(t),

@@ -38,7 +38,7 @@ func (s *sent) notes() []string {
 func webOf() Subject {
 	return Subject{
 		Key: workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"},
-		Object: summaryOf(workload.Builtin()[1], map[string]any{
+		Object: summaryOf(workload.Deployment(), map[string]any{
 			"metadata": map[string]any{"uid": "u1", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		}),
 	}
@@ -180,7 +180,7 @@ func TestReloadBelongsToTheTermOfItsLeader(t *testing.T) {
 	l, _, now := emitter()
 	l.with.Leads.Begin(now.Add(-24 * time.Hour))
 	young := webOf()
-	young.Object = summaryOf(workload.Builtin()[1], map[string]any{"metadata": map[string]any{"creationTimestamp": now.Format(time.RFC3339)}})
+	young.Object = summaryOf(workload.Deployment(), map[string]any{"metadata": map[string]any{"creationTimestamp": now.Format(time.RFC3339)}})
 	for name, tc := range map[string]struct {
 		subject Subject
 		ago     time.Duration

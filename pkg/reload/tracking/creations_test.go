@@ -18,7 +18,7 @@ func version(uid, at string, created time.Time, keys ...string) workload.Summary
 	for _, key := range keys {
 		annotations[annotation.DefaultPrefix+key] = "app"
 	}
-	return summaryOf(workload.Builtin()[1], map[string]any{"metadata": map[string]any{
+	return summaryOf(workload.Deployment(), map[string]any{"metadata": map[string]any{
 		"namespace": "shop", "name": "web", "uid": uid, "resourceVersion": at, "annotations": annotations,
 		"creationTimestamp": created.UTC().Format(time.RFC3339),
 	}})
@@ -48,11 +48,11 @@ func TestCreationOfAWorkloadWithoutARecordIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, _ := leading(t, Options{})
-			report := changesOf(l, workload.Builtin()[1])
+			report := changesOf(l, workload.Deployment())
 			for i := range len(c.seen) - 1 {
 				report(c.seen[i], c.seen[i+1])
 			}
-			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
+			key := workload.Key{Kind: workload.Deployment().ID(), Namespace: "shop", Name: "web"}
 			assert.Equal(t, c.want, l.state.Creations.Version(key), "the resourceVersion at which the configuration is looked up")
 		})
 	}

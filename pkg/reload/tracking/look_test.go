@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,8 +40,7 @@ func TestEventOfAWorkloadThatWaitsQueuesItForLater(t *testing.T) {
 // The index has a Job that was running at its last change. What is cached of it may be newer, or gone.
 func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
 	t.Parallel()
-	all := workload.Builtin()
-	jobs := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	jobs, deployments := workload.Job(), workload.Deployment()
 	metadata := map[string]any{"namespace": "shop", "name": "web"}
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 	for name, tc := range map[string]struct {
@@ -55,7 +53,7 @@ func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
 		"the Job has finished":             {kind: jobs, cached: []workload.Summary{summaryOf(jobs, map[string]any{"metadata": metadata, "status": complete})}},
 		"the Job is gone":                  {kind: jobs, queued: true},
 		"the kind is not watched any more": {kind: jobs, unknown: true, queued: true},
-		"a kind without a finish":          {kind: all[1], cached: []workload.Summary{summaryOf(all[1], map[string]any{"metadata": metadata, "status": complete})}, queued: true},
+		"a kind without a finish":          {kind: deployments, cached: []workload.Summary{summaryOf(deployments, map[string]any{"metadata": metadata, "status": complete})}, queued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +73,7 @@ func TestEventOfAJobThatHasFinishedQueuesNothing(t *testing.T) {
 func TestRereadGoesOnAfterAKindThatIsLeft(t *testing.T) {
 	t.Parallel()
 	l, q := leading(t, Options{})
-	web := deployment(workload.Builtin()[1], "web")
+	web := deployment(workload.Deployment(), "web")
 	left := workload.Key{Kind: "a.example.com/v1/A", Namespace: "shop", Name: "a"}
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	l.tracking.watches.add(&watched{kind: web.Kind, workloads: workloadsOf{web}})

@@ -52,7 +52,7 @@ func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted)
 		}
 		return names
 	})
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	l := standby(Options{Reader: reader, Store: store, Watches: watches, Patterns: patterns, Mapper: mapperOf(kind)})
 	store.queue = reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())

@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +17,11 @@ import (
 
 // jobVersion is a Job for which Reloader reloads configmap/app, as it was at a resourceVersion.
 func jobVersion(uid, at string, finished bool) workload.Summary {
-	all, status := workload.Builtin(), map[string]any{}
+	status := map[string]any{}
 	if finished {
 		status["conditions"] = []any{map[string]any{"type": "Complete", "status": "True"}}
 	}
-	return summaryOf(all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })], map[string]any{
+	return summaryOf(workload.Job(), map[string]any{
 		"metadata": map[string]any{
 			"namespace": "shop", "name": "import", "uid": uid, "resourceVersion": at,
 			"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},

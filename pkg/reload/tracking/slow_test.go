@@ -28,7 +28,7 @@ func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 		l := standby(Options{Reader: stakaterReader(t), Patterns: pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return names })})
 		q := reloadtest.Open(t, l.queue)
 		l.leads.Begin(time.Now())
-		kind := workload.Builtin()[1]
+		kind := workload.Deployment()
 		changesOf(l, kind)(workload.Summary{}, summaryOf(kind, map[string]any{"metadata": map[string]any{
 			"namespace": "crowd", "name": "web", "annotations": map[string]any{"configmap.reloader.stakater.com/reload": strings.Repeat("a*", 16) + "b"},
 		}}))
@@ -52,7 +52,7 @@ func TestExpressionsOfAWorkloadAreKeptOnceThereIsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		patterns := pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return nil })
 		l := standby(Options{Reader: stakaterReader(t), Patterns: patterns})
-		kind := workload.Builtin()[1]
+		kind := workload.Deployment()
 		crowd := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "crowd"}
 		var uses []pattern.Use
 		for i := range 1200 {

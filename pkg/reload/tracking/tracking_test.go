@@ -2,7 +2,6 @@ package tracking
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +26,7 @@ func TestStandbyQueuesNothing(t *testing.T) {
 	t.Parallel()
 	l := standby(Options{Reader: reloadtest.Reader(t)})
 	q := reloadtest.Open(t, l.queue)
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	h := changesOf(l, kind)
 	stays, goes := deployment(kind, "stays"), deployment(kind, "goes")
 	var none workload.Summary
@@ -66,7 +65,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	l := standby(Options{Reader: reader})
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
 	w := &watched{kind: kind, workloads: workloadsOf{one}}
 	l.tracking.watches.add(w)
@@ -103,7 +102,7 @@ func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 	}
 	reader.Dialects = []annotation.Dialect{sap}
 	l = standby(Options{Reader: reader})
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
 	changesOf(l, kind)(workload.Summary{}, one)
 	assert.Equal(t, []workload.Key{one.Key()}, l.tracking.index.Trackers("shop", proxy))
@@ -112,8 +111,7 @@ func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 // The watches of a Job and of its configuration do not wait for each other: a change can be recorded while the end of the Job is handled.
 func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	all := workload.Builtin()
-	kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	kind := workload.Job()
 	job := func(status map[string]any) workload.Summary {
 		return summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
@@ -152,8 +150,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 // A Job that finishes while a change is pending is in the index. It has its own name, which is used once.
 func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) {
 	t.Parallel()
-	all := workload.Builtin()
-	kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.CreateOnly })]
+	kind := workload.Job()
 	job := func(uid string, status map[string]any) workload.Summary {
 		return summaryOf(kind, map[string]any{
 			"metadata": map[string]any{
@@ -193,22 +190,20 @@ func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) 
 func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		kind         string
+		kind         workload.Kind
 		changed, job string
 		pending      bool
 	}{
-		"before the Job":              {kind: "Job", changed: "9", job: "10"},
-		"after the Job":               {kind: "Job", changed: "11", job: "10", pending: true},
-		"unknown version":             {kind: "Job", job: "10", pending: true},
-		"before another kind, settle": {kind: "Deployment", changed: "9", job: "10", pending: true},
+		"before the Job":              {kind: workload.Job(), changed: "9", job: "10"},
+		"after the Job":               {kind: workload.Job(), changed: "11", job: "10", pending: true},
+		"unknown version":             {kind: workload.Job(), job: "10", pending: true},
+		"before another kind, settle": {kind: workload.Deployment(), changed: "9", job: "10", pending: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Settle: time.Minute})
-			all := workload.Builtin()
-			kind := all[slices.IndexFunc(all, func(k workload.Kind) bool { return k.Kind == tc.kind })]
-			created := summaryOf(kind, map[string]any{"metadata": map[string]any{
+			created := summaryOf(tc.kind, map[string]any{"metadata": map[string]any{
 				"namespace": "shop", "name": "import", "uid": "u", "resourceVersion": tc.job,
 				"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
 			}})
@@ -216,7 +211,7 @@ func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 				Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}, Type: configstate.Modified,
 				ResourceVersion: tc.changed, Received: time.Now(),
 			})
-			changesOf(l, kind)(workload.Summary{Kind: kind}, created)
+			changesOf(l, tc.kind)(workload.Summary{Kind: tc.kind}, created)
 			assert.Equal(t, tc.pending, l.state.Changes.HasPending(created.Key()))
 		})
 	}
@@ -290,7 +285,7 @@ func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
 // An update that cannot change what is due queues nothing; one of another object of the same name forgets the earlier one.
 func TestChangesOfWorkloads(t *testing.T) {
 	t.Parallel()
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	version := func(uid, status string, generation int64) workload.Summary {
 		return summaryOf(kind, map[string]any{"status": status, "metadata": map[string]any{
 			"namespace": "shop", "name": "web", "uid": uid, "generation": generation,
@@ -349,7 +344,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := standby(Options{Reader: reloadtest.Reader(t), Settle: time.Second})
-		kind := workload.Builtin()[1]
+		kind := workload.Deployment()
 		h := changesOf(l, kind)
 		app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 		first := time.Now()
@@ -376,7 +371,7 @@ func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 
 func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
 	t.Parallel()
-	kind := workload.Builtin()[0]
+	kind := workload.DaemonSet()
 	c := newWatching()
 	l, _ := leading(t, Options{Workloads: c.follow, Ignores: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))

@@ -22,7 +22,7 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 	t.Parallel()
 	const list, search = "configmap.reloader.stakater.com/reload", "reloader.stakater.com/search"
 	selecting := func(at, key, value string) workload.Summary {
-		return summaryOf(workload.Builtin()[1], map[string]any{
+		return summaryOf(workload.Deployment(), map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "annotations": map[string]any{key: value},
 				"creationTimestamp": time.Now().UTC().Format(time.RFC3339),
@@ -33,7 +33,7 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 		})
 	}
 	labelled := func(at, pattern, label, record string) workload.Summary {
-		return summaryOf(workload.Builtin()[1], map[string]any{
+		return summaryOf(workload.Deployment(), map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "labels": map[string]any{label: "true"},
 				"annotations": map[string]any{list: pattern, annotation.DefaultPrefix + "config-record": record},
@@ -69,12 +69,12 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
 			l := standby(Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{dialect}}})
 			reloadtest.Open(t, l.queue)
-			report, before := changesOf(l, workload.Builtin()[1]), workload.Summary{}
+			report, before := changesOf(l, workload.Deployment()), workload.Summary{}
 			for _, after := range tc.seen {
 				report(before, after)
 				before = after
 			}
-			key := workload.Key{Kind: workload.Builtin()[1].ID(), Namespace: "shop", Name: "web"}
+			key := workload.Key{Kind: workload.Deployment().ID(), Namespace: "shop", Name: "web"}
 			assert.Equal(t, tc.want, l.state.Versions.Since(key))
 		})
 	}
@@ -95,7 +95,7 @@ func (v *versions) Get(_ context.Context, _ client.ObjectKey, object client.Obje
 func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 	t.Parallel()
 	const list = "configmap.reloader.stakater.com/reload"
-	kind := workload.Builtin()[1]
+	kind := workload.Deployment()
 	raw := func(at, pattern, record, other string) map[string]any {
 		return map[string]any{"metadata": map[string]any{
 			"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "generation": int64(1),
