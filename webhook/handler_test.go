@@ -94,13 +94,6 @@ func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference
 	return states, nil
 }
 
-func testKeys(t testing.TB) annotation.Keys {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	return keys
-}
-
 // now is the time of every test.
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -111,7 +104,7 @@ type setup struct {
 
 func newHandler(t testing.TB, w *world, change func(*webhook.Options), log logr.Logger) setup {
 	t.Helper()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	kinds := workload.NewKinds(workload.Builtin()...)
 	options := webhook.Options{
 		Kinds:  func() workload.Kinds { return kinds },

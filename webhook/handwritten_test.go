@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -88,13 +89,13 @@ func updating(t testing.TB, old, current deployment) []byte {
 func stamped(t testing.TB, s setup) deployment {
 	t.Helper()
 	d := deployment{
-		onWorkload: map[string]string{testKeys(t).ConfigMaps: "app", testKeys(t).Secrets: "db"},
+		onWorkload: map[string]string{annotation.DefaultKeys().ConfigMaps: "app", annotation.DefaultKeys().Secrets: "db"},
 		onTemplate: map[string]string{}, image: "cart:1", replicas: 1, generation: "3",
 	}
 	body := []byte(review(fmt.Sprintf(`"operation":"CREATE","object":%s`, d.raw(t))))
 	d = d.after(t, body, responseOf(t, ask(s.handler, body)))
-	require.Contains(t, d.onWorkload, testKeys(t).ConfigRecord)
-	require.Contains(t, d.onTemplate, testKeys(t).ConfigHash)
+	require.Contains(t, d.onWorkload, annotation.DefaultKeys().ConfigRecord)
+	require.Contains(t, d.onTemplate, annotation.DefaultKeys().ConfigHash)
 	return d
 }
 
@@ -131,7 +132,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 			t.Parallel()
 			s := newHandler(t, newWorld(t), nil, logr.Discard())
 			old := stamped(t, s)
-			asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = tt.dummy })
+			asking := old.with(func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigHash] = tt.dummy })
 			body := updating(t, old, asking)
 			response := responseOf(t, ask(s.handler, body))
 			if tt.conflict {
@@ -155,7 +156,7 @@ func TestImpossibleGenerations(t *testing.T) {
 	for _, generation := range []string{"null", "-1", `"3"`, "1e30", "99999999999999999999", "3.5", "{}", "[]", "true"} {
 		s := newHandler(t, newWorld(t), nil, logr.Discard())
 		old := stamped(t, s).with(func(d *deployment) { d.generation = generation })
-		asking := old.with(func(d *deployment) { d.onWorkload[testKeys(t).ConfigHash] = "live@3" })
+		asking := old.with(func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigHash] = "live@3" })
 		body := updating(t, old, asking)
 		stored := asking.after(t, body, responseOf(t, ask(s.handler, body)))
 		assert.Equal(t, old, stored, "generation %s", generation)
@@ -180,7 +181,7 @@ func (w handwriting) on(d *deployment) {
 // handwritings are wrong in each part of each managed annotation.
 func handwritings(t testing.TB, d deployment) map[string]handwriting {
 	t.Helper()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	hash := d.onTemplate[keys.ConfigHash]
 	rec, err := record.Parse(d.onWorkload[keys.ConfigRecord])
 	require.NoError(t, err)
@@ -244,7 +245,7 @@ func TestHandwrittenManagedAnnotationsAreRestored(t *testing.T) {
 // The next write of the workload that needs the Record leaves a valid one, and a release passes.
 func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 	t.Parallel()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	for name, release := range map[string]bool{"Scale": false, "Release": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,7 +280,7 @@ func TestHandwrittenNewerRecordStaysWhereItIsStored(t *testing.T) {
 	s := newHandler(t, newWorld(t), nil, logr.Discard())
 	good := stamped(t, s)
 	for _, text := range []string{"v2:", "v999999:x", "v2:" + strings.Repeat("x", 40<<10)} {
-		newer := func(d *deployment) { d.onWorkload[testKeys(t).ConfigRecord] = text }
+		newer := func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigRecord] = text }
 		body := updating(t, good, good.with(newer))
 		assert.Equal(t, good, good.with(newer).after(t, body, responseOf(t, ask(s.handler, body))), "an edit is taken back")
 

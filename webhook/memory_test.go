@@ -53,7 +53,7 @@ func tracking(t *testing.T) map[string]func(namespace string) []byte {
 	podSpec := `"volumes":[{"projected":{"sources":[` + strings.TrimSuffix(mounted.String(), ",") + `]}}]`
 	return map[string]func(namespace string) []byte{
 		"names": func(namespace string) []byte {
-			return creating(namespace, testKeys(t).ConfigMaps, strings.Join(names, ","), "")
+			return creating(namespace, annotation.DefaultKeys().ConfigMaps, strings.Join(names, ","), "")
 		},
 		"an expression": func(namespace string) []byte {
 			return creating(namespace, "configmap.reloader.stakater.com/reload", ".*", "")

@@ -53,7 +53,13 @@ func NewKeys(prefix string) (Keys, error) {
 		return Keys{}, fmt.Errorf("the annotation prefix %s is not a DNS subdomain such as %q: %w",
 			reference.Quote(prefix), DefaultPrefix, err)
 	}
-	prefix = domain + "/"
+	return keysUnder(domain + "/"), nil
+}
+
+// DefaultKeys returns the keys under the default prefix.
+func DefaultKeys() Keys { return keysUnder(DefaultPrefix) }
+
+func keysUnder(prefix string) Keys {
 	return Keys{
 		ConfigMaps:         prefix + "configmaps",
 		Secrets:            prefix + "secrets",
@@ -68,7 +74,7 @@ func NewKeys(prefix string) (Keys, error) {
 		RecreationLabel:    prefix + "recreation",
 		IgnoredLabel:       prefix + "ignored",
 		DisabledLabel:      prefix + "disabled",
-	}, nil
+	}
 }
 
 // Problem is something that a user got wrong.

@@ -44,7 +44,8 @@ func TestNewKeys(t *testing.T) {
 		IgnoredLabel:       "pod-reloader.cs.sap.com/ignored",
 		DisabledLabel:      "pod-reloader.cs.sap.com/disabled",
 	}
-	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix), "these names are what SAP's users have in their manifests")
+	assert.Equal(t, want, keysOf(t, annotation.DefaultPrefix))
+	assert.Equal(t, want, annotation.DefaultKeys(), "these names are what SAP's users have in their manifests")
 	assert.Equal(t, want, keysOf(t, "pod-reloader.cs.sap.com"), "the slash at the end may be left out")
 	assert.Equal(t, "example.org/configmaps", keysOf(t, "example.org/").ConfigMaps)
 

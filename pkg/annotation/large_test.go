@@ -29,7 +29,7 @@ func parseLists(t testing.TB, configMaps, secrets []string, references ...refere
 	return annotation.Parse(annotation.Source{
 		Workload:   map[string]string{configMapsKey: strings.Join(configMaps, ","), secretsKey: strings.Join(secrets, ",")},
 		References: references,
-	}, annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)})
+	}, annotation.SAP{Keys: annotation.DefaultKeys()})
 }
 
 func tooMany(n int) []annotation.Problem {
@@ -133,7 +133,7 @@ func TestNamesDoNotKeepTheirAnnotation(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"app" + strings.Repeat(" ", 1000), strings.Join(numbered(2_000), ",")} {
 		intent, _ := annotation.Parse(annotation.Source{Workload: map[string]string{configMapsKey: value}},
-			annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)})
+			annotation.SAP{Keys: annotation.DefaultKeys()})
 		from := uintptr(unsafe.Pointer(unsafe.StringData(value)))
 		require.NotEmpty(t, intent.Tracked)
 		for _, ref := range intent.Refs() {
@@ -161,7 +161,7 @@ func hugeLists() map[string]string {
 
 // A list costs no more memory than a few times its own length, and what is tracked of it.
 func TestHugeListsAreReadInLittleMemory(t *testing.T) { //nolint:paralleltest // it measures what it allocates
-	dialect := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	for name, list := range hugeLists() {
 		source := annotation.Source{Workload: map[string]string{configMapsKey: list, secretsKey: list}}
 		var before, after runtime.MemStats
@@ -176,7 +176,7 @@ func BenchmarkParse(b *testing.B) {
 	lists := hugeLists()
 	lists["two names"] = "app,db"
 	lists["1000 names"] = strings.Join(numbered(1_000), ",")
-	dialect := annotation.SAP{Keys: keysOf(b, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	for name, list := range lists {
 		source := annotation.Source{Workload: map[string]string{configMapsKey: list}}
 		b.Run(name, func(b *testing.B) {

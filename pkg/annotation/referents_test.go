@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -52,8 +51,7 @@ func TestReferents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-			require.NoError(t, err)
+			keys := annotation.DefaultKeys()
 			dialect := annotation.SAP{Keys: keys, Resource: func(kind reference.Kind) error {
 				if kind != proxy.Kind {
 					return errors.New("there is no such resource")
@@ -128,8 +126,7 @@ func TestFoundReferents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-			require.NoError(t, err)
+			keys := annotation.DefaultKeys()
 			labels, owners := map[string]string{"app": "p"}, []reference.Owner{{Group: "example.io", Kind: "Proxy", Name: "p"}}
 			dialect := annotation.SAP{Keys: keys, Workloads: func(l map[string]string, o []reference.Owner) (owned, labelled []reference.Ref, known bool) {
 				assert.Equal(t, labels, l)
@@ -157,8 +154,7 @@ func TestFoundReferents(t *testing.T) {
 
 func TestALongListOfReferentsIsBounded(t *testing.T) {
 	t.Parallel()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	var value strings.Builder
 	for i := range 3 * reference.MaxTracked {
 		value.WriteString("a.b/" + strings.Repeat("a", i%200+1) + strings.Repeat("b", i/200+1) + ",")

@@ -191,7 +191,7 @@ func TestSAP(t *testing.T) {
 			}},
 		},
 	}
-	dialect := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +226,7 @@ func TestNearlyTheKeyOfAListIsReported(t *testing.T) {
 		"configmapxy": true, "figmaps": false, "cnfgmaps": true, "configmapxyz": false, "nfigmap": true, "con1fig1ma1ps": false,
 	} {
 		_, problems := annotation.Parse(annotation.Source{Workload: map[string]string{configMapsKey: "a", annotation.DefaultPrefix + key: "b"}},
-			annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)})
+			annotation.SAP{Keys: annotation.DefaultKeys()})
 		assert.Equal(t, reported, len(problems) == 1, "%s: two letters may be wrong, in whatever case and with whatever between words", key)
 	}
 }
@@ -242,7 +242,7 @@ func TestSAPUnderAnotherPrefix(t *testing.T) {
 
 func TestSAPWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	dialect := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix), WithoutSecrets: true}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys(), WithoutSecrets: true}
 	intent, problems := dialect.Parse(annotation.Source{Workload: map[string]string{configMapsKey: "a", secretsKey: "b"}})
 	assert.Equal(t, []reference.Ref{{Kind: reference.ConfigMap, Name: "a"}}, intent.Refs())
 	assert.Equal(t, []annotation.Problem{{Message: fmt.Sprintf(
@@ -255,7 +255,7 @@ func TestSAPWithoutSecrets(t *testing.T) {
 // The Problems of the largest lists are bounded.
 func TestSAPHugeLists(t *testing.T) {
 	t.Parallel()
-	dialect := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	for name, list := range hugeLists() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,7 +289,7 @@ func FuzzSAP(f *testing.F) {
 	f.Add(" a, b\t,\n c ", ",,a,,")
 	f.Add("My_Config,configmap/..,\x00,\xff", "a;b")
 	f.Add("\u00a0a\u00a0", "b,b,b")
-	dialect := annotation.SAP{Keys: keysOf(f, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	parse := func(configMaps, secrets string) (annotation.Intent, []annotation.Problem) {
 		return dialect.Parse(annotation.Source{Workload: map[string]string{configMapsKey: configMaps, secretsKey: secrets}})
 	}
@@ -314,7 +314,7 @@ func FuzzSAP(f *testing.F) {
 }
 
 func BenchmarkSAP(b *testing.B) {
-	dialect := annotation.SAP{Keys: keysOf(b, annotation.DefaultPrefix)}
+	dialect := annotation.SAP{Keys: annotation.DefaultKeys()}
 	source := annotation.Source{Workload: map[string]string{configMapsKey: "my-configmap", secretsKey: "my-secret, my-other-secret"}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -20,7 +20,7 @@ func FuzzStakater(f *testing.F) {
 	f.Add(".*", "0", "1", "", "")
 	var cache pattern.Cache
 	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), Patterns: &cache, ReloadOnCreate: true}
-	sap := annotation.SAP{Keys: keysOf(f, annotation.DefaultPrefix)}
+	sap := annotation.SAP{Keys: annotation.DefaultKeys()}
 	f.Fuzz(func(t *testing.T, list, auto, typed, search, exclude string) {
 		src := annotation.Source{Workload: map[string]string{
 			cmReloadKey: list, autoKey: auto, cmAutoKey: typed, searchKey: search, cmExcludeKey: exclude, configMapsKey: "sap",

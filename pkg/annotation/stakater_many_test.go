@@ -15,7 +15,7 @@ import (
 
 func TestCandidatesAreIndexedWhetherTrackedOrNot(t *testing.T) {
 	t.Parallel()
-	sap := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	sap := annotation.SAP{Keys: annotation.DefaultKeys()}
 	src := annotation.Source{Workload: map[string]string{searchKey: "true", cmReloadKey: "app-.*,app,named", secretsKey: "sap"}, References: used()}
 	intent, _ := annotation.Parse(src, sap, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	want := []reference.Ref{

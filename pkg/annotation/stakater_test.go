@@ -219,7 +219,7 @@ func TestStakaterTriggers(t *testing.T) {
 		intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)
 		assert.Equal(t, map[reference.Ref]annotation.Trigger{configMap("app"): tc.want}, intent.Tracked, "a modification always triggers, the rest by flag")
 	}
-	sap := annotation.SAP{Keys: keysOf(t, annotation.DefaultPrefix)}
+	sap := annotation.SAP{Keys: annotation.DefaultKeys()}
 	intent, _ := annotation.Parse(src, sap, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	both := annotation.Trigger{OnCreate: true, OnDelete: true}
 	resolved, _ := annotation.Resolve(intent, cluster{configMap("app"): {Ignored: true}, configMap("sap"): {Ignored: true}}, recorded{}, nil)

@@ -21,10 +21,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-func selection(t *testing.T, namespaces ...string) options.Selection {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+func selection(namespaces ...string) options.Selection {
+	keys := annotation.DefaultKeys()
 	return options.Selection{
 		Keys: keys, Kinds: workload.NewKinds(workload.Builtin()...), Scope: scope.Scope{Namespaces: namespaces},
 	}
@@ -40,7 +38,7 @@ func TestCacheRefusesPayloads(t *testing.T) {
 	for name, namespaces := range map[string][]string{"AllNamespaces": nil, "SomeNamespaces": {"shop", "b"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := cacheOptions(selection(t, namespaces...))
+			o := cacheOptions(selection(namespaces...))
 			assert.Len(t, o.DefaultNamespaces, len(namespaces), "permissions and caches are per namespace")
 			o.Scheme, o.Mapper = scheme.Scheme, mapper
 			c, err := cache.New(&rest.Config{Host: "https://127.0.0.1:1"}, o) // no server listens there, and no request is sent
@@ -83,7 +81,7 @@ func TestKeepOfPauses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := selection(t)
+			s := selection()
 			s.WithoutStakater, s.Stakater.Keys = true, annotation.NewStakaterKeys()
 			s.Stakater.Keys.PausedAt = pausedAt
 			k := keep(s)
@@ -100,7 +98,7 @@ func TestKeepOfPauses(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	s := selection(t)
+	s := selection()
 	s.Scope.ObjectSelector = labels.SelectorFromSet(labels.Set{"tier": "web"})
 	k := keep(s)
 	for key, kept := range map[string]bool{
@@ -117,6 +115,6 @@ func TestKeep(t *testing.T) {
 	} {
 		assert.Equal(t, kept, k.Label(key), key)
 	}
-	assert.False(t, keep(selection(t)).Label("tier"), "no selector looks at it")
+	assert.False(t, keep(selection()).Label("tier"), "no selector looks at it")
 	assert.Empty(t, unreadPausePeriod(s), "a dialect reads the period of pauses")
 }

@@ -22,7 +22,7 @@ import (
 // Admission, and what publishes digests, ask for labels. They must not wait for a watch of namespaces that does not come about.
 func TestLabelsOfNamespacesAreNotAwaited(t *testing.T) {
 	t.Parallel()
-	o := cacheOptions(selection(t))
+	o := cacheOptions(selection())
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	o.Scheme, o.Mapper = scheme.Scheme, mapper

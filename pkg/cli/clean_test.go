@@ -184,8 +184,7 @@ func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-			require.NoError(t, err)
+			keys := annotation.DefaultKeys()
 			api := &stored{restores: test.restores, object: map[string]any{
 				"metadata": map[string]any{"namespace": "shop", "name": "cart", "generation": int64(1), "annotations": test.annotation},
 				"spec": map[string]any{"template": map[string]any{
@@ -193,7 +192,7 @@ func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 				}},
 			}}
 			c := &cleaner{client: api, reader: stamp.Reader{Keys: keys}}
-			err = c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.DaemonSet(), Raw: runtime.DeepCopyJSON(api.object)}}, true)
+			err := c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.DaemonSet(), Raw: runtime.DeepCopyJSON(api.object)}}, true)
 			if test.want == "" {
 				require.NoError(t, err, test.reason)
 				assert.NotContains(t, api.annotations("spec", "template"), configHash, test.reason)

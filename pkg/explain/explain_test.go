@@ -286,8 +286,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ring, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{7}, 32)})
 	require.NoError(t, err)
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	f := &fixture{ring: ring, kind: "deployment"}
 	states := map[reference.Ref]digest.State{app: f.state("1", "a"), db: f.state("1", "s")}
 	id, _ := ring.Newest()

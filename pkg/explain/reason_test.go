@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
@@ -62,8 +61,7 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 					}}},
 				}},
 			}
-			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-			require.NoError(t, err)
+			keys := annotation.DefaultKeys()
 			stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
 			kind := workload.Deployment()
 			in := explain.Input{Object: workload.Object{Kind: kind, Raw: raw}, Keys: keys, Stakater: &stakater.Keys}
@@ -75,7 +73,6 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 				return annotation.Listed{app: {}, {Kind: reference.ConfigMap, Name: "quiet"}: {Ignored: true}}, nil
 			}}
 			in.View, in.Problems = reader.Read(in.Object)
-			require.NoError(t, err)
 			report := explain.Explain(in)
 			assert.Equal(t, "nothing", report.Verdict)
 			assert.Contains(t, report.Reason, tc.want)

@@ -18,13 +18,6 @@ import (
 
 const prefix = annotation.DefaultPrefix
 
-func keysOf(t testing.TB) annotation.Keys {
-	t.Helper()
-	keys, err := annotation.NewKeys(prefix)
-	require.NoError(t, err)
-	return keys
-}
-
 // jobOf reads a Job with fields in its metadata, spec and status.
 func jobOf(metadata, spec, status map[string]any) jobrun.Job {
 	raw := map[string]any{
@@ -116,7 +109,7 @@ func TestReplacementLeavesOutWhatTheAPIServerSets(t *testing.T) {
 				"spec":     map[string]any{"restartPolicy": "Never"},
 			},
 		},
-	}, j.Replacement(keysOf(t)).Object)
+	}, j.Replacement(annotation.DefaultKeys()).Object)
 	assert.Equal(t, before, j.Raw, "the Job stays as it is")
 }
 
@@ -125,10 +118,10 @@ func TestReplacementOfAJobWithoutLabels(t *testing.T) {
 	t.Parallel()
 	generated := map[string]any{"controller-uid": "u1", "batch.kubernetes.io/job-name": "import"}
 	spec := map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": maps.Clone(generated)}}}
-	job := jobOf(map[string]any{"labels": maps.Clone(generated)}, spec, nil).Replacement(keysOf(t))
+	job := jobOf(map[string]any{"labels": maps.Clone(generated)}, spec, nil).Replacement(annotation.DefaultKeys())
 	assert.Empty(t, job.GetLabels())
 	assert.NotContains(t, job.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"], "labels")
-	assert.Equal(t, "u1", jobrun.Job{Object: workload.Object{Raw: job.Object}}.ReplacementOf(keysOf(t)))
+	assert.Equal(t, "u1", jobrun.Job{Object: workload.Object{Raw: job.Object}}.ReplacementOf(annotation.DefaultKeys()))
 }
 
 func TestReplacementKeepsASelectorOfTheUser(t *testing.T) {
@@ -137,7 +130,7 @@ func TestReplacementKeepsASelectorOfTheUser(t *testing.T) {
 	selector := map[string]any{"matchLabels": labels}
 	job := jobOf(map[string]any{"labels": labels}, map[string]any{
 		"manualSelector": true, "selector": selector, "template": map[string]any{"metadata": map[string]any{"labels": labels}},
-	}, nil).Replacement(keysOf(t))
+	}, nil).Replacement(annotation.DefaultKeys())
 	spec := job.Object["spec"].(map[string]any)
 	assert.Equal(t, selector, spec["selector"])
 	assert.Equal(t, map[string]string{"job-name": "mine"}, job.GetLabels())
@@ -158,7 +151,7 @@ func TestFieldsOfANewJobGoBackToTheirOwners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			replacement, created := jobOf(nil, nil, nil).Replacement(keysOf(t)), &unstructured.Unstructured{Object: map[string]any{}}
+			replacement, created := jobOf(nil, nil, nil).Replacement(annotation.DefaultKeys()), &unstructured.Unstructured{Object: map[string]any{}}
 			replacement.SetManagedFields(tc.former)
 			created.SetManagedFields(tc.present)
 			assert.Equal(t, tc.want, jobrun.FieldsOf(created, replacement, "pod-reloader"))
@@ -168,7 +161,7 @@ func TestFieldsOfANewJobGoBackToTheirOwners(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	t.Parallel()
-	keys := keysOf(t)
+	keys := annotation.DefaultKeys()
 	job := jobOf(nil, nil, nil).Replacement(keys)
 	require.NoError(t, jobrun.Stamp(job, keys, stamp.Managed{stamp.Hash: "h", stamp.Record: "r"}))
 	o := workload.Object{Kind: jobOf(nil, nil, nil).Kind, Raw: job.Object}

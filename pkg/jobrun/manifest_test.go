@@ -11,18 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
-func storeOf(t testing.TB) jobrun.Store {
-	t.Helper()
-	return jobrun.Store{Namespace: "pod-reloader", Installation: "reloader", Keys: keysOf(t)}
+func storeOf() jobrun.Store {
+	return jobrun.Store{Namespace: "pod-reloader", Installation: "reloader", Keys: annotation.DefaultKeys()}
 }
 
 func TestManifestComesBack(t *testing.T) {
 	t.Parallel()
-	s := storeOf(t)
+	s := storeOf()
 	m := jobrun.Manifest{
 		Job: jobOf(nil, map[string]any{"backoffLimit": int64(3)}, nil).Replacement(s.Keys), UID: "u1",
 		Reload: record.LastReload{
@@ -51,7 +51,7 @@ func TestManifestComesBack(t *testing.T) {
 
 func TestSecretThatIsNoManifest(t *testing.T) {
 	t.Parallel()
-	s := storeOf(t)
+	s := storeOf()
 	const reload = `{"time":"2026-01-02T03:04:05.000Z","hash":"h","cause":"config-change"}`
 	const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b","annotations":{"` + prefix + `recreated-from":"u"}}}`
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestSecretThatIsNoManifest(t *testing.T) {
 
 func TestNamesOfALongInstallationAreValid(t *testing.T) {
 	t.Parallel()
-	s := storeOf(t)
+	s := storeOf()
 	s.Installation = strings.Repeat("a", 53) + "." + strings.Repeat("b", 199)
 	_, label := s.Label()
 	assert.LessOrEqual(t, len(label), 63)

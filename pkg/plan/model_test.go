@@ -97,10 +97,8 @@ func (r random) traits() annotation.Traits {
 }
 
 // comparison is one of a single workload.
-func (r random) comparison(t *testing.T, patterns *pattern.Cache) *comparison {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+func (r random) comparison(patterns *pattern.Cache) *comparison {
+	keys := annotation.DefaultKeys()
 	dialect := annotation.Stakater{
 		Keys: annotation.NewStakaterKeys(), Patterns: patterns, AutoReloadAll: r.chance(), ReloadOnCreate: r.chance(), ReloadOnDelete: r.chance(),
 		SecretProviderClasses: r.chance(),
@@ -146,7 +144,7 @@ func TestModelOfReloaderWithOurRulesDecidesAsThisProgram(t *testing.T) {
 	t.Parallel()
 	reloads, patterns := 0, &pattern.Cache{}
 	for seed := range uint64(1_000) {
-		c := random{rand.New(rand.NewPCG(seed, 1))}.comparison(t, patterns)
+		c := random{rand.New(rand.NewPCG(seed, 1))}.comparison(patterns)
 		s := c.read(c.Workloads[0])
 		for _, ref := range s.candidates {
 			for _, event := range c.events(s, ref) {
@@ -171,7 +169,7 @@ func TestEveryRuleExplainsADifference(t *testing.T) {
 	patterns := &pattern.Cache{}
 	found := map[Reason]bool{byLimit: true} // a list of a thousand names has a test of its own
 	for seed := range uint64(1_000) {
-		c := random{rand.New(rand.NewPCG(seed, 2))}.comparison(t, patterns)
+		c := random{rand.New(rand.NewPCG(seed, 2))}.comparison(patterns)
 		c.compare(c.Workloads[0])
 		for reason := range c.groups {
 			found[reason] = true

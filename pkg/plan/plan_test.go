@@ -73,8 +73,7 @@ func cm(name string) reference.Ref { return reference.Ref{Kind: reference.Config
 // input is one with flags as they are by default, and some objects.
 func input(t *testing.T, manifests ...string) plan.Input {
 	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
 	in := plan.Input{
 		Objects: map[string]map[reference.Ref]annotation.Traits{"shop": {

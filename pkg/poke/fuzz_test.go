@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 )
 
@@ -16,7 +17,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(digest, digest+"@4", another, int64(4), int64(4))
 	f.Add("", "", "{", int64(0), int64(-1))
 	f.Fuzz(func(t *testing.T, proof, dummy, last string, bound, answered int64) {
-		keys := defaultKeys(t)
+		keys := annotation.DefaultKeys()
 		answer := &metav1.ObjectMeta{Generation: answered, Annotations: map[string]string{
 			keys.ConfigHash: dummy, keys.LastReload: last,
 		}}

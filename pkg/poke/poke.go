@@ -7,6 +7,7 @@
 package poke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +128,7 @@ func merged(into, further map[string]any) map[string]any {
 }
 
 func (r Request) keys() annotation.Keys {
-	if r.Keys != (annotation.Keys{}) {
-		return r.Keys
-	}
-	keys, _ := annotation.NewKeys(annotation.DefaultPrefix) // the default is a possible prefix
-	return keys
+	return cmp.Or(r.Keys, annotation.DefaultKeys())
 }
 
 // Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0. A request for the live

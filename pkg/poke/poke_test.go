@@ -29,7 +29,7 @@ const (
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	keys := defaultKeys(t)
+	keys := annotation.DefaultKeys()
 	tests := map[string]struct {
 		bound, answered     int64
 		dummy, last, record string
@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 // The generation of a workload that was deleted and created again begins with 1, so that it can be that of the request.
 func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
 	t.Parallel()
-	answer := &metav1.ObjectMeta{UID: "new", Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	answer := &metav1.ObjectMeta{UID: "new", Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: digest, Generation: 4, UID: "old"}).Outcome)
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: digest, Generation: 4, UID: "new"}).Outcome)
 }
@@ -86,7 +86,7 @@ func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
 // Another webhook comes in between, and the configuration changes: the second pass stamps what it reads.
 func TestReloadOfThePinnedVersionIsTheOneAskedFor(t *testing.T) {
 	t.Parallel()
-	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
 	pinned := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: pinned}).Outcome)
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4}).Outcome, "another write may have made it")
@@ -95,7 +95,7 @@ func TestReloadOfThePinnedVersionIsTheOneAskedFor(t *testing.T) {
 
 func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 	t.Parallel()
-	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "live", Generation: 4}).Outcome)
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live", Generation: 3}).Outcome)
 }
@@ -103,7 +103,7 @@ func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
 // It is bound to generation 0: of a workload with another generation the webhook purges it.
 func TestRequestForTheLiveDigestWithoutAGenerationIsStale(t *testing.T) {
 	t.Parallel()
-	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{defaultKeys(t).LastReload: reloaded}}
+	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "live"}).Outcome, "the reload is an earlier one")
 	answer.Generation = 0
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "live"}).Outcome, "the kind has no generations")
@@ -184,13 +184,6 @@ func request() poke.Request {
 	}
 }
 
-func defaultKeys(t *testing.T) annotation.Keys {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	return keys
-}
-
 // patcher injects an error and keeps the body; what an API server makes of it is tested on a real one.
 type patcher struct {
 	err  error
@@ -209,7 +202,7 @@ func (p *patcher) Patch(_ context.Context, obj client.Object, patch client.Patch
 // A flag or an annotation hides recorded objects from a workload for a time: the digest is not over them.
 func TestJudgeComparesWhatTheDigestIsOver(t *testing.T) {
 	t.Parallel()
-	keys := defaultKeys(t)
+	keys := annotation.DefaultKeys()
 	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
 	answer := &metav1.ObjectMeta{Generation: 4, Annotations: map[string]string{
 		keys.ConfigRecord: recorded + ",secret/db~4417e0a1b2c3d4e5@8",

@@ -28,7 +28,7 @@ func BenchmarkReload(b *testing.B) {
 		names = append(names, ref.Name)
 		states[ref] = digest.StateOf(digest.Content{Ref: ref, Namespace: "shop"}, "uid", "1", ring)
 	}
-	view, _ := reloadtest.Reader(b).Read(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
+	view, _ := reloadtest.Reader().Read(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "generation": int64(3),
 			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": strings.Join(names, ",")},

@@ -111,7 +111,7 @@ func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	d.kind = workload.Deployment()
 	d.raw = []byte(`{"metadata":{"namespace":"shop","name":"web","uid":"u1"},"spec":{"template":{"spec":{}}}}`)
 	out := &reloadtest.Outbox{}
-	opts.Reader = reloadtest.Reader(t)
+	opts.Reader = reloadtest.Reader()
 	absent := map[reference.Ref]digest.State{app: {Absent: true}}
 	l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")},

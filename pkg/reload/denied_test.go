@@ -82,7 +82,7 @@ func (d *denying) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 // due returns a Deployment whose reload is due.
 func (d *denying) due(t *testing.T, kind workload.Kind, keyID digest.KeyID, name string) workload.Summary {
 	t.Helper()
-	keys := reloadtest.Reader(t).Keys
+	keys := reloadtest.Reader().Keys
 	s := reloadtest.Summary(kind, map[string]any{
 		"metadata": map[string]any{"namespace": "shop", "name": name, "resourceVersion": "5", "annotations": map[string]any{
 			annotation.DefaultPrefix + "configmaps": app.Name,
@@ -130,7 +130,7 @@ func TestWorkloadsWhoseWritesAreDeniedHoldUpNoOther(t *testing.T) {
 			d.due(t, kind, newest.ID, "poisoned-"+strconv.Itoa(n))
 		}
 		var created func(before, after workload.Summary)
-		opts := Options{Reader: reloadtest.Reader(t), Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second}
+		opts := Options{Reader: reloadtest.Reader(), Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second}
 		l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 			Events: d, Store: d, Keys: &reloadtest.Keys{Present: ring},
 			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {

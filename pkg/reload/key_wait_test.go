@@ -68,7 +68,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 // leading returns a loop that leads, with its queue.
 func leading(t *testing.T, with loopDependencies, opts Options) (*loop, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
-	opts.Reader = reloadtest.Reader(t)
+	opts.Reader = reloadtest.Reader()
 	l := newLoop(with, opts)
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())

@@ -35,7 +35,7 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 				changed(workload.Summary{}, web)
 				return single{web}
 			},
-		}}, Options{Reader: reloadtest.Reader(t)})
+		}}, Options{Reader: reloadtest.Reader()})
 		q := priorityqueue.New[workload.Key]("test")
 		defer q.ShutDown()
 		var to workqueue.TypedRateLimitingInterface[workload.Key] = q

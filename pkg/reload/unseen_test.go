@@ -74,7 +74,7 @@ func TestReloadWaitsForAnnotationsThatMayNotBeListed(t *testing.T) {
 				Store: reloadtest.Store{States: map[reference.Ref]digest.State{app: tc.state}},
 				known: annotation.Listed{}, stored: annotation.Listed{app: tc.traits}, failed: tc.err,
 			}
-			reader := reloadtest.Reader(t)
+			reader := reloadtest.Reader()
 			reader.Dialects = append(reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 			reader.Objects = func(string) (annotation.Objects, error) { return store, nil }
 			w := &refusing{}

@@ -64,7 +64,7 @@ func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed)
 	t.Helper()
 	ring := reloadtest.Ring(t, "a")
 	newest, _ := ring.Newest()
-	opts.Reader, opts.Webhook = reloadtest.Reader(t), true
+	opts.Reader, opts.Webhook = reloadtest.Reader(), true
 	keys := opts.Reader.Keys
 	annotations := map[string]any{annotation.DefaultPrefix + "configmaps": app.Name}
 	if managed != nil {

@@ -160,7 +160,7 @@ func TestNothingTrackedForATime(t *testing.T) {
 		"a PUT":     {reason: "They have it still.", write: func(h *hiding) { require.Nil(h.t, h.put()) }, restarts: 1},
 		"a release": {reason: "The pods of the release have the content.", write: release, restarts: 1},
 	} {
-		for asks, way := range hidesOfAll(testKeys(t).Secrets) {
+		for asks, way := range hidesOfAll(annotation.DefaultKeys().Secrets) {
 			t.Run(asks+": "+name, func(t *testing.T) {
 				t.Parallel()
 				h := newHiding(t)

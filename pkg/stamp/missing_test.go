@@ -19,7 +19,7 @@ import (
 // The manifest names configmap/b, which is required, and secret/a, which is optional. No config object exists.
 func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 	t.Parallel()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	item := record.Item{Entry: "0123456789abcdef"}
 	recorded, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{cm("app-old"): item, cm("b"): item, secret("a"): item}).Text(1000)
 	require.True(t, ok)
@@ -81,7 +81,7 @@ func TestMissingObjectsWarn(t *testing.T) {
 	list := func(key, names string) func(*world, map[string]any) {
 		return func(_ *world, raw map[string]any) { annotate(raw, key, names) }
 	}
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	const reload = "configmap.reloader.stakater.com/reload"
 	for name, c := range map[string]struct {
 		write func(w *world, raw map[string]any)

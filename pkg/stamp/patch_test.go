@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	operations "gomodules.xyz/jsonpatch/v2"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	all := Managed{Hash: "h", Restart: "r", Dummy: "d", Record: "b", LastReload: "l"}
 	for name, c := range map[string]struct {
 		raw  string
@@ -78,7 +79,7 @@ func TestOperations(t *testing.T) {
 // Another annotation is added behind those of ours, and what both need is made once.
 func TestOperationsWithAnotherAnnotation(t *testing.T) {
 	t.Parallel()
-	keys, other := testKeys(t), Annotation{Key: "example.org/since", Value: "x"}
+	keys, other := annotation.DefaultKeys(), Annotation{Key: "example.org/since", Value: "x"}
 	add := operations.Operation{Operation: "add", Path: "/metadata/annotations/example.org~1since", Value: "x"}
 	made := operations.Operation{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{}}
 	for name, c := range map[string]struct {
@@ -111,7 +112,7 @@ func TestOperationsWithAnotherAnnotation(t *testing.T) {
 // The API server refuses a write whose annotations are too large, no matter which writer has added them.
 func TestAnotherAnnotationFitsBesideOurs(t *testing.T) {
 	t.Parallel()
-	keys, other := testKeys(t), Annotation{Key: "example.org/since", Value: "x"}
+	keys, other := annotation.DefaultKeys(), Annotation{Key: "example.org/since", Value: "x"}
 	budget := maxOnWorkload - len("note") - len(keys.ConfigRecord) - len("recorded") - len(other.Key) - len(other.Value)
 	for excess, fits := range map[int]bool{-1: true, 0: true, 1: false} {
 		raw := map[string]any{
@@ -128,8 +129,8 @@ func TestOperationsOfOtherPaths(t *testing.T) {
 	kind, err := workload.ParseKind("example.com/v1/App=spec.some-pod.template")
 	require.NoError(t, err)
 	raw := decode(t, []byte(`{"metadata":{},"spec":{"some-pod":{"template":{"unknown":1}}}}`))
-	patched := patch(t, raw, Reader{Keys: testKeys(t)}.Operations(workload.Object{Kind: kind, Raw: raw}, Managed{Restart: "r"}))
-	assert.Equal(t, Managed{Restart: "r"}, managedBy(workload.Object{Kind: kind, Raw: patched}, testKeys(t)))
+	patched := patch(t, raw, Reader{Keys: annotation.DefaultKeys()}.Operations(workload.Object{Kind: kind, Raw: raw}, Managed{Restart: "r"}))
+	assert.Equal(t, Managed{Restart: "r"}, managedBy(workload.Object{Kind: kind, Raw: patched}, annotation.DefaultKeys()))
 }
 
 func TestPointer(t *testing.T) {
@@ -139,7 +140,7 @@ func TestPointer(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	keys := testKeys(t)
+	keys := annotation.DefaultKeys()
 	base := `{"metadata":{"uid":"u","generation":3,"labels":{"tier":"web"},"annotations":{"pod-reloader.cs.sap.com/config-record":"b"}},"spec":{"template":{"spec":{}}}}`
 	for name, c := range map[string]struct {
 		now    string

@@ -311,7 +311,7 @@ func TestOperationsGoOnBehindAnImpossiblePlace(t *testing.T) {
 	raw := decode(t, []byte(`{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":"x","spec":{}}}}`))
 	o := workload.Object{Kind: workload.Deployment(), Raw: raw}
 	require.True(t, o.HasTemplate())
-	ops := Reader{Keys: testKeys(t)}.Operations(o, Managed{Hash: "h", Record: "b"})
+	ops := Reader{Keys: annotation.DefaultKeys()}.Operations(o, Managed{Hash: "h", Record: "b"})
 	require.Len(t, ops, 1)
 	assert.Contains(t, ops[0].Path, "config-record")
 }

@@ -22,8 +22,7 @@ import (
 // What a pattern or a search tracks of deleted objects only the Record says; a PUT of a manifest forgets it.
 func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	t.Parallel()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	gone, used := reference.Ref{Kind: reference.ConfigMap, Name: "app-gone"}, reference.Ref{Kind: reference.Secret, Name: "used"}
 	item := record.Item{Entry: "0123456789abcdef"}
 	text, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{gone: item, used: item}).Text(1000)
@@ -71,8 +70,7 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 // workload is not one that asks for nothing.
 func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 	t.Parallel()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	items := map[reference.Ref]record.Item{}
 	for i := range 400 {
 		items[reference.Ref{Kind: reference.Secret, Name: fmt.Sprintf("app-%03d-with-a-name-of-some-length-as-they-have", i)}] = record.Item{Entry: "0123456789abcdef"}

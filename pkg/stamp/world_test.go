@@ -58,17 +58,10 @@ type world struct {
 func cm(name string) reference.Ref     { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
 func secret(name string) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: name} }
 
-func testKeys(t testing.TB) annotation.Keys {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
-	return keys
-}
-
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, kind: workload.Deployment(), keys: testKeys(t), secrets: map[string][]byte{},
+		t: t, kind: workload.Deployment(), keys: annotation.DefaultKeys(), secrets: map[string][]byte{},
 		configs: map[reference.Ref]configuration{}, rv: 100, foreign: map[digest.KeyID]bool{},
 	}
 	w.reader = Reader{Keys: w.keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: w.keys}, auto{}}, Strategy: strategyOf(t.Name())}

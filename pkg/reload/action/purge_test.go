@@ -41,7 +41,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, out := &patched{err: tc.err}, &reloadtest.Outbox{}
-			reader := reloadtest.Reader(t)
+			reader := reloadtest.Reader()
 			actions := newActions(Options{
 				Gather: gather.Gatherer{Reader: reader, Now: func() time.Time { return now }}, Client: c, Metrics: prometheus.NewRegistry(),
 			}, out)

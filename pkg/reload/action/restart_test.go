@@ -76,7 +76,7 @@ func dueRollout(t *testing.T, c client.Client, out report.Sender, hash string) (
 	ring := reloadtest.Ring(t, "a")
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	actions := newActions(Options{Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}, Gather: gather.Gatherer{
-		Reader: reloadtest.Reader(t), Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
+		Reader: reloadtest.Reader(), Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
 	}}, out)
 	s := reloadtest.Web(t)
@@ -249,7 +249,7 @@ func TestRestartIsExplainedByALastReloadOfItsOwn(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, after := reloadtest.ReloadAt(now.Add(-time.Hour), "abc"), reloadtest.ReloadAt(now, "abc")
-	actions := newActions(Options{Gather: gather.Gatherer{Reader: reloadtest.Reader(t)}}, &reloadtest.Outbox{})
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: reloadtest.Reader()}}, &reloadtest.Outbox{})
 	for name, tc := range map[string]struct {
 		stored string
 		want   bool
@@ -304,7 +304,7 @@ func (a *ruledAPI) Patch(ctx context.Context, answer client.Object, patch client
 func TestRestartIsExplainedWithWhatTheWebhookReads(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	c, out := &ruledAPI{reader: reloadtest.Reader(t)}, &reloadtest.Outbox{}
+	c, out := &ruledAPI{reader: reloadtest.Reader()}, &reloadtest.Outbox{}
 	actions, s, in := dueRollout(t, c, out, "abc")
 	object := &corev1.ConfigMap{Data: map[string]string{"key": "newer"}}
 	object.Namespace, object.Name = "shop", "app"

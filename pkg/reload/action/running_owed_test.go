@@ -41,7 +41,7 @@ func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 				annotation.DefaultPrefix + "config-record": "v1:-:" + string(newest.ID) + ":" + tc.recorded,
 			}}
 			reader := bothDialects(t)
-			reader.Dialects = append(reloadtest.Reader(t).Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnDelete: true})
+			reader.Dialects = append(reloadtest.Reader().Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnDelete: true})
 			actions := newActions(Options{Client: b, Gather: gather.Gatherer{
 				Reader: reader, APIReader: b, Keys: &reloadtest.Keys{Present: ring}, Store: &reloadtest.Store{States: absent},
 			}}, &reloadtest.Outbox{})

@@ -33,7 +33,7 @@ func newActions(o Options, out report.Sender) *Actions {
 // bothDialects reads the annotations of SAP's pod-reloader and of Stakater's Reloader.
 func bothDialects(t testing.TB) stamp.Reader {
 	t.Helper()
-	reader := reloadtest.Reader(t)
+	reader := reloadtest.Reader()
 	reader.Dialects = append(reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	reader.Objects = func(string) (annotation.Objects, error) { return annotation.Unlisted{}, nil }
 	return reader
@@ -50,7 +50,7 @@ func absentApp(t testing.TB, live client.Reader, ring digest.Ring, now time.Time
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	return gather.Gatherer{
-		Reader: reloadtest.Reader(t), APIReader: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
+		Reader: reloadtest.Reader(), APIReader: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
 	}
 }

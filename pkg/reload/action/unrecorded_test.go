@@ -71,7 +71,7 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			actions := newActions(Options{Client: tc.client, Gather: gather.Gatherer{Reader: reloadtest.Reader(t)}}, &reloadtest.Outbox{})
+			actions := newActions(Options{Client: tc.client, Gather: gather.Gatherer{Reader: reloadtest.Reader()}}, &reloadtest.Outbox{})
 			s := reloadtest.Web(t)
 			s.View.Managed[stamp.Record] = "v1:-::"
 			for range tc.attempts {

@@ -141,7 +141,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 		actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
 		answer := &metav1.PartialObjectMetadata{}
 		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
-		actions.annotations = reloadtest.Reader(t).Keys
+		actions.annotations = reloadtest.Reader().Keys
 		ended := actions.stamps.stamped(reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
 		require.IsType(t, reloaded{}, ended, name)
 		assert.Equal(t, tc.want, ended.(reloaded).subject.Effects.Unwritten, name)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -93,8 +91,7 @@ func summary(b *testing.B, i int, annotations map[string]any) workload.Summary {
 func start(b *testing.B, workloads []workload.Summary, names []string, exists map[reference.Ref]bool) {
 	b.Helper()
 	patterns := patternsOf(names...)
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(b, err)
+	keys := annotation.DefaultKeys()
 	reader := stamp.Reader{
 		Keys:     keys,
 		Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys(), Patterns: &pattern.Cache{}}},

@@ -26,10 +26,8 @@ func patternsOf(names ...string) *pattern.Index[workload.Key] {
 }
 
 // reloaderIntent reads a workload of the second dialect.
-func reloaderIntent(t testing.TB, annotations, references map[string]any) annotation.Intent {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+func reloaderIntent(annotations, references map[string]any) annotation.Intent {
+	keys := annotation.DefaultKeys()
 	reader := stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()}}}
 	kind := workload.DaemonSet()
 	all := func(string) bool { return true }
@@ -43,7 +41,7 @@ func reloaderIntent(t testing.TB, annotations, references map[string]any) annota
 func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 	t.Parallel()
 	x := New(patternsOf("app-1"))
-	intent := reloaderIntent(t, map[string]any{
+	intent := reloaderIntent(map[string]any{
 		"configmap.reloader.stakater.com/reload": "app-.*,app-1,gone", "pod-reloader.cs.sap.com/secrets": "db",
 	}, nil)
 	key := workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: "web"}
@@ -78,9 +76,9 @@ func TestConfigEventReachesWorkloadsWhosePatternMatches(t *testing.T) {
 func TestConfigEventReachesWorkloadsThatNameTheObjectAndThoseThatMatchIt(t *testing.T) {
 	t.Parallel()
 	named, matches, both := workload.Key{Namespace: "shop", Name: "named"}, workload.Key{Namespace: "shop", Name: "matches"}, workload.Key{Namespace: "shop", Name: "both"}
-	names := reloaderIntent(t, map[string]any{"pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
-	expression := reloaderIntent(t, map[string]any{"configmap.reloader.stakater.com/reload": "app-.*"}, nil)
-	all := reloaderIntent(t, map[string]any{"configmap.reloader.stakater.com/reload": "app-.*", "pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
+	names := reloaderIntent(map[string]any{"pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
+	expression := reloaderIntent(map[string]any{"configmap.reloader.stakater.com/reload": "app-.*"}, nil)
+	all := reloaderIntent(map[string]any{"configmap.reloader.stakater.com/reload": "app-.*", "pod-reloader.cs.sap.com/configmaps": "app-1"}, nil)
 	for name, tc := range map[string]struct{ names, matches, both bool }{
 		"one names it": {names: true}, "one matches it": {matches: true}, "one does both": {both: true}, "none": {},
 		"one each": {names: true, matches: true}, "one each, and one does both": {names: true, matches: true, both: true},
@@ -118,7 +116,7 @@ func TestChangeConcernsOnlyAutomaticWorkloadsThatReferenceTheObject(t *testing.T
 		return workload.Key{Kind: "apps/v1/Deployment", Namespace: "shop", Name: numbered(i)}
 	}
 	for i := range 5000 {
-		x.Set(key(i), reloaderIntent(t, auto, own(numbered(i%1000))))
+		x.Set(key(i), reloaderIntent(auto, own(numbered(i%1000))))
 	}
 	change := configstate.Event{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: numbered(7)}, Type: configstate.Modified}
 	assert.Equal(t, []workload.Key{key(7), key(1007), key(2007), key(3007), key(4007)}, x.WorkloadsFor(change, nil))

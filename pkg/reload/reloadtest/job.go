@@ -238,8 +238,7 @@ type JobFixture struct {
 // NewJobFixture makes a Job that was started with another configuration than the present one.
 func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+	keys := annotation.DefaultKeys()
 	j := &JobFixture{
 		API: &JobAPI{Objects: map[string]*unstructured.Unstructured{}}, Out: &Outbox{}, Ring: Ring(t, "a"),
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), App: reference.Ref{Kind: reference.ConfigMap, Name: "app"},

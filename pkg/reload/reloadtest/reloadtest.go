@@ -123,17 +123,15 @@ type Alerts struct{ Offered []alert.Reload }
 func (a *Alerts) Offer(r alert.Reload) { a.Offered = append(a.Offered, r) }
 
 // Reader reads the annotations of SAP's pod-reloader.
-func Reader(t testing.TB) stamp.Reader {
-	t.Helper()
-	keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-	require.NoError(t, err)
+func Reader() stamp.Reader {
+	keys := annotation.DefaultKeys()
 	return stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}
 }
 
 // View returns the view of a Deployment that tracks configmap/app.
 func View(t testing.TB) stamp.View {
 	t.Helper()
-	view, problems := Reader(t).Read(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
+	view, problems := Reader().Read(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{
 		"metadata": map[string]any{
 			"name": "web", "namespace": "shop", "generation": int64(3),
 			"annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},

@@ -47,7 +47,7 @@ func TestEventBehindTheEndOfItsWorkloadIsForgotten(t *testing.T) {
 			t.Parallel()
 			var l *fixture
 			deleting := false
-			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(workload.Summary, bool) bool {
+			l = standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(workload.Summary, bool) bool {
 				if deleting {
 					deleting = false
 					l.tracking.ConfigChanged(event)

@@ -38,7 +38,7 @@ func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted)
 		{Kind: reference.ConfigMap, Name: "app-1"}: {}, {Kind: reference.ConfigMap, Name: "app-3"}: {},
 		{Kind: reference.ConfigMap, Name: "other"}: {}, {Kind: reference.Secret, Name: "tls-1"}: {},
 	}
-	reader, store := stakaterReader(t), &recheckStore{}
+	reader, store := stakaterReader(), &recheckStore{}
 	reader.Objects = func(namespace string) (annotation.Objects, error) {
 		require.Equal(t, "shop", namespace, "the others have no workloads")
 		return exist, nil

@@ -247,7 +247,7 @@ func TestWorkloadIsReadLiveWhileItsWatchFails(t *testing.T) {
 			o, found := l.tracking.Get(t.Context(), key)
 			assert.Equal(t, !c.gone, found)
 			if found {
-				assert.Equal(t, []reference.Ref{c.tracks}, reloadtest.Reader(t).Intent(o).Refs())
+				assert.Equal(t, []reference.Ref{c.tracks}, reloadtest.Reader().Intent(o).Refs())
 			}
 			var indexed []reference.Ref
 			for _, at := range l.tracking.index.Tracked(func(at index.Object) bool { return at.Namespace == "shop" }) {
@@ -351,7 +351,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			}
 			o, found := l.tracking.Get(t.Context(), key)
 			require.True(t, found)
-			assert.Equal(t, []reference.Ref{c.read}, reloadtest.Reader(t).Intent(o).Refs())
+			assert.Equal(t, []reference.Ref{c.read}, reloadtest.Reader().Intent(o).Refs())
 			if !c.during {
 				deliver()
 				assert.Contains(t, store.queued(), key)

@@ -47,8 +47,8 @@ func TestChangeSettlesForAWorkloadThatAListingReplaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				reader := stakaterReader(t)
-				reader.Dialects = append(reader.Dialects, reloadtest.Reader(t).Dialects...)
+				reader := stakaterReader()
+				reader.Dialects = append(reader.Dialects, reloadtest.Reader().Dialects...)
 				l := standby(Options{Reader: reader, FollowJobs: true, Settle: time.Second})
 				h := changesOf(l, tc.before.Kind)
 				h(workload.Summary{Kind: tc.before.Kind}, tc.before)
@@ -80,7 +80,7 @@ func TestStateOfAJobThatIsLeftAloneIsForgottenWithItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+			l := standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				return s.Finished() && !pending
 			}})
 			l.state.Writes.Stamped(finished.Key(), 1, time.Now())
@@ -93,7 +93,7 @@ func TestStateOfAJobThatIsLeftAloneIsForgottenWithItsEnd(t *testing.T) {
 // A change that is pending belongs to the Job that it came for.
 func TestFinishedJobThatAListingBringsIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+	l := standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 		return s.Finished() && !pending
 	}})
 	before := jobVersion("u", "7", false)

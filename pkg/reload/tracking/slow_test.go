@@ -25,7 +25,7 @@ func TestEventReachesAWorkloadWithSlowExpressions(t *testing.T) {
 		for i := range names {
 			names[i] = strings.Repeat("a", 240) + strconv.Itoa(i)
 		}
-		l := standby(Options{Reader: stakaterReader(t), Patterns: pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return names })})
+		l := standby(Options{Reader: stakaterReader(), Patterns: pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return names })})
 		q := reloadtest.Open(t, l.queue)
 		l.leads.Begin(time.Now())
 		kind := workload.Deployment()
@@ -51,7 +51,7 @@ func TestExpressionsOfAWorkloadAreKeptOnceThereIsMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		patterns := pattern.NewIndex[workload.Key](func(string, reference.Kind) []string { return nil })
-		l := standby(Options{Reader: stakaterReader(t), Patterns: patterns})
+		l := standby(Options{Reader: stakaterReader(), Patterns: patterns})
 		kind := workload.Deployment()
 		crowd := workload.Key{Kind: kind.ID(), Namespace: "shop", Name: "crowd"}
 		var uses []pattern.Use

@@ -24,7 +24,7 @@ import (
 // meanwhile would never be taken out.
 func TestStandbyQueuesNothing(t *testing.T) {
 	t.Parallel()
-	l := standby(Options{Reader: reloadtest.Reader(t)})
+	l := standby(Options{Reader: reloadtest.Reader()})
 	q := reloadtest.Open(t, l.queue)
 	kind := workload.Deployment()
 	h := changesOf(l, kind)
@@ -53,7 +53,7 @@ func TestStandbyQueuesNothing(t *testing.T) {
 // A configuration finds other workloads than the one before: all are read again.
 func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	t.Parallel()
-	reader := reloadtest.Reader(t)
+	reader := reloadtest.Reader()
 	sap, ok := reader.Dialects[0].(annotation.SAP)
 	require.True(t, ok)
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
@@ -86,7 +86,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 // A workload can come while the configuration changes: it is read by the one, and entered after all have been read by the other.
 func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 	t.Parallel()
-	reader := reloadtest.Reader(t)
+	reader := reloadtest.Reader()
 	sap, ok := reader.Dialects[0].(annotation.SAP)
 	require.True(t, ok)
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
@@ -130,7 +130,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var l *fixture
-			l = standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+			l = standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				leaves := s.Finished() && !pending
 				if leaves && tc.comes {
 					l.state.Changes.EventArrived(s.Key(), time.Now()) // by the watch of ConfigMaps, which has seen the Job running
@@ -166,7 +166,7 @@ func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
+			l := standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				return s.Finished() && !pending
 			}})
 			h := changesOf(l, kind)
@@ -202,7 +202,7 @@ func TestChangeBeforeTheCreationOfAJobIsNotPending(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := standby(Options{Reader: stakaterReader(t), FollowJobs: true, Settle: time.Minute})
+			l := standby(Options{Reader: stakaterReader(), FollowJobs: true, Settle: time.Minute})
 			created := summaryOf(tc.kind, map[string]any{"metadata": map[string]any{
 				"namespace": "shop", "name": "import", "uid": "u", "resourceVersion": tc.job,
 				"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
@@ -252,9 +252,8 @@ func standby(o Options) *fixture {
 }
 
 // stakaterReader reads the annotations of the second dialect.
-func stakaterReader(t testing.TB) stamp.Reader {
-	t.Helper()
-	reader := reloadtest.Reader(t)
+func stakaterReader() stamp.Reader {
+	reader := reloadtest.Reader()
 	reader.Dialects = []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}}
 	return reader
 }
@@ -343,7 +342,7 @@ func TestConstantChangeQueuesAWorkloadThatSettlesOnce(t *testing.T) {
 func TestWorkloadThatComesAfterTheChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := standby(Options{Reader: reloadtest.Reader(t), Settle: time.Second})
+		l := standby(Options{Reader: reloadtest.Reader(), Settle: time.Second})
 		kind := workload.Deployment()
 		h := changesOf(l, kind)
 		app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}

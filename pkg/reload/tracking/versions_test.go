@@ -64,8 +64,7 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := annotation.NewKeys(annotation.DefaultPrefix)
-			require.NoError(t, err)
+			keys := annotation.DefaultKeys()
 			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
 			l := standby(Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{dialect}}})
 			reloadtest.Open(t, l.queue)
@@ -115,7 +114,7 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: true}
-			reader, live := reloadtest.Reader(t), &versions{}
+			reader, live := reloadtest.Reader(), &versions{}
 			reader.Dialects = []annotation.Dialect{dialect}
 			l := standby(Options{
 				Reader: reader, Watches: failing{"deployments.apps": true}, Mapper: mapperOf(kind), APIReader: live, Summary: kept,

@@ -77,7 +77,7 @@ func fleet(t *testing.T, path string) workload.Kind {
 // leading returns a fixture that leads, with its queue.
 func leading(t *testing.T, o Options) (*fixture, workqueue.TypedRateLimitingInterface[workload.Key]) {
 	t.Helper()
-	o.Reader = reloadtest.Reader(t)
+	o.Reader = reloadtest.Reader()
 	l := standby(o)
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
