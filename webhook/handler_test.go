@@ -22,6 +22,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -44,9 +45,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	ring, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{7}, 32)})
-	require.NoError(t, err)
-	return &world{ring: ring}
+	return &world{ring: digesttest.Ring(t, "\x07")}
 }
 
 func (w *world) Ring() digest.Ring { return w.ring }

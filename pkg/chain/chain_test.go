@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -102,12 +103,12 @@ func TestOtherDigestKeysKeepTheGraph(t *testing.T) {
 		rotate(digest.Ring{})
 		w.graph()
 		assert.Equal(t, "no digest key is loaded yet", w.hold())
-		rotate(ring(t, "1"))
+		rotate(digesttest.Ring(t, "1"))
 		first := w.entry()
-		rotate(ring(t, "1", "2"))
+		rotate(digesttest.Ring(t, "12"))
 		newest, _ := w.currentRing().Newest()
 		assert.NotEmpty(t, w.State("ns", proxy).Entries[newest.ID])
-		assert.Equal(t, first, w.State("ns", proxy).Entries[ring(t, "1").Keys()[0].ID], "under the older key nothing has changed")
+		assert.Equal(t, first, w.State("ns", proxy).Entries[digesttest.Ring(t, "1").Keys()[0].ID], "under the older key nothing has changed")
 	})
 }
 
@@ -118,7 +119,7 @@ func TestACauseIsKnownUnderEachDigestKey(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
 		recorded := w.entry()
-		w.rotate(ring(t, "1", "2"))
+		w.rotate(digesttest.Ring(t, "12"))
 		w.pass(time.Second)
 		newest := w.entry()
 		require.NotEqual(t, recorded, newest)
@@ -303,11 +304,11 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 		assert.Less(t, w.Kept(), before+100)
 
 		w.mu.Lock()
-		w.ring = ring(t, "1", "2")
+		w.ring = digesttest.Ring(t, "12")
 		w.mu.Unlock()
 		w.KeysChanged()
 		w.pass(time.Second)
-		old, _ := ring(t, "1").Newest()
+		old, _ := digesttest.Ring(t, "1").Newest()
 		state := w.State("ns", proxy)
 		entry, ok := state.Entry(old.ID)
 		require.True(t, ok)

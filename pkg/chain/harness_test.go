@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +26,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -139,7 +139,7 @@ func newWorld(t *testing.T, namespaces ...string) *world {
 // newWorldWith is a world of an installation with the Namespaces and the kinds Without of some options.
 func newWorldWith(t *testing.T, o chain.Options) *world {
 	t.Helper()
-	w := &world{T: t, contents: map[reference.Ref]string{}, ring: ring(t, "1")}
+	w := &world{T: t, contents: map[reference.Ref]string{}, ring: digesttest.Ring(t, "1")}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		proxies: "KafkaProxyList", services: "KafkaServiceList", routes: "KafkaRouteList",
 	})
@@ -167,17 +167,6 @@ func newWorldWith(t *testing.T, o chain.Options) *world {
 		require.NoError(t, <-done)
 	})
 	return w
-}
-
-func ring(t *testing.T, keys ...string) digest.Ring {
-	t.Helper()
-	data := map[string][]byte{}
-	for _, key := range keys {
-		data[key] = []byte(strings.Repeat(key, 32))
-	}
-	r, err := digest.NewRing(data)
-	require.NoError(t, err)
-	return r
 }
 
 // rotate puts other keys in force.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -18,8 +19,7 @@ import (
 // proxiesAlone is a graph of proxies, which refer to nothing.
 func proxiesAlone(t *testing.T) (digest.Ring, *referent.Schema, *referent.Graph) {
 	t.Helper()
-	ring, err := digest.NewRing(map[string][]byte{"1": make([]byte, 32)})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "1")
 	compiled, faults := referent.Compile(nil, []referent.Definition{
 		{ID: "proxies", GVR: schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"}},
 	}, "example.org/checksum")

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 )
 
 // The custom resource that is tracked does not exist, so that no graph has it and no change of a graph names it.
@@ -34,14 +35,14 @@ func TestAMissingObjectIsReportedWheneverItWasAskedFor(t *testing.T) {
 			w.rotate(digest.Ring{})
 			w.Configure(proxyToSecret())
 			w.pass(time.Second)
-			w.rotate(ring(w.T, "1"))
+			w.rotate(digesttest.Ring(w.T, "1"))
 			assert.Equal(w, "no digest key is loaded yet", w.hold())
 		}},
 		"before another digest key": {func(w *world) {
 			w.Configure(proxyToSecret())
 			w.pass(time.Second)
 			assert.Equal(w, "missing", w.hold())
-			w.rotate(ring(w.T, "1", "2"))
+			w.rotate(digesttest.Ring(w.T, "12"))
 		}},
 		"before another configuration": {func(w *world) {
 			w.Configure(proxyToSecret())
@@ -118,9 +119,9 @@ func TestAnswersWhileTheKeysRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.graph()
-		older, want := ring(t, "1").Keys()[0].ID, w.entry()
+		older, want := digesttest.Ring(t, "1").Keys()[0].ID, w.entry()
 		for i := range 30 {
-			w.rotate(ring(t, []string{"1", "2"}[:1+i%2]...))
+			w.rotate(digesttest.Ring(t, "12"[:1+i%2]))
 			applied := make(chan struct{})
 			go func() {
 				defer close(applied)

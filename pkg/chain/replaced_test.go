@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -127,7 +128,7 @@ func TestAWatchThatWasRefusedBeforeThereIsADigestKeyRecovers(t *testing.T) {
 		w.graph()
 		w.Watching(services).Refused(t.Context())
 		w.pass(time.Minute)
-		w.rotate(ring(t, "1"))
+		w.rotate(digesttest.Ring(t, "1"))
 		w.pass(time.Second)
 		assert.Empty(t, w.hold())
 	})
@@ -226,7 +227,7 @@ func TestARotationBeforeTheNextWatchHasListedHolds(t *testing.T) {
 		w.Watching(proxies).Replace()
 		w.pass(time.Second)
 		assert.Equal(t, before.Entries, w.State("ns", service).Entries, "the graph remains")
-		w.rotate(ring(t, "1", "2"))
+		w.rotate(digesttest.Ring(t, "12"))
 		w.pass(time.Second)
 		hold := w.State("ns", service).Hold
 		if assert.NotNil(t, hold) {

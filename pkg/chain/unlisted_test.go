@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -44,7 +45,7 @@ func TestResourceThatCannotBeListedSaysWhy(t *testing.T) {
 		assert.Contains(t, picture.Text(), "kafkaservices.kroxylicious.io/s  ["+why+"]\n")
 		assert.Contains(t, picture.Text(), "\nkafkaservices.kroxylicious.io  ["+why+"]\n")
 
-		w.rotate(ring(t, "2"))
+		w.rotate(digesttest.Ring(t, "2"))
 		w.pass(time.Second)
 		assert.Equal(t, "kafkaservices.kroxylicious.io/s is "+why, w.hold(), "under other digest keys, too")
 		mend()

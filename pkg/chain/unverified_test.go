@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -25,8 +26,7 @@ func layered(t *testing.T, layers, wide int) (*graphState, []reference.Ref) {
 		Refs: []referent.EdgeDefinition{{Resource: "proxies", Name: "spec.proxies[*]", Optional: true}},
 	}}, "example.org/checksum")
 	require.Empty(t, faults)
-	keys, err := digest.NewRing(map[string][]byte{"1": []byte("01234567890123456789012345678901")})
-	require.NoError(t, err)
+	keys := digesttest.Ring(t, "1")
 	graph, err := referent.NewGraph(compiled, keys)
 	require.NoError(t, err)
 	resource := compiled.Resources()[0]

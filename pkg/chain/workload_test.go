@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -107,7 +108,7 @@ func TestTheKeyIsLostDuringAHold(t *testing.T) {
 		w.pass(time.Second)
 		assert.NotEmpty(t, w.hold(), "no key")
 		w.mu.Lock()
-		w.ring = ring(t, "2")
+		w.ring = digesttest.Ring(t, "2")
 		w.mu.Unlock()
 		w.KeysChanged()
 		w.pass(time.Second)

@@ -10,15 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // listedStore returns a Store whose watches have listed ten ConfigMaps, of which the content is known, and their Refs.
 func listedStore(b *testing.B) (*Store, []reference.Ref) {
 	b.Helper()
-	key := make([]byte, 32)
-	ring, err := digest.NewRing(map[string][]byte{"0000": key})
-	require.NoError(b, err)
+	ring := digesttest.Ring(b, "1")
 	s, err := New(Options{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Ring: func() digest.Ring { return ring }})
 	require.NoError(b, err)
 	var metas []*metav1.PartialObjectMetadata

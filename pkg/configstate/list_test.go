@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
@@ -47,7 +48,7 @@ func TestLiveListsTheMetadataOfMany(t *testing.T) {
 	t.Parallel()
 	const list = "list /api/v1/namespaces/a/secrets"
 	s := newServer(t)
-	keys, refs := ring(t, 1), manySecrets(s, 20)
+	keys, refs := digesttest.Ring(t, "1"), manySecrets(s, 20)
 	f := knowing(t, s, refs, keys)
 	live := func() map[reference.Ref]digest.State {
 		t.Helper()
@@ -85,7 +86,7 @@ func TestLiveListsForManyAbsentObjects(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.put(secret("a", "other", "x"))
-	f := knowing(t, s, nil, ring(t, 1))
+	f := knowing(t, s, nil, digesttest.Ring(t, "1"))
 	refs := make([]reference.Ref, 20)
 	for i := range refs {
 		refs[i] = sec(fmt.Sprintf("db-%03d", i))
@@ -141,7 +142,7 @@ func TestLiveReadsOneByOneWhereAListCostsMore(t *testing.T) {
 			for n := range c.others {
 				s.put(secret("a", fmt.Sprintf("other-%d", n), "x"))
 			}
-			f := knowing(t, s, refs, ring(t, 1))
+			f := knowing(t, s, refs, digesttest.Ring(t, "1"))
 			if c.spoil != nil {
 				c.spoil(s)
 			}
@@ -172,7 +173,7 @@ func TestLiveListsWhereAListCostsLess(t *testing.T) {
 			for n := range c.others {
 				s.put(secret("a", fmt.Sprintf("other-%d", n), "x"))
 			}
-			f := knowing(t, s, refs, ring(t, 1))
+			f := knowing(t, s, refs, digesttest.Ring(t, "1"))
 			states, err := f.ReadLive(t.Context(), "a", refs)
 			require.NoError(t, err)
 			assert.Len(t, states, len(refs))

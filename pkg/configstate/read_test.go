@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -23,7 +24,7 @@ func TestStateAtAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	f := newFixture(t, s, nil)
-	keys := ring(t, 1)
+	keys := digesttest.Ring(t, "1")
 	for ref, put := range map[reference.Ref]func(content string) client{
 		sec("db"): func(content string) client { return s.put(secret("a", "db", content)) },
 		cm("app"): func(content string) client { return s.put(configMap("a", "app", content)) },
@@ -62,7 +63,7 @@ func TestReadLiveReturnsTheCurrentContent(t *testing.T) {
 		meta = "meta /api/v1/namespaces/a/secrets/db"
 	)
 	s := newServer(t)
-	keys := ring(t, 1)
+	keys := digesttest.Ring(t, "1")
 	var mu sync.Mutex
 	f := newFixture(t, s, func(o *configstate.Options) {
 		o.Ring = func() digest.Ring {
@@ -98,7 +99,7 @@ func TestReadLiveReturnsTheCurrentContent(t *testing.T) {
 	assert.Equal(t, []string{get, meta}, s.seen(), "another version is known, and the new one was not reported")
 
 	mu.Lock()
-	keys = ring(t, 1, 2)
+	keys = digesttest.Ring(t, "12")
 	mu.Unlock()
 	assert.Equal(t, want(two, digest.OfSecret(two)), live())
 	assert.Equal(t, []string{get}, s.seen(), "there is a new key: what is known is of no use")
@@ -112,7 +113,7 @@ func TestReadLiveReturnsTheCurrentContent(t *testing.T) {
 func TestNotFoundOfAProxyIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	keys := ring(t, 1)
+	keys := digesttest.Ring(t, "1")
 	f := newFixture(t, s, func(o *configstate.Options) { o.Ring = func() digest.Ring { return keys } })
 	s.put(secret("a", "db", "x"))
 	s.refusing("/api/v1/namespaces/a/secrets/db", http.StatusNotFound)

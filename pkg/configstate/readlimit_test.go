@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -63,7 +64,7 @@ func TestReadThatHangsIsGivenUpAfterThirtySeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				keys := ring(t, 1)
+				keys := digesttest.Ring(t, "1")
 				s, err := configstate.New(configstate.Options{
 					Config: &rest.Config{Host: "http://api.example.com"}, HTTPClient: &http.Client{Transport: silent{}},
 					Ring: func() digest.Ring { return keys }, SecretProviderClasses: true, Log: logr.Discard(),

@@ -2,7 +2,6 @@ package configstate_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -17,23 +16,11 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 const wait = time.Minute
-
-func ring(t testing.TB, keys ...byte) digest.Ring {
-	t.Helper()
-	data := map[string][]byte{}
-	for i, b := range keys {
-		key := make([]byte, 32)
-		key[0] = b
-		data[fmt.Sprintf("%04d", i)] = key
-	}
-	r, err := digest.NewRing(data)
-	require.NoError(t, err)
-	return r
-}
 
 func cm(name string) reference.Ref  { return reference.Ref{Kind: reference.ConfigMap, Name: name} }
 func sec(name string) reference.Ref { return reference.Ref{Kind: reference.Secret, Name: name} }
@@ -70,7 +57,7 @@ func (l *logs) all() []string {
 func newFixture(t *testing.T, s *server, adjust func(*configstate.Options)) *fixture {
 	t.Helper()
 	f := &fixture{server: s, events: make(chan configstate.Event, 1000), logs: &logs{}}
-	keys := ring(t, 1)
+	keys := digesttest.Ring(t, "1")
 	options := configstate.Options{
 		Config: s.config(), Ring: func() digest.Ring { return keys }, Log: f.logs.logger(),
 	}

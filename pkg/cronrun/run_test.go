@@ -11,10 +11,10 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -88,7 +88,7 @@ func TestIsDue(t *testing.T) {
 // What is tracked without running the CronJob is part of the hash, but its changes make no other run.
 func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
 	view := stamp.View{Intent: intent()}
@@ -143,7 +143,7 @@ func TestContentOfARunIsWhatRunsTheCronJob(t *testing.T) {
 // A digest key that is rotated between the Job and the stamp makes it no other run.
 func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 	t.Parallel()
-	old, rotated := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
+	old, rotated := digesttest.Ring(t, "a"), digesttest.Ring(t, "ab")
 	run := func(ring digest.Ring, before stamp.Managed, content string) cronrun.Run {
 		t.Helper()
 		due, err := cronrun.Of(stamp.View{Intent: intent(), Managed: before}, ring, statesOf(ring, map[reference.Ref]string{app: content, listed: "1"}))
@@ -161,7 +161,7 @@ func TestRunIsTheSameUnderARotatedKey(t *testing.T) {
 		assert.Equal(t, []string{run(rotated, nil, "2").Content}, again.Same, name)
 		assert.NotEqual(t, made.Content, run(rotated, before, "3").Content, name+": another content is another run")
 	}
-	lost := run(reloadtest.Ring(t, "b"), recorded, "2")
+	lost := run(digesttest.Ring(t, "b"), recorded, "2")
 	assert.Equal(t, run(rotated, nil, "2").Content, lost.Content, "the key of the Record is lost")
 	assert.Empty(t, lost.Same)
 }

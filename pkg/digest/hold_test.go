@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 )
 
 func TestWithheld(t *testing.T) {
@@ -21,10 +22,7 @@ func TestWithheld(t *testing.T) {
 
 func TestRingUntil(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{
-		"1": []byte(strings.Repeat("1", 32)), "2": []byte(strings.Repeat("2", 32)), "3": []byte(strings.Repeat("3", 32)),
-	})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "123")
 	keys := ring.Keys()
 	until, ok := ring.Until(keys[1].ID)
 	require.True(t, ok)

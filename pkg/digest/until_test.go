@@ -1,21 +1,18 @@
 package digest_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 )
 
 func TestUntilLeavesOutNewerKeys(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{
-		"1": bytes.Repeat([]byte{1}, 32), "2": bytes.Repeat([]byte{2}, 32), "3": bytes.Repeat([]byte{3}, 32),
-	})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "123")
 	all := make([]digest.KeyID, 0, 3)
 	for _, key := range ring.Keys() {
 		all = append(all, key.ID)

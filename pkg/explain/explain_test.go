@@ -13,6 +13,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -284,12 +285,12 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	ring, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{7}, 32)})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "7")
 	keys := annotation.DefaultKeys()
 	f := &fixture{ring: ring, kind: "deployment"}
 	states := map[reference.Ref]digest.State{app: f.state("1", "a"), db: f.state("1", "s")}
 	id, _ := ring.Newest()
+	var err error
 	f.hash, err = digest.Hash(id.ID, states)
 	require.NoError(t, err)
 	f.raw = map[string]any{

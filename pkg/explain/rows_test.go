@@ -1,13 +1,13 @@
 package explain_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -129,8 +129,7 @@ func TestForeignDigestKeyIsAProblem(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			other, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{8}, 32)})
-			require.NoError(t, err)
+			other := digesttest.Ring(t, "8")
 			f.ring, f.in.Ring, f.in.KeySecret = other, other, "tools/keys"
 			f.in.States = map[reference.Ref]digest.State{app: f.state("2", "a"), db: {Absent: true}}
 			tc.change(f)
@@ -190,8 +189,7 @@ func TestForeignDigestKeyBesideACreation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.record(app, digest.State{Absent: true})
-	other, err := digest.NewRing(map[string][]byte{"0001": bytes.Repeat([]byte{8}, 32)})
-	require.NoError(t, err)
+	other := digesttest.Ring(t, "8")
 	f.ring, f.in.Ring = other, other
 	f.in.States[app] = f.state("2", "a")
 	report := f.explain()

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 )
 
@@ -71,8 +71,7 @@ func TestStatusThatCounts(t *testing.T) {
 
 func TestStateOfClass(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{"1": []byte("0123456789abcdef0123456789abcdef")})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "1")
 	key, _ := ring.Newest()
 	state, _ := podstatus.State("shop", "vault", nil, ring)
 	assert.Equal(t, digest.State{Absent: true}, state, "no pod has mounted the class")

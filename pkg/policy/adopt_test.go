@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -79,7 +80,7 @@ func TestAdopt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := Input{Intent: intent(every, a, b), Known: tc.known, Current: tc.now, Ring: ring(t)}
+			in := Input{Intent: intent(every, a, b), Known: tc.known, Current: tc.now, Ring: digesttest.Ring(t, "12")}
 			got, err := Assess(in).Adopt(in, "abc")
 			require.NoError(t, err)
 			assert.Equal(t, tc.want.String(), got.String(), tc.reason)
@@ -153,7 +154,7 @@ func TestHiddenAbsenceIsKeptUnlessExpressionsSelectAndCreationsDoNotTrigger(t *t
 
 func TestNewRecordLeavesOutWhatIsWithheldAndNothingElse(t *testing.T) {
 	t.Parallel()
-	in := Input{Intent: intent(every, a, b), Ring: ring(t), Current: map[reference.Ref]digest.State{
+	in := Input{Intent: intent(every, a, b), Ring: digesttest.Ring(t, "12"), Current: map[reference.Ref]digest.State{
 		a: {Hold: &digest.Hold{Reason: "not-ready"}}, b: state(t, b, "B", "2"),
 	}}
 	got, err := NewRecord(in, "abc", false)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -120,7 +121,7 @@ func TestHeldCustomResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := Input{
-				Intent: intent(annotation.Trigger{}, a, proxy), Known: c.known, Ring: ring(t),
+				Intent: intent(annotation.Trigger{}, a, proxy), Known: c.known, Ring: digesttest.Ring(t, "12"),
 				Current: map[reference.Ref]digest.State{a: state(t, a, c.now, "2"), proxy: custom(t, "P")},
 			}
 			if c.held {
@@ -142,7 +143,7 @@ func TestKeepUnderAnOlderKey(t *testing.T) {
 	t.Parallel()
 	recorded := itemUnder(t, oldest(t), proxy, "P", "")
 	states := map[reference.Ref]digest.State{a: state(t, a, "A", "2"), proxy: heldState()}
-	kept, older := known(oldest(t), items{proxy: recorded}).Keep(states, ring(t))
+	kept, older := known(oldest(t), items{proxy: recorded}).Keep(states, digesttest.Ring(t, "12"))
 	assert.Nil(t, states[proxy].Entries, "the states of the caller are not changed")
 	entry, ok := kept[proxy].Entry(oldest(t))
 	require.True(t, ok)
@@ -152,9 +153,9 @@ func TestKeepUnderAnOlderKey(t *testing.T) {
 	_, err := digest.Hash(signs.ID, kept)
 	require.NoError(t, err)
 
-	kept, whole := known("00000000", items{proxy: recorded}).Keep(states, ring(t))
+	kept, whole := known("00000000", items{proxy: recorded}).Keep(states, digesttest.Ring(t, "12"))
 	assert.True(t, kept[proxy].Withheld(), "what was recorded under a lost key cannot be kept")
-	assert.True(t, whole.Equal(ring(t)))
+	assert.True(t, whole.Equal(digesttest.Ring(t, "12")))
 }
 
 // The hash covers what is held: it can be compared only if the last content of that is known under the same key.
@@ -187,7 +188,7 @@ func TestHashIsIncomparableWhileOneIsHeldUnderAnotherKey(t *testing.T) {
 //nolint:paralleltest // it counts allocations
 func TestKeepCostsNothingWhereNothingIsHeld(t *testing.T) {
 	states := map[reference.Ref]digest.State{a: state(t, a, "A", "2")}
-	k, r := known(newest(t), items{a: item(t, a, "A", "")}), ring(t)
+	k, r := known(newest(t), items{a: item(t, a, "A", "")}), digesttest.Ring(t, "12")
 	assert.Zero(t, testing.AllocsPerRun(10, func() { k.Keep(states, r) }))
 }
 
@@ -195,7 +196,7 @@ func TestKeepCostsNothingWhereNothingIsHeld(t *testing.T) {
 func TestNewRecordLeavesOutWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	in := Input{
-		Intent: intent(every, a, proxy), Ring: ring(t),
+		Intent: intent(every, a, proxy), Ring: digesttest.Ring(t, "12"),
 		Current: map[reference.Ref]digest.State{a: state(t, a, "A", "2"), proxy: heldState()},
 	}
 	hash, err := digest.Hash(newest(t), in.Current)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -21,23 +22,15 @@ var (
 	b = reference.Ref{Kind: reference.ConfigMap, Name: "b"}
 )
 
-// ring returns a ring of two keys; the second one signs.
-func ring(t testing.TB) digest.Ring {
-	t.Helper()
-	r, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32)), "2": []byte(strings.Repeat("2", 32))})
-	require.NoError(t, err)
-	return r
-}
-
 // oldest and newest return the ids of the ring's keys.
 func oldest(t testing.TB) digest.KeyID {
 	t.Helper()
-	return ring(t).Keys()[0].ID
+	return digesttest.Ring(t, "12").Keys()[0].ID
 }
 
 func newest(t testing.TB) digest.KeyID {
 	t.Helper()
-	return ring(t).Keys()[1].ID
+	return digesttest.Ring(t, "12").Keys()[1].ID
 }
 
 // state is an object with a content under a resourceVersion; without content it was not read, as "-" it is absent.
@@ -50,7 +43,7 @@ func state(t testing.TB, ref reference.Ref, content, rv string) digest.State {
 		return digest.State{UID: "u", ResourceVersion: rv}
 	}
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: ref.Name}, Data: map[string]string{"k": content}}
-	return digest.StateOf(digest.OfConfigMap(object), "u", rv, ring(t))
+	return digest.StateOf(digest.OfConfigMap(object), "u", rv, digesttest.Ring(t, "12"))
 }
 
 // item is what is recorded of a content under the newest key.
@@ -90,7 +83,7 @@ var every = annotation.Trigger{OnCreate: true, OnDelete: true}
 func input(t testing.TB, before, now string) Input {
 	t.Helper()
 	in := Input{
-		Intent: intent(every, a), Required: map[reference.Ref]bool{}, Ring: ring(t),
+		Intent: intent(every, a), Required: map[reference.Ref]bool{}, Ring: digesttest.Ring(t, "12"),
 		Current: map[reference.Ref]digest.State{a: state(t, a, now, "2")},
 	}
 	if before != "" {

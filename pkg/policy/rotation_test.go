@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -65,9 +66,9 @@ func (f *fleet) input() Input {
 	for _, p := range f.pods {
 		statuses = append(statuses, p.Status)
 	}
-	state, _ := podstatus.State("ns", class.Name, statuses, ring(f.t))
+	state, _ := podstatus.State("ns", class.Name, statuses, digesttest.Ring(f.t, "12"))
 	return Input{
-		Namespace: "ns", Ring: ring(f.t), Known: f.known, Intent: intent(annotation.Trigger{}, class),
+		Namespace: "ns", Ring: digesttest.Ring(f.t, "12"), Known: f.known, Intent: intent(annotation.Trigger{}, class),
 		Current: map[reference.Ref]digest.State{class: state},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -278,7 +279,7 @@ func TestGraphNeedsAKey(t *testing.T) {
 func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 	t.Parallel()
 	compiled := compile(t, kafka()...)
-	both, err := referent.NewGraph(compiled, ring(t, 'a', 'b'))
+	both, err := referent.NewGraph(compiled, digesttest.Ring(t, "ab"))
 	require.NoError(t, err)
 	filters, _ := compiled.Resource(gvr("filters").GroupResource())
 	both.SetSource(filters, "", referent.SourceSynced)
@@ -294,7 +295,7 @@ func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 	require.Len(t, s.Entries, 2)
 
 	for i, letter := range []byte("ab") {
-		one, err := referent.NewGraph(compiled, ring(t, letter))
+		one, err := referent.NewGraph(compiled, digesttest.Ring(t, string(letter)))
 		require.NoError(t, err)
 		one.SetSource(filters, "", referent.SourceSynced)
 		one.Set(filters, object("f", map[string]any{"configRef": named("c")}))
@@ -302,7 +303,7 @@ func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 		one.Evaluate()
 		alone, hold := one.State(key("filters/f"))
 		require.Nil(t, hold)
-		id := ring(t, 'a', 'b').Keys()[i].ID
+		id := digesttest.Ring(t, "ab").Keys()[i].ID
 		assert.Equal(t, alone.Entries[id], s.Entries[id])
 	}
 }
@@ -332,7 +333,7 @@ func TestPublishedDigestCountsUnderEachKey(t *testing.T) {
 		referent.Definition{ID: "c", GVR: gvr("c"), Refs: []referent.EdgeDefinition{{Resource: "b", Name: "spec.b"}}},
 	)
 	entries := func(published string, letters ...byte) map[digest.KeyID]digest.Entry {
-		g, err := referent.NewGraph(compiled, ring(t, letters...))
+		g, err := referent.NewGraph(compiled, digesttest.Ring(t, string(letters)))
 		require.NoError(t, err)
 		for _, resource := range compiled.Resources() {
 			g.SetSource(resource, "", referent.SourceSynced)

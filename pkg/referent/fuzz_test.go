@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -45,7 +46,7 @@ func FuzzCompile(f *testing.F) {
 		for range 2 {
 			w := world{TB: t, schema: compiled}
 			var err error
-			w.Graph, err = referent.NewGraph(compiled, ring(t, 'a'))
+			w.Graph, err = referent.NewGraph(compiled, digesttest.Ring(t, "a"))
 			require.NoError(t, err)
 			for _, resource := range compiled.Resources() {
 				w.SetSource(resource, "", referent.SourceSynced)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 )
 
 // An object that is equal is not taken in: each part counts.
@@ -161,8 +162,7 @@ func TestAsManyResourcesAsCanBe(t *testing.T) {
 
 func TestOnlyWhatIsNotReadYetIsUnread(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{"a": []byte(strings.Repeat("k", 32))})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "k")
 	g, err := NewGraph(&Schema{}, ring)
 	require.NoError(t, err)
 	r := &Resource{ID: "r"}

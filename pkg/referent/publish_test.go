@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -50,7 +51,7 @@ func TestRotationOfTheKeyPublishesNothing(t *testing.T) {
 	compiled := compile(t, kafka()...)
 	services, _ := compiled.Resource(gvr("services").GroupResource())
 	publication := func(keys, now, content string) (string, bool) {
-		graph, err := referent.NewGraph(compiled, ring(t, []byte(keys)...))
+		graph, err := referent.NewGraph(compiled, digesttest.Ring(t, keys))
 		require.NoError(t, err)
 		graph.SetSource(services, "", referent.SourceSynced)
 		graph.Set(services, object("s", map[string]any{"tls": map[string]any{"certificateRef": named("t")}}, annotated(now)))
@@ -65,7 +66,7 @@ func TestRotationOfTheKeyPublishesNothing(t *testing.T) {
 	assert.Equal(t, first, kept)
 	second, due := publication("ab", first, "2")
 	assert.True(t, due, "but a change of the content is published, under the newest key")
-	newest, _ := ring(t, 'a', 'b').Newest()
+	newest, _ := digesttest.Ring(t, "ab").Newest()
 	assert.Contains(t, second, "v1:"+string(newest.ID))
 	third, due := publication("b", first, "1")
 	assert.True(t, due, "under a lost key nothing can be compared")
@@ -254,7 +255,7 @@ func TestReferrersOfAllowedNamespacesMustBeWatched(t *testing.T) {
 				referent.Definition{ID: "services", GVR: gvr("services"), Referrers: []referent.EdgeDefinition{
 					{Resource: "clusters", Name: "spec.to.name", Namespace: "spec.to.namespace", Namespaces: c.allowed},
 				}})
-			graph, err := referent.NewGraph(compiled, ring(t, 'a'))
+			graph, err := referent.NewGraph(compiled, digesttest.Ring(t, "a"))
 			require.NoError(t, err)
 			for _, resource := range compiled.Resources() {
 				graph.SetSource(resource, "n", referent.SourceSynced)

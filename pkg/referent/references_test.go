@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -62,7 +63,7 @@ func TestObjectWithoutReferencesHoldsThoseThatCanBeItsParents(t *testing.T) {
 	}
 	assert.Equal(t, beside, w.entry("services/s"), "clusters do not count below it")
 
-	live, err := w.NewEmpty(ring(t, 'a'))
+	live, err := w.NewEmpty(digesttest.Ring(t, "a"))
 	require.NoError(t, err)
 	live.Put(w.resource("proxies").Read(object("other", nil)))
 	live.Evaluate()

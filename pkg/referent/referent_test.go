@@ -1,8 +1,6 @@
 package referent_test
 
 import (
-	"bytes"
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -11,20 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
-
-func ring(t testing.TB, letters ...byte) digest.Ring {
-	t.Helper()
-	data := map[string][]byte{}
-	for i, letter := range letters {
-		data[fmt.Sprintf("%03d", i)] = bytes.Repeat([]byte{letter}, 32)
-	}
-	made, err := digest.NewRing(data)
-	require.NoError(t, err)
-	return made
-}
 
 // world is a Graph whose sources are synced, with shorthands.
 type world struct {
@@ -40,7 +28,7 @@ func newWorld(t testing.TB, definitions ...referent.Definition) world {
 
 func newWorldOf(t testing.TB, compiled *referent.Schema) world {
 	t.Helper()
-	graph, err := referent.NewGraph(compiled, ring(t, 'a'))
+	graph, err := referent.NewGraph(compiled, digesttest.Ring(t, "a"))
 	require.NoError(t, err)
 	for _, resource := range compiled.Resources() {
 		graph.SetSource(resource, "", referent.SourceSynced)
@@ -79,7 +67,7 @@ func (w world) absent(name string) {
 func state(t testing.TB, keys, content string) digest.State {
 	t.Helper()
 	s := digest.State{UID: "uid-" + content, ResourceVersion: "1", Entries: map[digest.KeyID]digest.Entry{}}
-	for _, key := range ring(t, []byte(keys)...).Keys() {
+	for _, key := range digesttest.Ring(t, keys).Keys() {
 		mac := key.MAC("content")
 		mac.Text(content)
 		s.Entries[key.ID] = mac.Sum()

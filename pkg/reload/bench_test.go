@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -20,7 +21,7 @@ import (
 
 // A reload of a workload with 200 config objects: what the loop decides before its request, and what the webhook decides about it.
 func BenchmarkReload(b *testing.B) {
-	ring := reloadtest.Ring(b, "a")
+	ring := digesttest.Ring(b, "a")
 	newest, _ := ring.Newest()
 	states, names := map[reference.Ref]digest.State{}, []string{}
 	for n := range 200 {

@@ -19,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
@@ -114,7 +115,7 @@ func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	opts.Reader = reloadtest.Reader()
 	absent := map[reference.Ref]digest.State{app: {Absent: true}}
 	l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
-		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")},
+		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: digesttest.Ring(t, "a")},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
 			d.changed = changed
 			return shown{d}

@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
@@ -122,7 +123,7 @@ func TestWorkloadsWhoseWritesAreDeniedHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const workers, poisoned = 16 + action.MaxWrites, 300
-		kind, ring := workload.Deployment(), reloadtest.Ring(t, "a")
+		kind, ring := workload.Deployment(), digesttest.Ring(t, "a")
 		newest, _ := ring.Newest()
 		d := &denying{workloads: map[string]workload.Summary{}, denied: map[string]int{}}
 		d.States = map[reference.Ref]digest.State{app: digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "2", ring)}

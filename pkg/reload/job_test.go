@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
@@ -258,7 +259,7 @@ func TestRecordUnderAForeignKeyIsAdoptedOnce(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
 	foreign := j.Stored().GetAnnotations()[annotation.DefaultPrefix+"config-record"]
-	j.Ring = reloadtest.Ring(t, "b")
+	j.Ring = digesttest.Ring(t, "b")
 	j.Set("new")
 	l := j.leader(t)
 	require.NotEmpty(t, j.Due(t).Foreign)

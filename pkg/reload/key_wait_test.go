@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
@@ -57,7 +58,7 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 	assert.Equal(t, reconcile.Result{}, result, "the change of the keys queues it")
 	require.Zero(t, q.Len())
 
-	keys.Present = reloadtest.Ring(t, "a")
+	keys.Present = digesttest.Ring(t, "a")
 	l.tracking.QueueAll()
 	require.Equal(t, 1, q.Len())
 	_, err = l.Reconcile(t.Context(), key)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -149,7 +150,7 @@ type changingLoop struct {
 func newChangingLoop(t *testing.T) *changingLoop {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	c := &changingLoop{
 		time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), key: workload.Key{Namespace: "shop", Name: "web"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/tracking"
@@ -77,7 +78,7 @@ func reconcilePaused(t *testing.T, unread string, labels, annotations map[string
 	kinds := workload.NewKinds(workload.Builtin()...)
 	kind := kinds.Find("deployment")[0]
 	c := &refusing{}
-	with := loopDependencies{client: c, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: reloadtest.Ring(t, "a")}}}
+	with := loopDependencies{client: c, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: digesttest.Ring(t, "a")}}}
 	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) tracking.Workloads {
 		return single{reloadtest.Summary(kind, map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": labels, "annotations": stored},

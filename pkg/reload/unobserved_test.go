@@ -13,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -39,7 +40,7 @@ func (w *refusing) Patch(_ context.Context, obj client.Object, patch client.Patc
 func TestUnwatchedObjectIsReadBeforeDecision(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	there := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	for name, tc := range map[string]struct {
@@ -71,7 +72,7 @@ func TestUnwatchedObjectIsReadBeforeDecision(t *testing.T) {
 func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	out, store := &reloadtest.Outbox{}, &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}
 	l := newLoop(loopDependencies{
@@ -89,7 +90,7 @@ func TestMissingObjectThatIsNotObservedIsReported(t *testing.T) {
 func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	out, now := &reloadtest.Outbox{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	web := reloadtest.Summary(workload.Deployment(), map[string]any{

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -30,7 +31,7 @@ func (o *observed) ReadLive(context.Context, string, []reference.Ref) (map[refer
 func TestReloadWaitsForUnreadCustomResources(t *testing.T) {
 	t.Parallel()
 	app, edge := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: "proxies.example.com", Name: "edge"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const known = ",proxies.example.com/edge=0123456789abcdef"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -50,7 +51,7 @@ func (l *learning) Learn(_ context.Context, _ string, refs []reference.Ref) erro
 func TestReloadWaitsForAnnotationsThatMayNotBeListed(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	there := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	entry, _ := there.Entry(newest.ID)

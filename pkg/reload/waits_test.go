@@ -22,6 +22,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -62,7 +63,7 @@ var app = reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 // reload is due.
 func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed) *served {
 	t.Helper()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	opts.Reader, opts.Webhook = reloadtest.Reader(), true
 	keys := opts.Reader.Keys

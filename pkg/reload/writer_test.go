@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
@@ -43,7 +44,7 @@ func (h *hanging) Patch(ctx context.Context, obj client.Object, patch client.Pat
 func dueLoop(t *testing.T, with loopDependencies, opts Options) (*loop, gather.Subject) {
 	t.Helper()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	opts.Webhook = true

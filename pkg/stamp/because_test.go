@@ -1,14 +1,13 @@
 package stamp
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/strategy"
@@ -31,8 +30,7 @@ func TestAReloadNamesWhatHasChangedBelowACustomResource(t *testing.T) {
 
 func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32))})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "1")
 	newest, _ := ring.Newest()
 	read := digest.State{SHA1: "x", Entries: map[digest.KeyID]digest.Entry{newest.ID: {1}}}
 	proxy := reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"}

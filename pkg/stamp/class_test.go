@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -18,8 +18,7 @@ import (
 // one: the next pods do not get that, and the rotation of the others must not restart them.
 func TestStampKeepsLaterVersionOfSecretProviderClass(t *testing.T) {
 	t.Parallel()
-	ring, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32))})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "1")
 	key, _ := ring.Newest()
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}
 	state := func(ref reference.Ref, content, resourceVersion string) digest.State {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -83,8 +84,7 @@ func TestReloadWithoutAStampIsOfThisWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring, err := digest.NewRing(map[string][]byte{"0001": make([]byte, 32)})
-			require.NoError(t, err)
+			ring := digesttest.Ring(t, "1")
 			key, _ := ring.Newest()
 			state := func(content string) digest.State {
 				return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"key": content}}), "", "7", ring)

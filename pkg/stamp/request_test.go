@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -15,7 +16,7 @@ import (
 
 func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
 	result, err := stamp.RequestReload(reloadtest.StampedView(t, ring), stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
@@ -27,7 +28,7 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 
 func TestDirectWriteOfWhatIsNotDueStampsNothing(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	view := reloadtest.View(t)
 	view.Managed[stamp.Record] = "v1:-:" + string(newest.ID) + ":configmap/app=-"
@@ -41,9 +42,9 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	content := digest.Content{Ref: app, Namespace: "shop"}
-	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", reloadtest.Ring(t, "a"))}
+	states := map[reference.Ref]digest.State{app: digest.StateOf(content, "uid", "1", digesttest.Ring(t, "a"))}
 	for _, ring := range []string{"ab", "b"} {
-		_, err := stamp.RequestReload(reloadtest.StampedView(t, reloadtest.Ring(t, "a")), stamp.Inputs{States: states, Ring: reloadtest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
+		_, err := stamp.RequestReload(reloadtest.StampedView(t, digesttest.Ring(t, "a")), stamp.Inputs{States: states, Ring: digesttest.Ring(t, ring), Namespace: "shop", Now: time.Now()})
 		require.Error(t, err, "a rejection has no managed annotations: writing it would remove all of them")
 	}
 }
@@ -51,8 +52,8 @@ func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {
 func TestDirectWriteBeyondTheBudgetFails(t *testing.T) {
 	t.Parallel()
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
-	view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
+	view := reloadtest.StampedView(t, digesttest.Ring(t, "a"))
 	view.TemplateBudget = 10
-	_, err := stamp.RequestReload(view, stamp.Inputs{States: states, Ring: reloadtest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
+	_, err := stamp.RequestReload(view, stamp.Inputs{States: states, Ring: digesttest.Ring(t, "a"), Namespace: "shop", Now: time.Now()})
 	require.Error(t, err, "a reload that cannot be made is no reload that is done")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	expressions "github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -97,8 +96,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		Keys: keys, Dialects: []annotation.Dialect{annotation.Stakater{Keys: annotation.NewStakaterKeys()}},
 		Objects: func(string) (annotation.Objects, error) { return nil, errors.New("not listed yet") },
 	}
-	ring, err := digest.NewRing(map[string][]byte{"1": []byte(strings.Repeat("1", 32))})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "1")
 	old := object("app:1", nil)
 	decide := func(written workload.Object) Result {
 		request, problems := reader.NewWrite(&old, written)

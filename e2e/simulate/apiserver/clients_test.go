@@ -33,6 +33,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -205,8 +206,7 @@ func TestConfigStateSyncs(t *testing.T) {
 			app := worldKey("configmaps", "app")
 			_, err := s.Store(app, world.Object{"data": map[string]any{"a": "1"}})
 			require.NoError(t, err)
-			ring, err := digest.NewRing(map[string][]byte{"a": make([]byte, 32)})
-			require.NoError(t, err)
+			ring := digesttest.Ring(t, "1")
 			store, err := configstate.New(configstate.Options{
 				Config: listen(t, s), Ring: func() digest.Ring { return ring }, Log: logr.Discard(),
 			})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -53,8 +54,8 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	t.Parallel()
 	const soon = 25 * time.Millisecond
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	lost, _ := reloadtest.Ring(t, "b").Newest()
-	newest, _ := reloadtest.Ring(t, "a").Newest()
+	lost, _ := digesttest.Ring(t, "b").Newest()
+	newest, _ := digesttest.Ring(t, "a").Newest()
 	hash, err := digest.Hash(newest.ID, map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}})
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
@@ -99,7 +100,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, registry := &reloadtest.Outbox{}, prometheus.NewRegistry()
-			actions := newActions(Options{Client: &tc.api, Gather: absentApp(t, nil, reloadtest.Ring(t, "a"), now), Metrics: registry}, out)
+			actions := newActions(Options{Client: &tc.api, Gather: absentApp(t, nil, digesttest.Ring(t, "a"), now), Metrics: registry}, out)
 			s := reloadtest.Web(t)
 			s.View.WorkloadBudget, s.View.Intent.Restart, actions.gather.NotifyOnly = tc.budget, tc.restart, tc.notify
 			if tc.stored != "" {
@@ -112,7 +113,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 				s.View.Managed[stamp.Hash] = hash
 			}
 			if tc.foreign {
-				s.View.Managed[stamp.Record] = recordOf(reloadtest.Ring(t, "b"), "-")
+				s.View.Managed[stamp.Record] = recordOf(digesttest.Ring(t, "b"), "-")
 			}
 			if tc.again {
 				actions.state.Takeovers.Record(s.Key, lost.ID, "6")
@@ -153,7 +154,7 @@ func (a *appeared) Created(string, reference.Ref) string { return a.version }
 // What has changed since the pods started is looked at once its earlier state is adopted.
 func TestAdoptionOfAnEarlierStateIsFollowedByALook(t *testing.T) {
 	t.Parallel()
-	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring, app := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(version string) digest.State {
 		return digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", version, ring)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -119,7 +120,7 @@ func (c *stored) Patch(_ context.Context, answer client.Object, patch client.Pat
 // A webhook that is back may undo a direct stamp, or make another: what is stored counts.
 func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, other := reloadtest.ReloadAt(now.Add(-time.Hour), "before").String(), reloadtest.ReloadAt(now, "other")
 	for name, tc := range map[string]struct {
@@ -155,7 +156,7 @@ func TestDirectStampIsReportedAsItIsStored(t *testing.T) {
 // Another writer reverts all annotations as soon as the loop has stamped the workload, so that the reload is due again.
 func TestDirectStampThatIsUndoneEachTimeIsContested(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, present := reloadtest.ReloadAt(now.Add(-time.Hour), "before"), recordOf(ring, "before")
 	web := reloadtest.Reloaded(reloadtest.Web(t), before)
@@ -190,7 +191,7 @@ func TestDirectStampWaitsForTheRefractoryTimeThatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring := reloadtest.Ring(t, "a")
+			ring := digesttest.Ring(t, "a")
 			hash := "present"
 			last := reloadtest.ReloadAt(tc.at, cmp.Or(tc.hash, hash)).String()
 			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
@@ -239,7 +240,7 @@ func TestDirectStampGoesByWhatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring := reloadtest.Ring(t, "a")
+			ring := digesttest.Ring(t, "a")
 			c, out := &stored{
 				uid: "u1", hash: "before", labels: tc.labels, paused: tc.paused, webhook: func(written string) string { return written },
 				annotations: map[string]string{annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "config-record": recordOf(ring, "before")},

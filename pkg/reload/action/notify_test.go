@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/alert"
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -97,7 +98,7 @@ func (b *behind) ReadLive(context.Context, string, []reference.Ref) (map[referen
 func TestNotificationIsMadeFromTheLiveConfiguration(t *testing.T) {
 	t.Parallel()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	another := digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Data: map[string]string{"a": "b"},
 	}), "uid", "2", ring)

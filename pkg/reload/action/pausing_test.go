@@ -16,6 +16,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -318,7 +319,7 @@ func TestAnnotationsOfAReloadMakeNoContest(t *testing.T) {
 	for name, webhook := range map[string]bool{"a request": true, "a direct stamp": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ring := reloadtest.Ring(t, "a")
+			ring := digesttest.Ring(t, "a")
 			web, raw := pausingDeployment(t, ring, now)
 			c := &unserved{raw: raw}
 			with := absentApp(t, c, ring, now)
@@ -357,7 +358,7 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			ring := reloadtest.Ring(t, "a")
+			ring := digesttest.Ring(t, "a")
 			web, raw := pausingDeployment(t, ring, now)
 			c := &unserved{raw: raw, purges: tc.webhook, requested: tc.requested, denied: tc.denied}
 			actions := newActions(Options{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -40,14 +41,14 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			view := reloadtest.StampedView(t, reloadtest.Ring(t, "a"))
+			view := reloadtest.StampedView(t, digesttest.Ring(t, "a"))
 			view.TemplateBudget = tc.budget
 			s := gather.Subject{Key: workload.Key{Name: "web"}, View: view}
 			actions := newActions(Options{}, &reloadtest.Outbox{})
 			for range tc.failed {
 				actions.backoff.When(s.Key, state.Soon)
 			}
-			got := actions.requests.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: reloadtest.Ring(t, "a")}, tc.outcome, nil)
+			got := actions.requests.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: digesttest.Ring(t, "a")}, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")
@@ -101,8 +102,8 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 
 func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	t.Parallel()
-	one, two := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
-	newest, _ := reloadtest.Ring(t, "b").Newest()
+	one, two := digesttest.Ring(t, "a"), digesttest.Ring(t, "ab")
+	newest, _ := digesttest.Ring(t, "b").Newest()
 	foreign := newest.ID
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
@@ -165,7 +166,7 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	app, other := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "other"}
 	in := policy.Input{
-		Ring: reloadtest.Ring(t, "a"), Refs: []reference.Ref{app, other}, Current: map[reference.Ref]digest.State{app: {Absent: true}, other: {Absent: true}},
+		Ring: digesttest.Ring(t, "a"), Refs: []reference.Ref{app, other}, Current: map[reference.Ref]digest.State{app: {Absent: true}, other: {Absent: true}},
 	}
 	before, runs, stamps := reloadtest.ReloadAt(now.Add(-time.Hour), "abc"), reloadtest.ReloadAt(now, "abc"), reloadtest.ReloadAt(now, "abc")
 	stamps.Changes = []record.Change{{Ref: other.String(), Type: record.Modified}}

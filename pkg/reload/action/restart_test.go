@@ -18,6 +18,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -73,7 +74,7 @@ func dueRollout(t *testing.T, c client.Client, out report.Sender, hash string) (
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600e6, time.UTC)
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	content := digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "1", ring)
 	actions := newActions(Options{Client: c, Webhook: true, Gates: state.Gates{Refractory: 5 * time.Second}, Gather: gather.Gatherer{
 		Reader: reloadtest.Reader(), Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
@@ -148,7 +149,7 @@ func requireContest(t *testing.T, a *Actions, s gather.Subject) {
 // The pods start with what is stored, whatever the watch has seen: recorded with an older content, they would restart once more.
 func TestRestartRecordsTheLiveConfiguration(t *testing.T) {
 	t.Parallel()
-	app, ring := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reloadtest.Ring(t, "a")
+	app, ring := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, digesttest.Ring(t, "a")
 	state := func(content, version string) digest.State {
 		object := &corev1.ConfigMap{Data: map[string]string{"key": content}}
 		object.Namespace, object.Name = "shop", "app"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -21,7 +22,7 @@ import (
 // A direct stamp has what is read for it, too: the run is decided by that, not by what the watch has shown.
 func TestDirectStampRunsForAChangeThatTheWatchHasNotShown(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	newest, _ := ring.Newest()
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	other := reference.Ref{Kind: reference.Secret, Name: "other"}

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -230,7 +231,7 @@ func TestReleaseDoesNotEndTheWaitForAnActiveJob(t *testing.T) {
 // Without a Record, each look finds all to be adopted.
 func TestOwedRunIsMadeWithoutARecord(t *testing.T) {
 	t.Parallel()
-	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring, app := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	r := newReleased(nil, false)
 	r.actions.gather.Reader = bothDialects(t)
 	s, _ := dueCronJob(true)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -34,7 +35,7 @@ type unstamped struct {
 func newUnstamped(t *testing.T, reloaded bool) *unstamped {
 	t.Helper()
 	u := &unstamped{
-		batch: &batch{uid: "u1", jobs: map[string]int{}}, ring: reloadtest.Ring(t, "a"), recorded: "A",
+		batch: &batch{uid: "u1", jobs: map[string]int{}}, ring: digesttest.Ring(t, "a"), recorded: "A",
 		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if reloaded {

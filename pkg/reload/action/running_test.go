@@ -19,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -150,7 +151,7 @@ func TestRunIsNotMadeForACronJobThatDoesNotAskForItByNow(t *testing.T) {
 // rejected, and the CronJob run once more.
 func TestRunIsMadeForTheLiveConfiguration(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	states := map[string]map[reference.Ref]digest.State{}
 	for _, content := range []string{"recorded", "seen", "newer"} {
@@ -253,7 +254,7 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 // A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.
 func TestRotatedKeyMakesNoSecondJob(t *testing.T) {
 	t.Parallel()
-	old, rotated := reloadtest.Ring(t, "a"), reloadtest.Ring(t, "ab")
+	old, rotated := digesttest.Ring(t, "a"), digesttest.Ring(t, "ab")
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	b := &batch{uid: "u1", jobs: map[string]int{}}
 	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, &reloadtest.Outbox{})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -28,7 +29,7 @@ func unresolvedReader(t *testing.T) stamp.Reader {
 // The expressions of another workload can take the index a while, right after the loop has looked at this one.
 func TestDirectStampWaitsForWhatCannotBeMatchedNow(t *testing.T) {
 	t.Parallel()
-	now, ring := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), reloadtest.Ring(t, "a")
+	now, ring := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), digesttest.Ring(t, "a")
 	c, out := &stored{uid: "u1", hash: "before", annotations: map[string]string{
 		reloadList: "team-.*", annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "config-record": recordOf(ring, "before"),
 	}, webhook: func(written string) string { return written }}, &reloadtest.Outbox{}

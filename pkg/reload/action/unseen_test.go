@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
@@ -41,7 +42,7 @@ func (c *unhandled) Patch(ctx context.Context, answer client.Object, patch clien
 
 func TestRequestThatNoWebhookHandlesBecomesADirectStamp(t *testing.T) {
 	t.Parallel()
-	ring := reloadtest.Ring(t, "a")
+	ring := digesttest.Ring(t, "a")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
 	web := reloadtest.Reloaded(reloadtest.Web(t), before)

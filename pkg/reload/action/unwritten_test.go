@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -49,7 +50,7 @@ func (c *full) Patch(_ context.Context, answer client.Object, _ client.Patch, _ 
 
 func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
-	ring, app := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring, app := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 	newest, _ := ring.Newest()
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
 	due, err := digest.Hash(newest.ID, states)
@@ -112,7 +113,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 // In direct mode the loop knows what it has written.
 func TestDirectStampIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
-	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
+	ring, app, out := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	web := reloadtest.Web(t)
 	web.View.Managed[stamp.Hash] = "present"
@@ -151,7 +152,7 @@ func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
 // While the watch does not show the reload, the loop finds it a second time: nothing that is stored says when it was made.
 func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	t.Parallel()
-	ring, app, out := reloadtest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
+	ring, app, out := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
 	newest, _ := ring.Newest()
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
 	due, err := digest.Hash(newest.ID, states)

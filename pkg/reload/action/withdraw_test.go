@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -93,7 +94,7 @@ func TestRequestOutOfScopeIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			ring := reloadtest.Ring(t, "a")
+			ring := digesttest.Ring(t, "a")
 			web := reloadtest.Reloaded(reloadtest.Web(t), reloadtest.ReloadAt(now.Add(-time.Hour), "before"))
 			annotations := map[string]string{annotation.DefaultPrefix + "configmaps": "app", "note": "of a user"}
 			raw, err := json.Marshal(map[string]any{

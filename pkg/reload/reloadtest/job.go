@@ -21,6 +21,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -240,7 +241,7 @@ func NewJobFixture(t testing.TB, spec, status map[string]any) *JobFixture {
 	t.Helper()
 	keys := annotation.DefaultKeys()
 	j := &JobFixture{
-		API: &JobAPI{Objects: map[string]*unstructured.Unstructured{}}, Out: &Outbox{}, Ring: Ring(t, "a"),
+		API: &JobAPI{Objects: map[string]*unstructured.Unstructured{}}, Out: &Outbox{}, Ring: digesttest.Ring(t, "a"),
 		Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), App: reference.Ref{Kind: reference.ConfigMap, Name: "app"},
 		Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{
 			annotation.SAP{Keys: keys}, annotation.Stakater{Keys: annotation.NewStakaterKeys()},

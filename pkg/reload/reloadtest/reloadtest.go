@@ -1,4 +1,4 @@
-// Package reloadtest has what the tests of package reload and of its parts share: digest keys, a queue, one workload with its
+// Package reloadtest has what the tests of package reload and of its parts share: a queue, one workload with its
 // configuration, and what keeps the Events and alerts about it.
 package reloadtest
 
@@ -22,22 +22,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
-
-// Ring returns a ring of keys that are made of one character each.
-func Ring(t testing.TB, keys string) digest.Ring {
-	t.Helper()
-	data := map[string][]byte{}
-	for i, c := range []byte(keys) {
-		key := make([]byte, 32)
-		for at := range key {
-			key[at] = c
-		}
-		data[string(rune('0'+i))] = key
-	}
-	ring, err := digest.NewRing(data)
-	require.NoError(t, err)
-	return ring
-}
 
 // Keys is a keyring that Refresh gives a new ring.
 type Keys struct {

@@ -1,15 +1,14 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -153,8 +152,7 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	assert.True(t, m.Allowed(key, "bbbbbbbb"))
 	assert.True(t, m.Allowed(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 
-	ring, err := digest.NewRing(map[string][]byte{"1": bytes.Repeat([]byte("a"), 32)})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "a")
 	ours, _ := ring.Newest()
 	m.Record(key, ours.ID, "12")
 	m.ForgetOwn(key, ring)
@@ -167,8 +165,7 @@ func TestForeignKeyIsMetOnce(t *testing.T) {
 	t.Parallel()
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cart, pay := workload.Key{Name: "cart"}, workload.Key{Name: "pay"}
-	ring, err := digest.NewRing(map[string][]byte{"1": bytes.Repeat([]byte("a"), 32)})
-	require.NoError(t, err)
+	ring := digesttest.Ring(t, "a")
 	ours, _ := ring.Newest()
 	m := &takeovers{}
 	assert.Equal(t, t0, m.RecordForeign(cart, ours.ID, t0))

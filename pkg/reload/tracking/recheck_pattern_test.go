@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
@@ -56,7 +57,7 @@ func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted)
 	l := standby(Options{Reader: reader, Store: store, Watches: watches, Patterns: patterns, Mapper: mapperOf(kind)})
 	store.queue = reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
-	newest, ok := reloadtest.Ring(t, "k").Newest()
+	newest, ok := digesttest.Ring(t, "k").Newest()
 	require.True(t, ok)
 	id := string(newest.ID)
 	web := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "web", "annotations": map[string]any{
