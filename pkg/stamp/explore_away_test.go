@@ -69,14 +69,7 @@ func actsAway() []act {
 // from the moment the webhook is back all that is promised with it.
 func TestPromisesHoldWhileTheWebhookIsAway(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]*cell{
-		"stamped Deployment":    startedCell(true, true, false),
-		"installed Deployment":  startedCell(true, false, false),
-		"stamped StatefulSet":   startedCell(false, true, false),
-		"installed StatefulSet": startedCell(false, false, false),
-		"required, Deployment":  startedCell(true, true, true),
-		"required, StatefulSet": startedCell(false, true, true),
-	} {
+	for name, start := range startedCells() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			start.away = true

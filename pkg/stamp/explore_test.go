@@ -334,21 +334,26 @@ func startedCell(deployment, stamped, required bool) *cell {
 	return c
 }
 
-func TestPromisesHoldInEverySequence(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]*cell{
+// startedCells returns the cells that the sequences of most tests start from, by their names.
+func startedCells() map[string]*cell {
+	return map[string]*cell{
 		"stamped Deployment":    startedCell(true, true, false),
 		"installed Deployment":  startedCell(true, false, false),
 		"stamped StatefulSet":   startedCell(false, true, false),
 		"installed StatefulSet": startedCell(false, false, false),
 		"required, Deployment":  startedCell(true, true, true),
 		"required, StatefulSet": startedCell(false, true, true),
+	}
+}
 
-		"Deployment, env-vars":     startedCell(true, true, false).under(annotation.EnvVars),
-		"Deployment, annotations":  startedCell(true, true, false).under(annotation.Annotations),
-		"StatefulSet, env-vars":    startedCell(false, true, false).under(annotation.EnvVars),
-		"StatefulSet, annotations": startedCell(false, true, false).under(annotation.Annotations),
-	} {
+func TestPromisesHoldInEverySequence(t *testing.T) {
+	t.Parallel()
+	starts := startedCells()
+	starts["Deployment, env-vars"] = startedCell(true, true, false).under(annotation.EnvVars)
+	starts["Deployment, annotations"] = startedCell(true, true, false).under(annotation.Annotations)
+	starts["StatefulSet, env-vars"] = startedCell(false, true, false).under(annotation.EnvVars)
+	starts["StatefulSet, annotations"] = startedCell(false, true, false).under(annotation.Annotations)
+	for name, start := range starts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			explore(t, start, acts(), *depth)

@@ -28,16 +28,10 @@ func limits() [][]string {
 // Sequences longer than those that can all be played, chosen at random, and the same ones each time. In some the webhook goes and comes.
 func TestPromisesHoldInLongSequences(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]*cell{
-		"stamped Deployment":       startedCell(true, true, false),
-		"installed Deployment":     startedCell(true, false, false),
-		"stamped StatefulSet":      startedCell(false, true, false),
-		"installed StatefulSet":    startedCell(false, false, false),
-		"required, Deployment":     startedCell(true, true, true),
-		"required, StatefulSet":    startedCell(false, true, true),
-		"Deployment, env-vars":     startedCell(true, true, false).under(annotation.EnvVars),
-		"StatefulSet, annotations": startedCell(false, true, false).under(annotation.Annotations),
-	} {
+	starts := startedCells()
+	starts["Deployment, env-vars"] = startedCell(true, true, false).under(annotation.EnvVars)
+	starts["StatefulSet, annotations"] = startedCell(false, true, false).under(annotation.Annotations)
+	for name, start := range starts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(7, uint64(len(name))))
