@@ -12,22 +12,28 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
+// assertGrowing asserts how long each of a row of writes waits that another writer undoes, and returns when the last one is undone.
+func assertGrowing(t *testing.T, wait func(now time.Time) time.Duration, done func(now time.Time)) time.Time {
+	t.Helper()
+	const second, undone = time.Second, 30 * time.Millisecond
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
+		waits := wait(now)
+		assert.InDelta(t, want, waits, float64(undone), "write %d", i+1)
+		now = now.Add(waits)
+		done(now)
+		now = now.Add(undone)
+	}
+	return now
+}
+
 func TestRecordThatIsRemovedEachTimeIsWrittenEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	c, key := &contests{}, workload.Key{Name: "web"}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var waits []time.Duration
-	for range 12 {
-		wait := c.Wait(key, "", now)
-		waits = append(waits, wait)
-		now = now.Add(wait)
-		c.Wrote(key, "", now)
-		now = now.Add(30 * time.Millisecond) // as fast as the other writer is
-	}
-	second := time.Second
-	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
-		assert.InDelta(t, want, waits[i], float64(30*time.Millisecond), "write %d", i+1)
-	}
+	assertGrowing(t,
+		func(now time.Time) time.Duration { return c.Wait(key, "", now) },
+		func(now time.Time) { c.Wrote(key, "", now) },
+	)
 }
 
 func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
@@ -79,19 +85,10 @@ func recordOf(t *testing.T, name string) string {
 func TestAnnotationThatIsSetAgainEachTimeIsRemovedEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	c, key := &contests{}, workload.Key{Name: "web"}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var waits []time.Duration
-	for range 12 {
-		wait := c.WaitToRemove(key, "paused-at", now)
-		waits = append(waits, wait)
-		now = now.Add(wait)
-		c.Removed(key, "paused-at", now)
-		now = now.Add(30 * time.Millisecond)
-	}
-	second := time.Second
-	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
-		assert.InDelta(t, want, waits[i], float64(30*time.Millisecond), "removal %d", i+1)
-	}
+	now := assertGrowing(t,
+		func(now time.Time) time.Duration { return c.WaitToRemove(key, "paused-at", now) },
+		func(now time.Time) { c.Removed(key, "paused-at", now) },
+	)
 	assert.Zero(t, c.WaitToRemove(key, "config-hash", now), "each annotation for itself")
 	assert.Zero(t, c.Wait(key, "", now), "so is the Record")
 	assert.Zero(t, c.WaitToRemove(workload.Key{Name: "other"}, "paused-at", now), "each workload for itself")
