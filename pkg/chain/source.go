@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
@@ -32,6 +33,8 @@ type source struct {
 	state referent.Source
 	// failure is why the objects have not been read yet; empty if nothing has failed.
 	failure string
+	// failing is since when the list fails in another way than the refusal that is the state; zero if it does not.
+	failing time.Time
 	// began is when the first list was sent.
 	began time.Time
 	// pause is how long the source must have worked to be replaced at once when it fails, and that of the next one from then on.
@@ -122,7 +125,7 @@ func (s *source) deliver(before, now *unstructured.Unstructured) {
 	s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, o) })
 }
 
-// failed is called for each failure of list or watch. Other failures than these leave the last known state: what a watch
+// failed is called for each failure of list or watch. Other failures than these leave what is known of the objects: what a watch
 // misses meanwhile, it delivers later. Before the first list, they say why nothing is known.
 func (s *source) failed(_ context.Context, err error) {
 	state := referent.SourceNotInstalled
@@ -155,7 +158,7 @@ func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
 		return
 	}
 	before := s.state
-	s.state = c.state
+	s.state, s.failing = c.state, time.Time{}
 	if s.state == referent.SourceSynced && s.misplaced.Load() {
 		s.state = referent.SourceOtherScope
 	}
@@ -172,21 +175,33 @@ func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
 	s.set(graph)
 }
 
-// sourceFailure is why the first list of a source has failed.
+// sourceFailure is why the first list of a source has failed. It takes the place of an earlier refusal where it lasts: a failure that
+// comes and goes must not change the reason again and again.
 type sourceFailure struct {
 	source *source
 	text   string
 }
 
-func (f sourceFailure) apply(_ *graphState, graph *referent.Graph) {
+func (f sourceFailure) apply(a *graphState, graph *referent.Graph) {
 	s := f.source
-	if s.stopped() || s.state != referent.SourceUnsynced {
+	if s.stopped() {
 		return
 	}
-	s.failure = f.text
-	if graph != nil {
-		s.set(graph)
+	switch s.state {
+	case referent.SourceSynced, referent.SourceOtherScope, referent.SourceOutside:
+		return
+	case referent.SourceForbidden, referent.SourceNotInstalled:
+		now := a.now()
+		if s.failing.IsZero() {
+			s.failing = now
+		}
+		if now.Sub(s.failing) < digest.ReportHoldAfter {
+			return
+		}
+	case referent.SourceUnsynced:
 	}
+	s.failure = f.text
+	sourceChange{source: s, state: referent.SourceUnsynced}.apply(a, graph)
 }
 
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made again.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -51,6 +52,61 @@ func TestResourceThatCannotBeListedSaysWhy(t *testing.T) {
 		mend()
 		w.pass(2 * time.Minute)
 		assert.Empty(t, w.hold())
+	})
+}
+
+// A definition whose conversion fails is installed; a permission that was granted is not missing.
+func TestResourceThatFailsAfterARefusalSaysWhy(t *testing.T) {
+	t.Parallel()
+	const why = "kafkaservices.kroxylicious.io/s is unsynced: the resource kafkaservices.kroxylicious.io cannot be read: Internal error occurred: " +
+		"conversion webhook failed"
+	for name, refusal := range map[string]error{
+		"not installed": apierrors.NewNotFound(services.GroupResource(), ""),
+		"forbidden":     apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, mend := unlisted(t, refusal)
+				w.pass(5 * time.Second)
+				refused := w.hold()
+				require.NotContains(t, refused, "unsynced")
+				require.NotZero(t, w.refused())
+				repair := w.refuse(services, apierrors.NewInternalError(errors.New("conversion webhook failed")))
+				mend()
+				w.ask()
+				assert.Equal(t, refused, w.hold(), "one failure does not replace the reason")
+				w.take()
+				w.pass(2 * time.Minute)
+				assert.Equal(t, why, w.hold())
+				assert.True(t, w.State("ns", proxy).Hold.NotReadYet)
+				assert.Zero(t, w.refused())
+				assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p", "the loop looks again")
+				repair()
+				w.pass(2 * time.Minute)
+				assert.Empty(t, w.hold())
+			})
+		})
+	}
+}
+
+// A failure that comes and goes beside a refusal does not change the reason at each answer.
+func TestRefusalAmongFailuresRemainsTheReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		missing := apierrors.NewNotFound(services.GroupResource(), "")
+		w, _ := unlisted(t, missing)
+		w.pass(5 * time.Second)
+		refused := w.hold()
+		for range 10 {
+			w.Watching(services).Failed(t.Context(), errors.New("no answer"))
+			w.pass(digest.ReportHoldAfter + time.Second)
+			w.Watching(services).Failed(t.Context(), missing)
+			w.pass(time.Second)
+			w.Watching(services).Failed(t.Context(), errors.New("no answer"))
+			w.pass(time.Second)
+			assert.Equal(t, refused, w.hold())
+		}
 	})
 }
 
