@@ -50,10 +50,14 @@ func (i *ignored) add(one problems, now time.Time) bool {
 	return true
 }
 
-// reportIgnored reports the references of an object that are ignored.
+// reportIgnored reports the references of an object that are ignored; out of scope, when the namespace comes into scope.
 func (u *publisher) reportIgnored(key referent.Key) {
 	text := strings.Join(u.graphState.graph.Problems(key), "; ")
-	if text == "" || !u.publishes(key.Namespace) {
+	if text == "" {
+		return
+	}
+	if !u.publishes(key.Namespace) {
+		u.of(key.Namespace).due[key] = struct{}{}
 		return
 	}
 	object := u.sources.stored(key)

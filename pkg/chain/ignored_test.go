@@ -95,6 +95,28 @@ func TestReferenceOfAHeldObjectThatIsIgnoredIsReported(t *testing.T) {
 	})
 }
 
+// The watch of namespaces may deliver a namespace later than that of a resource delivers its objects.
+func TestReferenceThatIsIgnoredIsReportedWhenItsNamespaceComesIntoScope(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newIgnoring(t)
+		w.outside.Store(true)
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		w.refer("p", "Bad Name")
+		w.refer("q", "Bad Name")
+		w.pass(3 * time.Minute)
+		require.Empty(t, w.reports(), "the namespace is out of scope")
+		w.remove("q")
+		w.outside.Store(false)
+		w.pass(time.Minute)
+		require.Equal(t, []string{`Any ns/p uid-1: referents[0].referrers[0]: "Bad Name" names no object`}, w.reports())
+		w.pass(10 * time.Minute)
+		require.Empty(t, w.reports(), "nothing is new")
+		assert.Zero(t, w.Due())
+		assert.Zero(t, w.PublishedNamespaces())
+	})
+}
+
 // Anyone who may create objects can create many.
 func TestFewOfManyReferencesThatAreIgnoredAreReported(t *testing.T) {
 	t.Parallel()

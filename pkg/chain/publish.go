@@ -65,6 +65,7 @@ type publisher struct {
 
 // publications are the writes to the objects of one namespace, one at a time.
 type publications struct {
+	// due are the objects whose annotation or ignored references are to be looked at.
 	due map[referent.Key]struct{}
 	// underWay are the objects of the writes that were begun together, until the last one has ended.
 	underWay []referent.Key
@@ -257,6 +258,7 @@ func (u *publisher) next(namespace string, at *publications) {
 			break
 		}
 		delete(at.due, key)
+		u.reportIgnored(key)
 		if write, ok := u.publication(key); ok {
 			writes = append(writes, write)
 			at.underWay = append(at.underWay, key)
