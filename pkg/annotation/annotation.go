@@ -114,7 +114,7 @@ type Intent struct {
 	Dynamic bool
 	// Selections are what else is tracked, as far as it depends on config objects: Resolve adds it to Tracked.
 	Selections []Selection
-	// Unseen has the objects that Selections ask about and of which nothing is known: what is tracked of them is tracked as a precaution.
+	// Unseen has the objects of which nothing is known, and that Selections track as a precaution.
 	Unseen map[reference.Ref]bool
 	// PausePeriod is how long a Deployment is to be paused with each reload; 0 if no valid period is asked for.
 	PausePeriod time.Duration

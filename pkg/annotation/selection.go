@@ -164,31 +164,33 @@ func (r resolution) trackFor(ref reference.Ref, trigger Trigger) {
 func (r resolution) names() {
 	for _, names := range [...][]string{r.Listed, r.Referenced} {
 		for _, name := range names {
-			if traits, _ := r.traits(r.ref(name)); !traits.Ignored {
-				r.track(r.ref(name))
+			ref := r.ref(name)
+			if traits, _ := r.objects.Traits(ref); !traits.Ignored {
+				r.track(ref)
+				r.unseen(ref, traits)
 			}
 		}
 	}
 }
 
-// traits returns those of an object, and records in the Intent if it is Unseen.
-func (r resolution) traits(ref reference.Ref) (Traits, bool) {
-	traits, exists := r.objects.Traits(ref)
-	if traits.Unseen {
-		if r.intent.Unseen == nil {
-			r.intent.Unseen = map[reference.Ref]bool{}
-		}
-		r.intent.Unseen[ref] = true
+// unseen records in the Intent if an object that the Selection tracks is Unseen.
+func (r resolution) unseen(ref reference.Ref, traits Traits) {
+	if !traits.Unseen {
+		return
 	}
-	return traits, exists
+	if r.intent.Unseen == nil {
+		r.intent.Unseen = map[reference.Ref]bool{}
+	}
+	r.intent.Unseen[ref] = true
 }
 
 func (r resolution) marked() {
 	for _, name := range r.Marked {
 		ref := r.ref(name)
-		traits, exists := r.traits(ref)
+		traits, exists := r.objects.Traits(ref)
 		if exists && traits.Marked && !traits.Ignored || !exists && r.recorded.Has(ref) {
 			r.trackPresent(ref)
+			r.unseen(ref, traits)
 		}
 	}
 }
@@ -236,8 +238,12 @@ func (r resolution) matchingAbsent() []reference.Ref {
 		if ref.Kind != r.Kind || r.excludes(ref.Name) {
 			return true
 		}
-		_, exists := r.traits(ref)
-		return exists || !r.mayMatch(ref.Name)
+		traits, exists := r.objects.Traits(ref)
+		if exists || !r.mayMatch(ref.Name) {
+			return true
+		}
+		r.unseen(ref, traits)
+		return false
 	})
 }
 

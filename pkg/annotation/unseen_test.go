@@ -46,6 +46,10 @@ func TestUnseenObjectIsTrackedAndRecordedAsUnseen(t *testing.T) {
 			reason: "It may be ignored, or not.", workload: map[string]string{cmReloadKey: "o.*"}, recorded: recorded{refs: []reference.Ref{other}},
 			tracked: []reference.Ref{other}, unseen: []reference.Ref{other},
 		},
+		"searched": {reason: "An object without the mark is not tracked.", workload: map[string]string{searchKey: "true"}},
+		"recorded, not matched": {
+			reason: "No annotation asks for it.", workload: map[string]string{cmReloadKey: "a.*"}, recorded: recorded{refs: []reference.Ref{other}},
+		},
 		"referenced, read":          {reason: "It is not ignored.", workload: map[string]string{autoKey: "true"}, read: annotation.Listed{app: {}}, tracked: []reference.Ref{app}},
 		"referenced, read, ignored": {reason: "It is.", workload: map[string]string{autoKey: "true"}, read: annotation.Listed{app: {Ignored: true}}},
 		"searched and recorded, read": {
