@@ -1,14 +1,18 @@
 package configstate_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -44,10 +48,11 @@ func TestObjectOfAWatchThatNeverWorkedIsUnseenUntilItIsRead(t *testing.T) {
 
 			s.refusing(lists, http.StatusForbidden)
 			s.refusing("/api/v1/namespaces/a/secrets", http.StatusForbidden)
-			err := learn(f, []reference.Ref{sec("db")})
+			require.NoError(t, learn(f, []reference.Ref{sec("db")}), "it is known")
+			err := learn(f, []reference.Ref{sec("none")})
 			require.Error(t, err)
 			assert.Len(t, configstate.ReadErrors(err), 1)
-			assert.Equal(t, 1, strings.Count(err.Error(), "read secret/db"))
+			assert.Equal(t, 1, strings.Count(err.Error(), "read secret/none"))
 		})
 	}
 }
@@ -61,4 +66,39 @@ func TestObjectOutOfScopeIsNotUnseen(t *testing.T) {
 	assert.False(t, f.Unseen("b", cm("app")), "nothing reads there")
 	assert.False(t, f.Unseen("a", sec("db")), "nothing looks at this kind")
 	assert.False(t, f.Unseen("a", reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}), "nothing grants the permission to get it")
+}
+
+func TestObjectThatIsLearnedWhileARequestWaitsIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.put(secret("a", "db", "x"))
+	s.refusing(lists, http.StatusForbidden)
+	var others, read atomic.Int64
+	ended, answer := make(chan struct{}), make(chan struct{})
+	s.holding(func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/db") {
+			read.Add(1)
+			<-answer
+			return
+		}
+		others.Add(1)
+		<-ended
+	})
+	t.Cleanup(func() { close(ended) })
+	f := newFixture(t, s, nil).start(t)
+	learn := func(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+		return nil, f.Learn(ctx, namespace, refs)
+	}
+	inBackground(t, learn, "a", names(23))
+	require.Eventually(t, func() bool { return others.Load() == 23 }, wait, time.Millisecond, "one less than a namespace can have")
+	done := make(chan error, 2)
+	for waiting := range 2 {
+		go func() { done <- f.Learn(t.Context(), "a", []reference.Ref{sec("db")}) }()
+		require.Eventually(t, func() bool { return read.Load() == 1 && f.Waiting() == waiting }, wait, time.Millisecond)
+	}
+	close(answer)
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+	assert.Equal(t, int64(1), read.Load())
+	assert.False(t, f.Unseen("a", sec("db")))
 }

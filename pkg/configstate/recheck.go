@@ -49,6 +49,9 @@ func (r *rechecker) learn(ctx context.Context, by *lanes, namespace string, refs
 			return digest.State{}, err
 		}
 		defer release()
+		if _, known := r.metadata.get(k); known {
+			return digest.State{}, nil // another call has read it while this one was waiting
+		}
 		return digest.State{}, r.object(ctx, k)
 	})
 	return err
