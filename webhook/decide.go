@@ -220,11 +220,20 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 // are any. Without those that cannot be read in time, the decision is made as if they did not hide anything: a reload too many is better
 // than one that is missing.
 func (h *Handler) learn(ctx context.Context, request stamp.Write, live stamp.Inputs) bool {
-	unseen := policy.Unseen(request.New.Intent, live.States)
-	if len(unseen) > 0 {
-		_ = h.state.Learn(ctx, live.Namespace, unseen)
+	if live.Err != nil {
+		return false // the write passes without a stamp, or is rejected, whatever they say
 	}
-	return len(unseen) > 0
+	unseen := policy.Unseen(request.New.Intent, live.States)
+	if len(unseen) == 0 {
+		return false
+	}
+	err := h.state.Learn(ctx, live.Namespace, unseen)
+	if recovering.Log(h.log, err) {
+		h.metrics.panics.Inc()
+	} else if err != nil {
+		h.log.V(1).Info("cannot read the annotations of config objects", "namespace", live.Namespace, "error", err.Error())
+	}
+	return true
 }
 
 func outcome(result stamp.Result, operations int) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,6 +38,8 @@ type world struct {
 	// fail is returned by reads, hang makes them wait for their deadline, crash makes them panic.
 	fail        error
 	hang, crash bool
+	// failOne is an object that cannot be read.
+	failOne reference.Ref
 	// before, if set, is called before a read.
 	before func(ctx context.Context, namespace string)
 	// learn, if set, reads annotations; the objects of most tests are listed.
@@ -76,8 +79,13 @@ func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference
 	if w.fail != nil {
 		return nil, w.fail
 	}
+	var failed error
 	states := map[reference.Ref]digest.State{}
 	for _, ref := range refs {
+		if ref == w.failOne {
+			failed = errors.New("no route")
+			continue
+		}
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: ref.Name}
 		switch ref.String() {
 		case "configmap/app":
@@ -90,7 +98,7 @@ func (w *world) ReadLive(ctx context.Context, namespace string, refs []reference
 			states[ref] = digest.State{Absent: true}
 		}
 	}
-	return states, nil
+	return states, failed
 }
 
 // now is the time of every test.

@@ -3,12 +3,17 @@ package webhook_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
@@ -72,6 +77,60 @@ func TestWriteIsDecidedWithAnnotationsThatMayNotBeListed(t *testing.T) {
 				contents = 1 // then nothing is tracked
 			}
 			assert.Equal(t, contents, w.reads.Load(), "once for a write")
+		})
+	}
+}
+
+// unseenReview is a creation that tracks a ConfigMap and a Secret that may not be listed.
+const unseenReview = `"operation":"CREATE","object":{"metadata":{"annotations":{"configmap.reloader.stakater.com/reload":"app",` +
+	`"secret.reloader.stakater.com/reload":"db"}},"spec":{"template":{}}}`
+
+func newUnseenHandler(t *testing.T, w *world, log logr.Logger) setup {
+	t.Helper()
+	return newHandler(t, w, func(o *webhook.Options) {
+		o.Reader.Dialects = append(o.Reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+		o.Reader.Objects = func(string) (annotation.Objects, error) { return unlisted{}, nil }
+	}, log)
+}
+
+func TestAnnotationsAreNotReadForAWriteWhoseContentsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w, learned := newWorld(t), 0
+	w.failOne = reference.Ref{Kind: reference.Secret, Name: "db"}
+	w.learn = func([]reference.Ref) error {
+		learned++
+		return nil
+	}
+	s := newUnseenHandler(t, w, logr.Discard())
+	assert.True(t, responseOf(t, post(s.handler, []byte(review(unseenReview)))).Allowed)
+	assert.Equal(t, 1, decisions(t, s, "create", "unread"))
+	assert.Zero(t, learned, "the write passes without a stamp")
+}
+
+func TestFailedReadOfAnnotationsIsReported(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err    error
+		panics int
+		line   string
+	}{
+		"panic":   {err: recovering.Func(func() error { panic("boom") })(), panics: 1, line: "unseen_test.go"},
+		"refused": {err: errors.New("refused"), line: `"error"="refused"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			w := newWorld(t)
+			w.learn = func([]reference.Ref) error { return tc.err }
+			s := newUnseenHandler(t, w, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1}))
+			answer := responseOf(t, post(s.handler, []byte(review(unseenReview))))
+			assert.Contains(t, string(answer.Patch), "configmap/app=", "the write is decided without")
+			require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(fmt.Sprintf(`
+# HELP pod_reloader_webhook_panics_total Admission requests whose decision, or read of ConfigMaps and Secrets, panicked; report each as a defect.
+# TYPE pod_reloader_webhook_panics_total counter
+pod_reloader_webhook_panics_total %d
+`, tc.panics)), "pod_reloader_webhook_panics_total"))
+			assert.Contains(t, strings.Join(lines, "\n"), tc.line)
 		})
 	}
 }
