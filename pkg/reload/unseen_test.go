@@ -24,7 +24,9 @@ type learning struct {
 	// known are the traits of what was read, stored those of what there is.
 	known, stored annotation.Listed
 	failed        error
-	reads         int
+	// gone says that the objects are deleted before they are read.
+	gone  bool
+	reads int
 }
 
 func (l *learning) Traits(ref reference.Ref) (annotation.Traits, bool) {
@@ -40,8 +42,11 @@ func (l *learning) Err() error { return nil }
 
 func (l *learning) Learn(_ context.Context, _ string, refs []reference.Ref) error {
 	l.reads += len(refs)
-	if l.failed == nil {
-		for _, ref := range refs {
+	for _, ref := range refs {
+		switch {
+		case l.gone:
+			l.States[ref] = digest.State{Absent: true}
+		case l.failed == nil:
 			l.known[ref] = l.stored[ref]
 		}
 	}
@@ -60,11 +65,13 @@ func TestReloadWaitsForAnnotationsThatMayNotBeListed(t *testing.T) {
 		recorded             string
 		traits               annotation.Traits
 		err                  error
+		gone                 bool
 		reads, writes, again int
 	}{
 		"ignored object has changed":            {state: there, traits: annotation.Traits{Ignored: true}, reads: 1, again: 1},
 		"object has changed":                    {state: there, reads: 1, writes: 1, again: 2},
 		"its annotations cannot be read":        {state: there, err: errors.New("refused"), reads: 1, again: 1},
+		"object is deleted meanwhile":           {state: there, gone: true, reads: 1, again: 1},
 		"object is as it was":                   {state: there, recorded: entry.Short()},
 		"object is gone: nothing hides a name":  {state: digest.State{Absent: true}},
 		"object is absent, and was so recorded": {state: digest.State{Absent: true}, recorded: "-"},
@@ -73,7 +80,7 @@ func TestReloadWaitsForAnnotationsThatMayNotBeListed(t *testing.T) {
 			t.Parallel()
 			store := &learning{
 				Store: reloadtest.Store{States: map[reference.Ref]digest.State{app: tc.state}},
-				known: annotation.Listed{}, stored: annotation.Listed{app: tc.traits}, failed: tc.err,
+				known: annotation.Listed{}, stored: annotation.Listed{app: tc.traits}, failed: tc.err, gone: tc.gone,
 			}
 			reader := reloadtest.Reader()
 			reader.Dialects = append(reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
