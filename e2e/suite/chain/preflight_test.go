@@ -1,7 +1,7 @@
 package chain_test
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 	"testing"
 
@@ -43,18 +43,7 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	f.AwaitEvent(held, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is forbidden")
 	f.AwaitEvent(own, "PermissionsMissing", lacking...)
 	for _, replica := range in.Replicas() {
-		f.Await(replica.Name()+" to report it, as each replica does", func() error {
-			log, err := replica.Log()
-			if err != nil {
-				return err
-			}
-			for _, text := range lacking {
-				if !strings.Contains(log, text) {
-					return fmt.Errorf("its log has no %q", text)
-				}
-			}
-			return nil
-		})
+		f.Await(replica.Name()+" to report it, as each replica does", func() error { return replica.Logged(lacking...) })
 	}
 	_, err := f.check()
 	for _, text := range lacking {
@@ -80,9 +69,26 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	withoutServices(role)
 	role.Rules[len(role.Rules)-1].Verbs = []string{"list", "watch", "patch"}
 	require.NoError(t, cp.Client().Update(t.Context(), role))
+	const withdrawn = "permissions on custom resources are missing: get on kafkaservices.kroxylicious.io; "
+	f.Await("the API server to refuse reads", func() error {
+		if _, err := f.check(); err == nil || !strings.Contains(err.Error(), withdrawn) {
+			return errors.Join(errors.New("check does not miss the permission"), err)
+		}
+		return nil
+	})
 	f.SetSecret("tls", "tls.crt", "4")
 	f.AwaitChanges(held, 2, "the watches answer")
-	f.AwaitEvent(own, "PermissionsMissing", "permissions on custom resources are missing: get on kafkaservices.kroxylicious.io; ")
+	f.Await("the replica whose webhook was refused to report it", func() error {
+		var errs []error
+		for _, replica := range in.Replicas() {
+			err := replica.Logged(withdrawn)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
 	require.NoError(t, cp.Apply(t.Context(), permissions))
 }
 
