@@ -42,8 +42,8 @@ TEST_TIMEOUT ?= 40m
 # Half of the time that a test takes to link is for debugging information. make lint runs vet, once for all.
 GO_TEST := go test -ldflags=-w -vet=off
 INSTRUMENTED_TEST := GOFLAGS='$(PLAIN_GOFLAGS)' CGO_ENABLED=1 $(GO_TEST)
-# By itself, the race detector waits for a second at the end of each package.
-RACE_TEST := GORACE=atexit_sleep_ms=100 $(INSTRUMENTED_TEST) -race
+# AT_ONCE is how many packages are tested at the same time. By itself, the race detector waits for a second at the end of each package.
+RACE_TEST := GORACE=atexit_sleep_ms=100 $(INSTRUMENTED_TEST) -race $(AT_ONCE)
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 # What make simulate runs: SEED=0 takes one from the clock, N=0 goes by FOR; REPLAY=FILE runs a kept history.
@@ -130,7 +130,7 @@ test-suites: ## Run the suites that make test leaves out
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests of the program, without building Kubernetes
-	@$(MAKE) test PKG='. ./pkg/... ./webhook/...'
+	@$(MAKE) test PKG='. ./pkg/... ./webhook/...' AT_ONCE='-p 3' # some wait more than they compute
 
 # Suites whose result does not depend on the version of Kubernetes: they are about what we measure, print, document and publish.
 ANY_VERSION := /e2e/(bench|demo|cmd/cluster|suite/(configuration|docs|image|repository))
