@@ -72,17 +72,17 @@ type Sizes struct {
 func Full() Sizes {
 	return Sizes{
 		Samples: 200, ChainSamples: 100, Block: 10,
-		Workloads: 300, Rounds: 5,
+		Workloads: 300, Rounds: 7,
 		WideWorkloads: 3000, WideRounds: 3,
 		Reloads: 40,
 		Bursts:  5, Edits: 50, Releases: 30, Applies: 20, Changes: 50,
-		Constant: 150, ConstantFor: 30 * time.Second,
+		Constant: 150, ConstantFor: 20 * time.Second,
 		Secrets: 3000, Small: 1 << 10, Large: 20_000,
 		Looks: 12, Deployments: 10_000, Links: 10_000,
 		Huge: 100_000, HugeChanges: 20,
 		Tracking: 10_000, Deletions: 1,
 		Grown: 20_000, GrownFrom: 1000, GrownRounds: 3, Rest: 65 * time.Second,
-		Rate: 200, Load: 3 * time.Second, Loads: 3,
+		Rate: 200, Load: 2 * time.Second, Loads: 5,
 		LoadFor: 15 * time.Second, LoadShare: 1,
 		Writes: 200, Crashes: true,
 		Objects: 10_000, Syncs: 2,
@@ -151,12 +151,12 @@ func scenarios() []scenario {
 		{"constant-change", bulk, constantChange},
 		{"graph", bulk, graph},
 		{"scale", bulk, scale}, // the last of its stage: its workloads stay, and would be part of what the others hold
-		{"resolving", empty, resolving},
 		{"huge", empty, huge},
 		{"deletion", empty, deletion},
 		{"growth", empty, growth},
 		{"watch-sync", empty, watchSync},
 		{"watch-events", empty, watchEvents},
+		{"resolving", empty, resolving},
 		{"rest", empty, resting},
 	}
 }
