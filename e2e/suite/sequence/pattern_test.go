@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -39,29 +42,40 @@ func releaseOfOneAmongManyObjects(s *fixture.Fixture) error {
 	}
 	require.Contains(s, s.Get(w).GetAnnotations()[fixture.ConfigRecord], ":*", "a Record without names")
 
-	s.ConfigMap("many-new", fixture.Data{"key": "1"})
+	var created string
 	var err error
-	require.True(s, poll.Repeat(s, 10, "the release came after the settle time", func(n int) (inTime bool) {
-		inTime, err = releaseWithOne(s, w, n)
+	require.True(s, poll.Repeat(s, 10, "the release came after the settle time, or after the adoption", func(n int) (inTime bool) {
+		created = fmt.Sprintf("many-new-%d", n)
+		inTime, err = releaseWithOne(s, w, n, created)
 		return inTime
 	}))
 	if err != nil {
 		return err
 	}
 	before := len(s.Watcher.Changes(w))
-	s.SetConfigMap("many-new", "key", "2")
+	s.SetConfigMap(created, "key", "2")
 	s.AwaitChanges(w, before+1, "the created object is tracked")
-	s.AwaitEvent(w, "Reloaded", "configmap/many-new modified")
+	s.AwaitEvent(w, "Reloaded", "configmap/"+created+" modified")
 	s.Settled()
 	return changed(s, w, before+1, "once")
 }
 
-// releaseWithOne changes the n-th object and then the workload, and reports whether both came within the settle time.
-func releaseWithOne(s *fixture.Fixture, w observe.Workload, n int) (inTime bool, err error) {
+// releaseWithOne changes the n-th object, creates another one and then changes the workload, and reports whether all came within the
+// settle time, and before the loop adopted the created object.
+func releaseWithOne(s *fixture.Fixture, w observe.Workload, n int, created string) (inTime bool, err error) {
 	s.Helper()
-	before, began := len(s.Watcher.Changes(w)), time.Now()
+	before, stored := len(s.Watcher.Changes(w)), s.Get(w)
+	began := time.Now()
 	s.SetConfigMap(manyName(n), "key", "2")
-	s.MergeWorkload(w, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, n+2))
+	s.ConfigMap(created, fixture.Data{"key": "1"})
+	released := fmt.Sprintf(`"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}`, n+2)
+	unadopted := s.Patch(s.Context(), stored.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"resourceVersion":"`+stored.GetResourceVersion()+`"},`+released+`}`)))
+	if apierrors.IsConflict(unadopted) {
+		s.Settled()
+		return false, nil
+	}
+	require.NoError(s, unadopted)
 	inTime = time.Since(began) < settle
 	s.AwaitChanges(w, before+1, "the release")
 	s.Settled()
