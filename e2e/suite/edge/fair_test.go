@@ -274,11 +274,40 @@ func warnings(s *fixture.Fixture, w observe.Workload) map[string]int {
 	return count
 }
 
-// stripped shows that the loop waits for a writer that removes our Record, or writes another junk, again and again, and reports it.
+// stripped shows that the loop waits for a writer that removes what the loop has written, or writes another junk, again and again, reports
+// it, and restarts nothing. A config-hash that is removed from the template is a restart by that writer; the loop does not restore it.
 func stripped(t *testing.T, in *installation.Installation) {
 	t.Helper()
-	s := fixture.New(t, in)
-	w := fleetOf(s, 1)[0]
+	const record = `"metadata":{"annotations":{"` + fixture.ConfigRecord + `":`
+	const template = `"spec":{"template":{"metadata":{"annotations":{"` + fixture.ConfigHash + `":`
+	tests := map[string]struct {
+		patch    func(n int) string
+		restarts int
+	}{
+		"Record": {func(n int) string {
+			if n%2 == 1 {
+				return `{` + record + strconv.Quote("junk "+strconv.Itoa(n)) + `}}}`
+			}
+			return `{` + record + `null}}}`
+		}, 0},
+		"RecordAndConfigHash": {func(int) string { return `{` + record + `null}},` + template + `null}}}}}` }, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := fixture.New(t, in)
+			w := fleetOf(s, 1)[0]
+			s.SetConfigMap("app", "key", "2")
+			s.AwaitExactly(1, "a reload, which sets the config-hash of the template", w)
+			require.Contains(t, fixture.TemplateAnnotations(s.Get(w)), fixture.ConfigHash)
+			contest(s, w, test.patch)
+			s.AwaitExactly(1+test.restarts, "the loop has restarted nothing", w)
+		})
+	}
+}
+
+// contest patches a workload each time that it has a Record of the loop, until the loop waits longer and longer and reports that.
+func contest(s *fixture.Fixture, w observe.Workload, patch func(n int) string) {
+	s.Helper()
 	const atOnce, least = 2, 4 // writes of the loop that do not wait, and removals
 	removed, begin := 0, time.Now()
 	awaitRecord := func() {
@@ -289,11 +318,7 @@ func stripped(t *testing.T, in *installation.Installation) {
 	}
 	s.Await("the loop to wait", func() error {
 		awaitRecord()
-		instead := "null"
-		if removed%2 == 1 {
-			instead = strconv.Quote("junk " + strconv.Itoa(removed))
-		}
-		s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":`+instead+`}}}`)
+		s.MergeWorkload(w, patch(removed))
 		if removed++; removed < least {
 			return fmt.Errorf("%d removals", removed)
 		}
@@ -305,6 +330,6 @@ func stripped(t *testing.T, in *installation.Installation) {
 		return errors.New("no Event reports the removals")
 	})
 	awaitRecord()
-	assert.GreaterOrEqual(t, time.Since(begin), time.Second<<(removed-atOnce)-time.Second, "the wait doubles from write to write")
+	assert.GreaterOrEqual(s, time.Since(begin), time.Second<<(removed-atOnce)-time.Second, "the wait doubles from write to write")
 	s.AwaitEvent(w, "RecordContested", "managedFields")
 }
