@@ -15,9 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// standbySlack is how long after the duration of a lease a replica that does not lead checks which replica holds the lease. By then,
-// another replica has taken a lease whose holder is gone.
+// standbySlack is how long after its end a lease may be free. By then, another replica has taken a lease whose holder is gone.
 const standbySlack = 5 * time.Second
+
+// What a look at the lease has found, where it is not the name of the leader.
+const (
+	foundNone       = "no leader"
+	foundUnreadable = "no lease"
+)
 
 // elected returns what reports whether this replica has begun to lead. A manager that leads no more ends.
 func elected(mgr manager.Manager) func() bool {
@@ -52,11 +57,11 @@ func (l *leadingLoop) metric() prometheus.Collector {
 	}, func() float64 { return boolean(l.elected() && !l.ended.Load()) })
 }
 
-// leadership reports who leads, or after a time who else does: by its name, the lease shows which replicas elect a leader among
-// themselves.
+// leadership reports who leads: once this replica does, and while it does not, each change. By its name, the lease shows which replicas
+// elect a leader among themselves.
 type leadership struct {
 	lease   types.NamespacedName
-	after   time.Duration
+	every   time.Duration // a look at the lease, which is one request
 	elected <-chan struct{}
 	reader  client.Reader
 	log     logr.Logger
@@ -69,8 +74,9 @@ func (leadership) NeedLeaderElection() bool { return false }
 
 // Start reports until this replica leads or the context ends.
 func (l leadership) Start(ctx context.Context) error {
-	standby := time.NewTimer(l.after)
-	defer standby.Stop()
+	looks := time.NewTicker(l.every)
+	defer looks.Stop()
+	var last string
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,27 +84,46 @@ func (l leadership) Start(ctx context.Context) error {
 		case <-l.elected:
 			l.log.Info("this replica leads", "lease", l.lease.String())
 			return nil
-		case <-standby.C:
-			l.reportStandby(ctx)
+		case <-looks.C:
+			last = l.reportStandby(ctx, last)
 		}
 	}
 }
 
-func (l leadership) reportStandby(ctx context.Context) {
+// reportStandby reports what it finds, unless that is what the last look has found, and returns it.
+func (l leadership) reportStandby(ctx context.Context, last string) (found string) {
 	lease := &coordinationv1.Lease{}
-	ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
+	limited, cancel := context.WithTimeout(ctx, ownReadLimit)
 	defer cancel()
-	if err := l.reader.Get(ctx, l.lease, lease); err != nil {
+	err := l.reader.Get(limited, l.lease, lease)
+	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+	found = find(lease.Spec, renewed, err)
+	switch {
+	case found == "", found == last, ctx.Err() != nil:
+		return last
+	case found == foundUnreadable:
 		l.log.Error(err, "cannot read the lease", "lease", l.lease.String())
-		return
-	}
-	leader, renewed := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
-	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-	if leader == "" || time.Since(renewed) > valid {
+	case found == foundNone:
 		l.log.Info("no replica leads, and nothing is reloaded", "lease", l.lease.String(), "renewed", renewed.UTC().Format(time.RFC3339))
-		return
+	default:
+		l.log.Info("another replica leads", "lease", l.lease.String(), "leader", found)
 	}
-	l.log.Info("another replica leads", "lease", l.lease.String(), "leader", leader)
+	return found
+}
+
+// find returns the leader that a lease names, or what else there is to report: nothing while another replica may be about to take it.
+func find(lease coordinationv1.LeaseSpec, renewed time.Time, err error) string {
+	ended := renewed.Add(time.Duration(ptr.Deref(lease.LeaseDurationSeconds, 0)) * time.Second)
+	switch free := time.Since(ended); {
+	case err != nil:
+		return foundUnreadable
+	case free > standbySlack:
+		return foundNone
+	case free > 0:
+		return ""
+	default:
+		return ptr.Deref(lease.HolderIdentity, "")
+	}
 }
 
 // buildLeadership adds what reports the leader to the manager.
@@ -110,7 +135,7 @@ func (b *builder) buildLeadership(mgr manager.Manager) error {
 	}
 	return mgr.Add(leadership{
 		lease:   types.NamespacedName{Namespace: b.options.Election.Namespace, Name: b.options.Election.Lease},
-		after:   b.options.Election.LeaseDuration + standbySlack,
+		every:   b.options.Election.LeaseDuration + standbySlack,
 		elected: mgr.Elected(),
 		reader:  mgr.GetAPIReader(),
 		log:     b.log.WithName("leader"),

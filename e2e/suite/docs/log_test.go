@@ -16,6 +16,9 @@ const logsPage = "docs/logs.md"
 // logsOfLibraries are messages that the program itself does not contain.
 var logsOfLibraries = []string{
 	"failed read certificate, error re-reading certificate", // package certwatcher of controller-runtime
+	"Error retrieving lease lock",                           // package leaderelection of client-go, like the next ones
+	"Error initially creating lease lock",
+	"Failed to update lease",
 }
 
 // A message of the program may be longer than the page shows it. A message that the program composes has a part that the program contains.
