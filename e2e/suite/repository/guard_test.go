@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 const publishedSum = "pod-reloader.cs.sap.com/referent-checksum"
@@ -49,6 +53,39 @@ func TestGuardAppliesToPublishedCustomResources(t *testing.T) {
 	text := fmt.Sprint(template(t, helm, append(publishingGuard, "annotationPrefix=example.com")...)[policy])
 	assert.Contains(t, text, `"guarded.example.com/parts":["example.com/referent-checksum"]`)
 	assert.Contains(t, text, `"guarded.example.com/realms":["example.org/sum"]`)
+}
+
+// The guard allows the variables that a reload writes. Its message, and the pages, name the same ones.
+func TestGuardNamesTheVariablesThatItAllows(t *testing.T) {
+	t.Parallel()
+	const policy = "ValidatingAdmissionPolicy /pod-reloader-guard"
+	written := regexp.MustCompile(`STAKATER_<NAME>_[A-Z]+`)
+	var want []string
+	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret, reference.SecretProviderClass} {
+		want = append(want, strings.Replace(strategy.VariableName(reference.Ref{Kind: kind, Name: "x"}), "_X_", "_<NAME>_", 1))
+	}
+	for source, rendered := range map[string]objects{
+		"manifests": kustomize(t, tool(t, kubernetesTool(), "kubectl"), "guard"),
+		"chart":     template(t, tool(t, "helm", "helm"), "guard.enabled=true"),
+	} {
+		var allowed [][]string
+		for _, rule := range list(field(t, rendered[policy], "spec", "validations")) {
+			rule, _ := rule.(map[string]any)
+			if _, suffixes, found := strings.Cut(fmt.Sprint(rule["expression"]), "STAKATER_[A-Z0-9_]*_("); found {
+				suffixes, _, _ = strings.Cut(suffixes, ")$")
+				var names []string
+				for suffix := range strings.SplitSeq(suffixes, "|") {
+					names = append(names, "STAKATER_<NAME>_"+suffix)
+				}
+				allowed = append(allowed, names)
+				assert.ElementsMatch(t, names, written.FindAllString(fmt.Sprint(rule["message"]), -1), "the message in %s", source)
+			}
+		}
+		assert.Equal(t, [][]string{want}, allowed, "the expression in %s", source)
+	}
+	for _, page := range []string{"docs/annotations.md", "docs/security.md"} {
+		assert.Subset(t, written.FindAllString(read(t, page), -1), want, page)
+	}
 }
 
 // guarded is an object of one of the kinds of publishingGuard. A Realm has no namespace.
