@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,21 @@ func permissionsToWatchAreWithdrawn(t *testing.T, in *installation.Installation)
 	role.Rules = rules
 	require.NoError(t, s.Update(t.Context(), role))
 	assertSeesSecretsAgain(s, w)
+}
+
+// With roles of some namespaces, the report is on the Deployment of the installation as well.
+func permissionsToWatchOneNamespaceAreWithdrawn(t *testing.T, s *fixture.Fixture) {
+	t.Helper()
+	role := &rbacv1.Role{}
+	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Namespace: s.Namespace, Name: "pod-reloader-workloads"}, role))
+	for n, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "secrets") {
+			role.Rules[n].Resources = []string{"configmaps"}
+		}
+	}
+	require.NoError(t, s.Update(t.Context(), role))
+	restart(s, s.Installation.ControlPlane().Component(controlplane.APIServer), true) // it does not end watches that were allowed once
+	patiently(s, "an Event", func() error { return installationEvent(s, "WatchFailing") })
 }
 
 // assertBlindToSecrets requires of a workload web with the ConfigMap app and the Secret db that a change of the ConfigMap reloads it as
@@ -108,16 +124,24 @@ func healthOf(s *fixture.Fixture, resource string, want float64) error {
 	return nil
 }
 
-// installationEvent looks for an Event on the installation's own Deployment.
+// installationEvent looks for an Event on the installation's own Deployment. kubectl describe shows only Events that have its UID.
 func installationEvent(s *fixture.Fixture, reason string) error {
+	own := &appsv1.Deployment{}
+	if err := s.Client.Get(s.Context(), types.NamespacedName{Namespace: s.Installation.Namespace(), Name: "pod-reloader"}, own); err != nil {
+		return err
+	}
 	list := &eventsv1.EventList{}
 	if err := s.List(s.Context(), list, client.InNamespace(s.Installation.Namespace())); err != nil {
 		return err
 	}
 	for _, event := range list.Items {
-		if event.Reason == reason && event.Regarding.Kind == "Deployment" && event.Regarding.Name == "pod-reloader" {
-			return nil
+		if event.Reason != reason || event.Regarding.Kind != "Deployment" || event.Regarding.Name != own.Name {
+			continue
 		}
+		if event.Regarding.UID != own.UID {
+			return fmt.Errorf("the Event %s has the UID %q, and not %q", reason, event.Regarding.UID, own.UID)
+		}
+		return nil
 	}
 	return fmt.Errorf("no Event %s", reason)
 }

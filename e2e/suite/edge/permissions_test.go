@@ -50,6 +50,7 @@ func TestWritesAndPermissionsOfAnInstallation(t *testing.T) {
 				t.Helper()
 				return fixture.In(t, in, "my-app")
 			},
+			last: permissionsToWatchOneNamespaceAreWithdrawn,
 		},
 		"NamespaceSelectorAndSecureMetrics": {
 			components: []string{"namespace-selector", "secure-metrics"}, newFixture: anywhere, further: scrapes,
@@ -282,6 +283,7 @@ func everyPermissionIsUsed(t *testing.T, in *installation.Installation, objects 
 		"get /namespaces": "only while a watch fails: permissionsToWatchAreWithdrawn",
 		"create events.k8s.io/events in pod-reloader": "only while a watch fails: permissionsToWatchAreWithdrawn",
 		"patch events.k8s.io/events in pod-reloader":  "only while a watch fails: permissionsToWatchAreWithdrawn",
+		"get apps/deployments in pod-reloader":        "only while a watch fails: permissionsToWatchOneNamespaceAreWithdrawn",
 	}
 	granted := 0
 	for _, object := range objects {
