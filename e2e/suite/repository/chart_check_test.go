@@ -37,6 +37,7 @@ func TestChartTestsTheWebhook(t *testing.T) {
 			rendered := parse(t, out)
 			for key, object := range rendered {
 				assert.Equal(t, "test", field(t, object, "metadata", "annotations", "helm.sh/hook"), key)
+				assert.Equal(t, "pod-reloader-test", field(t, object, "metadata", "labels", "app.kubernetes.io/name"), "%s: not by the command of docs/upgrading.md", key)
 			}
 			pod := rendered["Pod pod-reloader/pod-reloader-test"]
 			require.NotNil(t, pod)
