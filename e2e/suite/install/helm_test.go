@@ -30,13 +30,13 @@ func (w *world) runHelm(ctx context.Context, home string, args ...string) (strin
 	return w.runPinnedHelm(ctx, "helm", home, args...)
 }
 
-// runPinnedHelm runs Helm as a tool pins it: helm is Helm 3, and helm4 is Helm 4.
+// runPinnedHelm runs Helm as a tool pins it: helm is Helm 3, and helm4 is Helm 4. Another namespace can be among the arguments.
 func (w *world) runPinnedHelm(ctx context.Context, tool, home string, args ...string) (string, error) {
 	dir, err := toolchain.Builder{}.Build(ctx, tool)
 	if err != nil {
 		return "", err
 	}
-	command := exec.CommandContext(ctx, filepath.Join(dir, "helm"), append(args, "--namespace", ours.Namespace)...)
+	command := exec.CommandContext(ctx, filepath.Join(dir, "helm"), append([]string{"--namespace", ours.Namespace}, args...)...)
 	command.Env = toolchain.ShortLived("KUBECONFIG="+w.AdminKubeconfig(),
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	var output, failures strings.Builder
