@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 const report = `{"files": [{"file_name": "gates.go", "mutations": [
@@ -159,6 +161,32 @@ func TestCoreIsADirectoryEachAndNoneTwice(t *testing.T) {
 			assert.False(t, i != j && strings.HasPrefix(other+"/", dir+"/"), "%s is mutated with %s, too", other, dir)
 		}
 	}
+}
+
+// The packages that decide are those of the linter's rule pure.
+func TestCoreHasEachPurePackage(t *testing.T) {
+	t.Parallel()
+	body, err := os.ReadFile(filepath.Join("..", "..", "..", ".golangci.yaml"))
+	require.NoError(t, err)
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct{ Files []string }
+				}
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(body, &config))
+	var pure []string
+	for _, files := range config.Linters.Settings.Depguard.Rules["pure"].Files {
+		if dir, ok := strings.CutPrefix(files, "**/"); ok {
+			pure = append(pure, path.Dir(dir))
+		}
+	}
+	require.Contains(t, pure, "pkg/stamp")
+	require.Contains(t, pure, "pkg/certs")
+	assert.Subset(t, core, pure)
 }
 
 // What gremlins is asked to mutate is what git calls changed.
