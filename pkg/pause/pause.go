@@ -48,12 +48,12 @@ func (s State) Decide(now time.Time) (Action, time.Duration) {
 		return Clean, 0
 	}
 	since, err := time.Parse(time.RFC3339, s.Since)
-	if err != nil || s.Period <= 0 {
-		return Resume, 0 // its end is not known, or the user has removed the period
+	if err != nil {
+		return Resume, 0 // its end is not known
 	}
 	left := since.Add(s.Period).Sub(now)
 	if left <= 0 || left > 2*s.Period {
-		return Resume, 0 // a clock that is so far ahead must not pause the Deployment for long
+		return Resume, 0 // it is over, as is any pause whose period was removed; a clock that is so far ahead must not pause for long
 	}
 	return None, left
 }

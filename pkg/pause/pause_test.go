@@ -52,6 +52,8 @@ func TestDecide(t *testing.T) {
 		"the begin is no time":            {state: pause.State{Period: time.Minute, Paused: true, Since: "yesterday", Ours: true}, action: pause.Resume},
 		"the begin is empty":              {state: pause.State{Period: time.Minute, Paused: true, Ours: true}, action: pause.Resume},
 		"another clock is ahead":          {state: pause.State{Period: time.Minute, Paused: true, Since: at(5 * time.Second), Ours: true}, action: pause.None, wait: 65 * time.Second},
+		"a removed period, a clock ahead": {state: pause.State{Paused: true, Since: at(time.Second), Ours: true}, action: pause.Resume},
+		"another clock is a period ahead": {state: pause.State{Period: time.Minute, Paused: true, Since: at(time.Minute), Ours: true}, action: pause.None, wait: 2 * time.Minute},
 		"another clock is ahead by hours": {state: pause.State{Period: time.Minute, Paused: true, Since: at(5 * time.Hour), Ours: true}, action: pause.Resume},
 		"the time has a zone":             {state: pause.State{Period: time.Minute, Paused: true, Since: now.In(time.FixedZone("", 7200)).Format(time.RFC3339), Ours: true}, action: pause.None, wait: time.Minute},
 	} {
