@@ -73,6 +73,20 @@ func TestActive(t *testing.T) {
 	}))
 }
 
+func TestHasFindsAJobOfTheCronJobByItsName(t *testing.T) {
+	t.Parallel()
+	job := func(name, owner string) unstructured.Unstructured {
+		return unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+			"name": name, "ownerReferences": []any{map[string]any{"uid": owner}},
+		}}}
+	}
+	c := cronJob("backup", nil)
+	assert.True(t, c.Has([]unstructured.Unstructured{job("another", "u1"), job("run", "u1")}, "run"))
+	assert.False(t, c.Has([]unstructured.Unstructured{job("run", "u2")}, "run"), "it belongs to another CronJob")
+	assert.False(t, c.Has([]unstructured.Unstructured{job("another", "u1")}, "run"), "it has another name")
+	assert.False(t, c.Has(nil, "run"))
+}
+
 func TestJobNameIsThatOfTheReload(t *testing.T) {
 	t.Parallel()
 	c := cronJob("backup", nil)

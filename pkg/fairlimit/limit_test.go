@@ -14,6 +14,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 )
 
+func TestCallerIsTheAddressWithoutThePort(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"10.0.0.1:443": "10.0.0.1", "[fd00::1]:443": "fd00::1", "@": "@", "": ""} {
+		assert.Equal(t, want, fairlimit.CallerOf(address), address)
+	}
+}
+
 // acquire begins work that must not have to wait.
 func acquire(t *testing.T, l *fairlimit.Limit, tenant string, weight int) func() {
 	t.Helper()

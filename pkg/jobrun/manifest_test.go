@@ -99,3 +99,12 @@ func TestNamesOfALongInstallationAreValid(t *testing.T) {
 	assert.NotEqual(t, label, another)
 	assert.Equal(t, label+"-job-0000", s.Name("0000"))
 }
+
+func TestInstallationThatFitsIntoALabelIsItsValue(t *testing.T) {
+	t.Parallel()
+	s := storeOf()
+	s.Installation = strings.Repeat("a", 63)
+	_, value := s.Label()
+	assert.Equal(t, s.Installation, value)
+	assert.Equal(t, s.Keys.RecreationLabel+"="+value, s.Selector())
+}
