@@ -44,6 +44,8 @@ func readSurvivors(path string) ([]survivor, error) {
 type result struct {
 	dir                     string
 	killed, lived, accepted int
+	// timedOut are those of killed whose tests did not end in time.
+	timedOut int
 	// unknown are the survivors that are not accepted.
 	unknown []mutant
 	// dry says that the killed mutants are those that the tests reach.
@@ -54,8 +56,11 @@ func judge(dir string, found []mutant, list []survivor) result {
 	r := result{dir: dir}
 	for _, m := range found {
 		switch m.Status {
-		case killed, timedOut:
+		case killed:
 			r.killed++
+		case timedOut:
+			r.killed++
+			r.timedOut++
 		case runnable:
 			r.killed++
 			r.dry = true
@@ -94,8 +99,8 @@ func (r result) String() string {
 	if r.dry {
 		what = "reached"
 	}
-	fmt.Fprintf(&b, "%-16s %5.1f %%: %d of %d mutants are %s, %d survivors are accepted\n",
-		r.dir, r.efficacy(), r.killed, r.killed+r.lived, what, r.accepted)
+	fmt.Fprintf(&b, "%-16s %5.1f %%: %d of %d mutants are %s, %d of them by a timeout, %d survivors are accepted\n",
+		r.dir, r.efficacy(), r.killed, r.killed+r.lived, what, r.timedOut, r.accepted)
 	for _, m := range r.unknown {
 		how := "survives"
 		if m.Status == notCovered {

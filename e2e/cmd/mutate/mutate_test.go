@@ -37,7 +37,7 @@ func TestSurvivorIsReportedWithItsLine(t *testing.T) {
 	r := judge("pkg/reload", mutants(t, report), nil)
 	assert.Equal(t, 2, r.killed, "a test that does not end has noticed, too")
 	assert.InDelta(t, 50, r.efficacy(), 0.1)
-	assert.Contains(t, r.String(), "2 of 4 mutants are noticed, 0 survivors are accepted")
+	assert.Contains(t, r.String(), "2 of 4 mutants are noticed, 1 of them by a timeout, 0 survivors are accepted")
 	assert.Contains(t, r.String(), "pkg/reload/gates.go:2: CONDITIONALS_BOUNDARY survives: if wait < 0 {")
 	assert.Contains(t, r.String(), "pkg/reload/gates.go:3: INVERT_LOGICAL is not reached: }")
 	assert.ErrorContains(t, r.err(), "50.0 %")
@@ -46,7 +46,7 @@ func TestSurvivorIsReportedWithItsLine(t *testing.T) {
 func TestDryRunReportsWhatNoTestReaches(t *testing.T) {
 	t.Parallel()
 	r := judge("pkg/reload", []mutant{{Status: runnable}, {Status: runnable}, {File: "gates.go", Line: 7, Status: notCovered}}, nil)
-	assert.Contains(t, r.String(), "2 of 3 mutants are reached, 0 survivors are accepted")
+	assert.Contains(t, r.String(), "2 of 3 mutants are reached, 0 of them by a timeout, 0 survivors are accepted")
 	assert.Equal(t, []mutant{{File: "gates.go", Line: 7, Status: notCovered}}, r.unknown)
 }
 

@@ -18,10 +18,12 @@ import (
 const module = "github.com/pod-reloader/pod-reloader/"
 
 // goCommand runs in the place of go. Gremlins runs the mutants in covered code, but Go's coverage leaves some expressions out: they
-// are added to the profile. Gremlins expects exit code 2 if a mutant does not compile, but go test exits with 1 then.
+// are added to the profile. The timeout of a mutant is a multiple of the time of that run. It must also cover the time to compile and link
+// the mutant on a busy machine, which the cache can spare that run: so that run takes 5 s at least. Gremlins expects exit code 2 if a mutant
+// does not compile, but go test exits with 1 then.
 const goCommand = `#!/bin/sh
 if test "$2 $3" = "-cover -coverprofile"; then
-	"$MUTATE_GO" "$@" && cat "$MUTATE_UNCOUNTED" >>"$4"
+	"$MUTATE_GO" "$@" && cat "$MUTATE_UNCOUNTED" >>"$4" && sleep 5
 	exit
 fi
 out=$("$MUTATE_GO" "$@" 2>&1)

@@ -73,7 +73,9 @@ func TestGoCommandReportsWhatDoesNotCompile(t *testing.T) {
 func TestGoCommandAddsToTheProfile(t *testing.T) {
 	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "profile")
-	require.NoError(t, shimmed(t, `echo "mode: set" >"$4"`, "test", "-cover", "-coverprofile", profile, "./pkg/a/...").Run())
+	out, err := shimmed(t, `echo "mode: set" >"$4"`, "test", "-cover", "-coverprofile", profile, "./pkg/a/...").Output()
+	require.NoError(t, err)
+	assert.Equal(t, "slept 5\n", string(out), "8 times as long is the least timeout of a mutant")
 	body, err := os.ReadFile(profile)
 	require.NoError(t, err)
 	assert.Equal(t, "mode: set\nadded\n", string(body))
@@ -89,6 +91,7 @@ func shimmed(t *testing.T, script string, args ...string) *exec.Cmd {
 		return path
 	}
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", append([]string{write("shim", goCommand)}, args...)...)
-	cmd.Env = append(os.Environ(), "MUTATE_GO="+write("go", "#!/bin/sh\n"+script+"\n"), "MUTATE_UNCOUNTED="+write("uncounted", "added\n"))
+	write("sleep", "#!/bin/sh\necho slept $1\n")
+	cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "MUTATE_GO="+write("go", "#!/bin/sh\n"+script+"\n"), "MUTATE_UNCOUNTED="+write("uncounted", "added\n"))
 	return cmd
 }
