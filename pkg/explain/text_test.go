@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 )
 
@@ -31,6 +32,18 @@ func TestReportText(t *testing.T) {
 		"Last reload: 2026-01-02T03:02:35Z (1m30s ago), because configuration changed:\n  configmap/app modified\n",
 		"Path: secret/tls → certificates.cert-manager.io/web → deployment/cart\n",
 	} {
+		assert.Contains(t, out.String(), want)
+	}
+}
+
+func TestHeadlineSaysTheVerdictAndItsReason(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[policy.Action]string{
+		policy.Reload: "a reload is due (why)", policy.Hold: "a reload is held (why)",
+		policy.Nothing: "nothing is due (why)", "": "it is unknown whether a reload is due (why)",
+	} {
+		var out bytes.Buffer
+		require.NoError(t, explain.Report{Verdict: string(verdict), Reason: "why"}.Write(&out))
 		assert.Contains(t, out.String(), want)
 	}
 }

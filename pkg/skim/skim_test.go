@@ -167,6 +167,23 @@ func TestNextRefusesAnEndlessValue(t *testing.T) {
 	require.ErrorContains(t, err, "at most")
 }
 
+func TestNextReturnsValuesUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	for length, fits := range map[int]bool{skim.Largest: true, skim.Largest + 1: false} {
+		_, err := skim.NewReader(strings.NewReader(`"` + strings.Repeat("a", length-2) + `"`)).Next()
+		assert.Equal(t, fits, err == nil, "%d bytes: %v", length, err)
+	}
+}
+
+func TestDecodeReadsEachBackslash(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{`"\\\\"`: `\\`, `"\nn"`: "\nn", `"a\\"`: `a\`} {
+		got, err := skim.Decode([]byte(`{"name": `+text+`}`), name())
+		require.NoError(t, err, text)
+		assert.Equal(t, map[string]any{"name": want}, got, text)
+	}
+}
+
 // listing reads a list as the API server sends it.
 func listing(stream io.Reader) (metadata string, items []string, err error) {
 	r := skim.NewReader(stream)
