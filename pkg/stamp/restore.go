@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -77,10 +79,10 @@ func keepLive(d *draft) bool {
 	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
 		d.adoptAll()
 		return true
-	case d.fromFirstPass(verdict):
-		return restore(d)
 	}
-	d.warnRestored()
+	if !d.fromFirstPass(verdict) {
+		d.warnRestored()
+	}
 	return restore(d)
 }
 
@@ -135,9 +137,11 @@ func (f *facts) notified() bool {
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
 func (f *facts) recordsLive(refs []reference.Ref) bool {
 	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
-	if !belongs {
-		return false
-	}
+	return belongs && f.areLive(rec, refs)
+}
+
+// areLive reports whether a Record has the live Entry of each of some Refs.
+func (f *facts) areLive(rec record.Record, refs []reference.Ref) bool {
 	items := rec.Items(refs)
 	for _, ref := range refs {
 		live, ok := record.ItemOf(rec.Key, f.inputs.States[ref])
@@ -148,18 +152,22 @@ func (f *facts) recordsLive(refs []reference.Ref) bool {
 	return len(refs) > 0
 }
 
-// fromFirstPass reports whether the write's Record is the one of our own first pass, which has adopted objects, or has left out what is not
-// tracked any more.
+// fromFirstPass reports whether the write's annotations are those of our own first pass, which has adopted objects, has left out what is not
+// tracked any more, or has stamped a template that another webhook has changed back since.
 func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
+	if !f.New.Managed.sameStamp(f.Old.Managed) {
+		rec, stamped := f.unexplainedStamp()
+		return stamped && f.areLive(rec, slices.Collect(maps.Keys(rec.Items(f.refs))))
+	}
 	return f.New.Managed.same(f.Old.Managed, LastReload) && (f.recordsLive(f.adoptable(verdict)) || f.recordsFewer())
 }
 
-// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more. A first
-// pass that finds the same contents has their present versions.
+// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more, or that it
+// did not track before another webhook opted in. A first pass that finds the same contents has their present versions.
 func (f *facts) recordsFewer() bool {
 	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
 	old, err := record.Parse(f.Old.Managed[Record])
-	return belongs && err == nil && rec.SameContents(old.Only(f.refs))
+	return belongs && (rec.Empty() || err == nil && rec.SameContents(old.Only(f.refs)))
 }
 
 // warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them

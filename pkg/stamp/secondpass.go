@@ -49,6 +49,13 @@ func (r Write) explained() (record.LastReload, bool) {
 	return last, err == nil && !r.sameReload() && last.BelongsTo(r.New.Managed[Hash])
 }
 
+// unexplainedStamp returns the Record of a stamp without a Change, as our own first pass leaves it: a new hash, and a new Record of pods that
+// start with it, beside the old last reload.
+func (r Write) unexplainedStamp() (record.Record, bool) {
+	rec, _ := r.New.Managed.recordOf(r.New.Managed[Hash])
+	return rec, r.bringsRecord() && r.sameReload() && !r.New.Managed.same(r.Old.Managed, Hash) && !rec.Empty() && rec.Stamped()
+}
+
 // sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass
 // leaves that where the annotations are too large.
 func (r Write) sameReload() bool {
