@@ -104,13 +104,15 @@ func (r Write) templateAnnotations() Managed {
 
 // judgedAnnotations returns the managed annotations of the template that rule 5 judges: the old ones, where the write brings the old hash
 // without the old config-restart, as StatefulSet, DaemonSet and Rollout undo do. The pods of that template ran another content when
-// config-restart was set, and the stored Record is not theirs. What our own first pass has stamped is the write's.
+// config-restart was set, and the stored Record is not theirs. What our own first pass has stamped is the write's, unless it lacks a reference
+// that is there again.
 func (r Write) judgedAnnotations() Managed {
 	if last, explained := r.explained(); explained && r.ofThisWrite(last) {
 		return r.templateAnnotations()
 	}
 	_, restarted := r.Old.Managed[Restart]
-	if restarted && !r.New.Managed.same(r.Old.Managed, Restart) && r.New.Managed.same(r.Old.Managed, Hash) && !r.bringsRecord() {
+	undone := restarted && !r.New.Managed.same(r.Old.Managed, Restart) && r.New.Managed.same(r.Old.Managed, Hash) && !r.bringsRecord()
+	if undone || r.stampedTooEarly() {
 		return r.Old.Managed.only(stampKeys()...)
 	}
 	return r.templateAnnotations()

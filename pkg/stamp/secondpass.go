@@ -1,10 +1,12 @@
 package stamp
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // passes is the time within which the API server calls a webhook again for the same request: no webhook can take longer
@@ -54,6 +56,20 @@ func (r Write) explained() (record.LastReload, bool) {
 func (r Write) unexplainedStamp() (record.Record, bool) {
 	rec, _ := r.New.Managed.recordOf(r.New.Managed[Hash])
 	return rec, r.bringsRecord() && r.sameReload() && !r.New.Managed.same(r.Old.Managed, Hash) && !rec.Empty() && rec.Stamped()
+}
+
+// stampedTooEarly reports whether our own first pass has stamped a template without an object that another webhook has added since, and that
+// the old template has, too: for the whole write no reference has changed. The Record of a rollback has all that its pods name.
+func (r Write) stampedTooEarly() bool {
+	first, stamped := r.unexplainedStamp()
+	if !stamped {
+		return false
+	}
+	known := r.Old.Known().Record
+	return slices.ContainsFunc(r.tracked(), func(ref reference.Ref) bool {
+		_, named := r.New.Required[ref]
+		return named && known.Has(ref) && !first.Has(ref)
+	})
 }
 
 // sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass
