@@ -15,7 +15,7 @@ type draft struct {
 	fields fieldWriter
 	// overBudget says that a Record was left out.
 	overBudget bool
-	// firstPassKept says that the explanation of our own first pass is kept, and what that has stamped.
+	// firstPassKept says that the stamp of our own first pass is kept, with its explanation if it has one.
 	firstPassKept bool
 	Result
 }

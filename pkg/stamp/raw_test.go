@@ -33,6 +33,12 @@ func setImage(image string) func(map[string]any) {
 	}
 }
 
+// addEnvFrom is a release that adds a reference to the ConfigMap c.
+func addEnvFrom(raw map[string]any) {
+	container := templateOf(raw).(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+	container["envFrom"] = append(container["envFrom"].([]any), map[string]any{"configMapRef": map[string]any{"name": "c"}})
+}
+
 func clone(t testing.TB, raw map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(raw)

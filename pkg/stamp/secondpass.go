@@ -125,11 +125,17 @@ func (d *draft) keepExplanation() {
 }
 
 // keepFirstPass keeps the explanation of our first pass with the stamp of that: where nothing is due any more, since it has judged the
-// Record that an undo brought, and left its own; and where the state, which it has read, cannot be read again.
+// Record that an undo brought, and left its own; and where the state, which it has read, cannot be read again. A stamp without a Change has
+// no explanation.
 func (d *draft) keepFirstPass() {
-	if last, ok := d.explained(); ok && d.mayExplain(last) {
+	rec, unexplained := d.unexplainedStamp()
+	last, explained := d.explained()
+	switch {
+	case explained && d.mayExplain(last):
 		d.keepExplanation()
 		d.firstPassKept = d.Managed.same(d.New.Managed, LastReload)
+	case unexplained:
+		d.firstPassKept = len(rec.Items(d.refs)) == len(d.refs) // else a reference has come since
 	}
 }
 

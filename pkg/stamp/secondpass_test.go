@@ -201,6 +201,40 @@ func TestSecondPassWithoutTheStateKeepsTheReloadOfTheFirst(t *testing.T) {
 	}
 }
 
+// A release that adds a reference needs another hash, and no explanation, since nothing has changed.
+func TestSecondPassWithoutTheStateDoesNotWarnOfAStampWithoutAReload(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		other  func(raw map[string]any)
+		warned bool
+	}{
+		"a label": {other: func(raw map[string]any) {
+			raw["metadata"].(map[string]any)["labels"] = map[string]any{"injected": "true"}
+		}},
+		"an object": {other: addVolume, warned: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.set(cm("b"), "A")
+			w.set(secret("x"), "A")
+			require.Nil(t, w.create(w.manifest(map[string]string{autoKey: "true"})))
+			w.quiesce()
+			before := w.managed()[Hash]
+			w.other = func(raw map[string]any) {
+				w.unreadable = true
+				c.other(raw)
+			}
+			require.Nil(t, w.write(addEnvFrom))
+			require.Error(t, w.result.ReadError)
+			assert.NotEqual(t, before, w.managed()[Hash])
+			assert.Equal(t, c.warned, len(w.result.Warnings) > 0, "%v", w.result.Warnings)
+			w.unreadable, w.other = false, nil
+			w.at(t, 1, "nothing is left to do")
+		})
+	}
+}
+
 // A client of SAP's protocol asks for a reload that no Change makes due: no loop would repeat it.
 func TestSecondPassWithoutTheStateKeepsWhatAClientAwaits(t *testing.T) {
 	t.Parallel()
