@@ -65,10 +65,10 @@ func (d *draft) freshManaged() (Managed, error) {
 
 // stamp brings the live state to the pods of a template that bears the given managed annotations. Where a reload is due
 // although the hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart
-// restarts them.
+// restarts them. It stays when the hash changes: without it, the hash could come back to the template from before, whose pods run the
+// adopted content.
 func (d *draft) stamp(templateAnnotations Managed, changes []policy.Change) {
 	d.Managed.put(d.fresh, Hash, Record)
-	delete(d.Managed, Restart)
 	switch {
 	case d.fresh[Hash] != templateAnnotations[Hash]:
 	case len(changes) > 0:

@@ -111,3 +111,27 @@ func TestUndoOfAnExcludedWorkloadBringsTheTemplateAsItWas(t *testing.T) {
 	require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
 	assert.Equal(t, templateOf(v1), templateOf(w.stored))
 }
+
+// The pods of a template run B although it has the hash of A. A change to A sets config-restart; the changes after it must not bring that
+// template back.
+func TestContentThatComesBackDoesNotBringTheTemplateFromBeforeConfigRestart(t *testing.T) {
+	t.Parallel()
+	for name, c := range adoptions() {
+		for _, kind := range c.kinds {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				w, v1 := sameHashWithARestart(t, kind, c.adopt)
+				v2, restart := clone(t, w.stored), w.managed()[Restart]
+				for _, content := range []string{"B", "C", "A"} {
+					w.set(cm("a"), content)
+					w.at(t, w.restarts+1, "a change restarts the pods once")
+					assert.Equal(t, restart, w.managed()[Restart], content)
+				}
+				assert.Equal(t, templateOf(v2), templateOf(w.stored), "the pods of the release that run A survive")
+				require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+				w.quiesce()
+				assert.NotEqual(t, templateOf(v1), templateOf(w.stored), "the pods that run B are replaced")
+			})
+		}
+	}
+}
