@@ -108,3 +108,28 @@ func TestPutThatLacksALaterWebhooksFieldDoesNotWarn(t *testing.T) {
 		})
 	}
 }
+
+// The first pass sees a workload that asks for nothing, and writes the empty Record.
+func TestReleaseThatLacksALaterWebhooksOptInKeepsWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "Rollout"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.kind = kindNamed(t, kind)
+			w.set(cm("b"), "A")
+			w.other = func(raw map[string]any) { annotate(raw, autoKey, "true") }
+			manifest := w.manifest(nil)
+			require.Nil(t, w.create(manifest))
+			w.quiesce()
+			v1 := clone(t, w.stored)
+			w.set(cm("b"), "B")
+			setImage("image:2")(manifest)
+			require.Nil(t, w.store(manifest))
+			w.quiesce()
+			require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+			w.quiesce()
+			assert.NotEqual(t, templateOf(v1), templateOf(w.stored), "its pods run A")
+		})
+	}
+}

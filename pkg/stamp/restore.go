@@ -162,12 +162,12 @@ func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
 	return f.New.Managed.same(f.Old.Managed, LastReload) && (f.recordsLive(f.adoptable(verdict)) || f.recordsFewer())
 }
 
-// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more, or that it
-// did not track before another webhook opted in. A first pass that finds the same contents has their present versions.
+// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more. A first
+// pass that finds the same contents has their present versions.
 func (f *facts) recordsFewer() bool {
 	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
 	old, err := record.Parse(f.Old.Managed[Record])
-	return belongs && (rec.Empty() || err == nil && rec.SameContents(old.Only(f.refs)))
+	return belongs && err == nil && rec.SameContents(old.Only(f.refs))
 }
 
 // warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them

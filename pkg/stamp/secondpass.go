@@ -22,6 +22,14 @@ func secondPass(req Write) bool {
 	return req.unstamped()
 }
 
+// recordsNothing reports whether the write brings the empty Record of our own first pass, which saw no annotation that asks for reloads: another
+// webhook has added it since. The Record of the old version still holds.
+func (r Write) recordsNothing() bool {
+	rec, belongs := r.New.Managed.recordOf(r.Old.Managed[Hash])
+	brought := belongs && rec.Empty() && r.New.Managed.same(r.Old.Managed, Hash) && !r.New.Managed.same(r.Old.Managed, Record)
+	return brought && len(r.tracked()) > 0 && len(r.Old.Intent.Tracked) > 0
+}
+
 // recordsStamp reports whether the write brings the Record of a stamp. If the stamp is not there, another webhook has removed
 // config-restart: a reload without a stamp adopts everything.
 func (r Write) recordsStamp() bool {

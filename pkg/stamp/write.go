@@ -247,6 +247,9 @@ func (r Reader) ReadWrite(old *workload.Object, current workload.Object, p Parse
 	req.Old, before = r.judge(old.Kind, *old, p.old)
 	req.EndsRestart = req.endsRestart(*old, current)
 	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
+	if req.recordsNothing() {
+		delete(req.New.Managed, Record)
+	}
 	known := func(problem annotation.Problem) bool { return slices.Contains(before, problem) }
 	return req, slices.DeleteFunc(problems, known)
 }
