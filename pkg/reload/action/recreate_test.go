@@ -48,8 +48,15 @@ func (j *jobFixture) unlistedLeader() *Actions {
 	}, j.Out)
 }
 
-// reconcile lets a leader do to the Job what is due.
+// reconcile lets a leader do to the Job what is due, at the end of the wait after an attempt that failed.
 func (j *jobFixture) reconcile(t testing.TB, a *Actions) reconcile.Result {
+	t.Helper()
+	j.Now = j.Now.Add(a.state.Deferrals.WaitToWrite(reloadtest.JobKey, j.Now))
+	return j.reconcileNow(t, a)
+}
+
+// reconcileNow is reconcile at once, as an event leads to it.
+func (j *jobFixture) reconcileNow(t testing.TB, a *Actions) reconcile.Result {
 	t.Helper()
 	defer a.ReleaseSlot(reloadtest.JobKey)
 	ended := a.CompleteRecreation(t.Context(), reloadtest.JobKey)

@@ -32,6 +32,9 @@ func (c recreations) complete(ctx context.Context, key workload.Key) Outcome {
 			return nil
 		}
 		s := gather.Subject{Key: key, Object: workload.Summary{Kind: workload.Job()}, Events: c.state.Changes.BeginAttempt(key)}
+		if wait := c.WaitToWrite(s); wait > 0 {
+			return Waiting(queue.After(wait, queue.Retry))
+		}
 		if !c.MayWrite(s, inflight.Urgent) {
 			return Waiting{} // queued again when it has a slot
 		}

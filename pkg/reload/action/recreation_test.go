@@ -245,3 +245,43 @@ func TestManifestOfAnotherLeaderIsNotDeleted(t *testing.T) {
 		})
 	}
 }
+
+// A tenant may write the configuration all the time while something hinders the re-creation.
+func TestConfigEventsDoNotRepeatARecreation(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the connection is lost")
+	for name, tc := range map[string]struct {
+		finalizers []any
+		refused    map[string]error
+	}{
+		"the old Job has a finalizer":        {finalizers: []any{"example.org/keep"}},
+		"recreation-canceled is refused":     {refused: map[string]error{"delete Job": lost, "patch Job": forbidden("Job")}},
+		"the last-reload gets no answer":     {refused: map[string]error{"patch Job": lost}},
+		"the manifest may not be deleted":    {refused: map[string]error{"delete Secret": forbidden("Secret")}},
+		"the new Job is refused by a policy": {refused: map[string]error{"create Job": forbidden("Job")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			if tc.finalizers != nil {
+				j.Metadata("finalizers", tc.finalizers)
+			}
+			j.API.Before = func(call string) error { return tc.refused[call] }
+			actions := j.leader()
+			for range 2 {
+				require.Positive(t, j.reconcile(t, actions).RequeueAfter)
+			}
+			j.API.Calls = nil
+			j.Now = j.Now.Add(time.Millisecond)
+			actions.state.Changes.EventArrived(reloadtest.JobKey, j.Now)
+			wait := j.reconcileNow(t, actions).RequeueAfter
+			assert.Positive(t, wait)
+			assert.LessOrEqual(t, wait, 3*time.Second)
+			assert.Empty(t, j.API.Calls)
+
+			actions.state.Forget(reloadtest.JobKey) // the watch shows the end of the old Job
+			j.reconcileNow(t, actions)
+			assert.NotEmpty(t, j.API.Calls)
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -83,9 +84,12 @@ func TestStateOfAJobThatIsLeftAloneIsForgottenWithItsEnd(t *testing.T) {
 			l := standby(Options{Reader: stakaterReader(), FollowJobs: true, Ignores: func(s workload.Summary, pending bool) bool {
 				return s.Finished() && !pending
 			}})
-			l.state.Writes.Stamped(finished.Key(), 1, time.Now())
+			now := time.Now()
+			l.state.Writes.Stamped(finished.Key(), 1, now)
+			l.state.Deferrals.Failed(finished.Key(), state.Deferral{Until: now.Add(time.Second)}, now)
 			changesOf(l, finished.Kind)(finished, tc.after)
 			assert.Equal(t, tc.forgotten, l.state.Writes.StampedAt(finished.Key()).IsZero())
+			assert.Equal(t, tc.forgotten, l.state.Deferrals.WaitToWrite(finished.Key(), now) == 0, "its re-creation waits no longer")
 		})
 	}
 }
