@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
@@ -99,6 +100,9 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	}
 	if f.asked {
 		b.state.Due.Postponed(s.Key, now)
+	}
+	if s.Effects.Run.Job != "" && apianswer.MayBeStored(f.err) {
+		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
 	level, news := 0, !f.quiet || b.backoff.HasFailedLong(s.Key)

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -80,4 +81,57 @@ func TestOwedRunIsMadeOnceNothingIsDue(t *testing.T) {
 		assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
 		assert.Len(t, b.jobs, 2, "once")
 	}
+}
+
+// The content may change once more before the stamp, when another Job would be too soon. Then the stamp is stored, and its answer is lost.
+func TestOwedRunIsMadeAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		direct  bool
+		stamped string
+		jobs    int
+	}{
+		"of a request":                         {stamped: "C", jobs: 2},
+		"of a direct stamp":                    {direct: true, stamped: "C", jobs: 2},
+		"the Job was made for what is stamped": {stamped: "B", jobs: 1},
+		"the Job was made for a direct stamp":  {direct: true, stamped: "B", jobs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUnstamped(t, true)
+			u.run(t, "B")
+			assert.Contains(t, u.unanswered(t, tc.direct, tc.stamped).Error(), "away")
+			assert.Len(t, u.jobs, 1, "the runs keep their distance")
+
+			stored := reloadtest.ReloadAt(u.now, "0")
+			u.recorded, u.last = tc.stamped, &stored
+			u.later()
+			for range 2 {
+				assert.Zero(t, u.inOrder(t))
+				assert.Len(t, u.jobs, tc.jobs)
+			}
+		})
+	}
+}
+
+// unanswered asks for a stamp with a content, or makes it, without an answer.
+func (u *unstamped) unanswered(t *testing.T, direct bool, content string) error {
+	t.Helper()
+	s, verdict := u.subject(t)
+	s.View.Intent.Asked = true
+	states := u.statesOf(content)
+	recorded := strings.Replace(s.View.Managed[stamp.Record], "v1:0:", "v1:-:", 1) // what is read live has no stamp
+	u.annotations = map[string]string{reloadList: "app", annotation.DefaultPrefix + "config-record": recorded}
+	u.actions.gather.Keys, u.actions.gather.Store = &reloadtest.Keys{Present: u.ring}, &reloadtest.Store{States: states}
+	var ended Outcome
+	if direct {
+		ended = u.actions.stamps.write(t.Context(), s, verdict)
+	} else {
+		ended = u.actions.requests.send(t.Context(), s, policy.Input{
+			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Known: s.View.Known(), Current: states, Ring: u.ring,
+		}, verdict)
+	}
+	u.actions.Close(t.Context(), ended)
+	require.IsType(t, failed{}, ended)
+	return ended.(failed).failure.err
 }
