@@ -45,6 +45,8 @@ type LastReload struct {
 	Generation int64
 	// Cause is one of the Cause constants; a later version may know more.
 	Cause string
+	// Restarted says that the pods restarted without a new template.
+	Restarted bool
 	// Changes are those that led to it, as many as are kept.
 	Changes []Change
 	// More counts the Changes that are not kept.
@@ -131,6 +133,7 @@ type wire struct {
 	Digest     string   `json:"digest,omitempty"`
 	Generation int64    `json:"generation,omitempty"`
 	Cause      string   `json:"cause"`
+	Restarted  bool     `json:"restarted,omitempty"`
 	Changes    []Change `json:"changes,omitempty"`
 	More       int      `json:"more,omitempty"`
 	Before     []past   `json:"before,omitempty"`
@@ -158,6 +161,7 @@ func (l LastReload) String() string {
 		Digest:     l.Digest,
 		Generation: l.Generation,
 		Cause:      l.Cause,
+		Restarted:  l.Restarted,
 		Changes:    l.Changes,
 		More:       l.More,
 	}
@@ -261,7 +265,10 @@ func ParseLastReload(s string) (LastReload, error) {
 	if err := w.check(); err != nil {
 		return LastReload{}, fmt.Errorf("read last reload: %w", err)
 	}
-	l := LastReload{Time: at, Hash: hashOf(w.Hash), Digest: w.Digest, Generation: w.Generation, Cause: w.Cause, Changes: w.Changes, More: w.More}
+	l := LastReload{
+		Time: at, Hash: hashOf(w.Hash), Digest: w.Digest, Generation: w.Generation, Cause: w.Cause, Restarted: w.Restarted,
+		Changes: w.Changes, More: w.More,
+	}
 	if len(l.Changes) == 0 {
 		l.Changes = nil
 	}

@@ -46,10 +46,10 @@ func TestLastReloadText(t *testing.T) {
 		},
 		"no hash": {
 			reason: "An Argo Rollout is restarted although its template was never stamped.",
-			last: record.LastReload{Time: at, Cause: record.CauseConfigChange, Before: []record.Past{
+			last: record.LastReload{Time: at, Cause: record.CauseConfigChange, Restarted: true, Before: []record.Past{
 				{Time: at.Add(-time.Hour), Cause: record.CauseConfigChange},
 			}},
-			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"-","cause":"config-change",` +
+			text: `{"time":"2026-02-28T23:59:58.123Z","hash":"-","cause":"config-change","restarted":true,` +
 				`"before":[{"time":"2026-02-28T22:59:58.123Z","hash":"-","cause":"config-change"}]}`,
 		},
 		"other digest": {

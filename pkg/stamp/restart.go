@@ -98,7 +98,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 	}
 	if verdict := d.assess(d.Old.Known()).Verdict; verdict.Action == policy.Reload && !d.recordsLive(d.refs) {
 		now := policy.NewLastReload(verdict.Changes, last.Time, d.Old.Managed[LastReload])
-		now.Hash, now.Cause, now.Generation = last.Hash, last.Cause, last.Generation
+		now.Hash, now.Cause, now.Restarted, now.Generation = last.Hash, last.Cause, last.Restarted, last.Generation
 		d.Changes, d.Managed[LastReload] = verdict.Changes, now.String()
 	}
 	rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
@@ -116,7 +116,7 @@ func (d *draft) recordRestart(last record.LastReload) {
 // NewRestart returns the annotations of a write by which the loop restarts the pods without a stamp, and how it explains the reload.
 func (v View) NewRestart(rec record.Record, changes []policy.Change, now time.Time) (restart Managed, last record.LastReload, fits bool) {
 	last = policy.NewLastReload(changes, v.ReloadTime(now), v.Managed[LastReload])
-	last.Hash, last.Generation = record.HashName(v.Managed[Hash]), v.Generation
+	last.Hash, last.Restarted, last.Generation = record.HashName(v.Managed[Hash]), true, v.Generation
 	if restart, fits = v.restartBeside(rec, last.String(), last.Shortest().String()); restart[LastReload] != last.String() {
 		last = last.Shortest()
 	}

@@ -43,7 +43,6 @@ func (r restarts) restart(ctx context.Context, s gather.Subject, in policy.Input
 	if err != nil {
 		return failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
 	}
-	s.Effects.Restarted = true
 	stored, explained := r.explained(s, answer)
 	if !explained {
 		r.state.Writes.Stamped(s.Key, answer.Generation, r.now())

@@ -34,7 +34,9 @@ import (
 type argoAPI struct {
 	client.Client
 	restores bool
-	patches  []argoPatch
+	// lost is the error of a patch that is stored.
+	lost    error
+	patches []argoPatch
 }
 
 type argoPatch struct {
@@ -59,7 +61,7 @@ func (a *argoAPI) Patch(_ context.Context, answer client.Object, patch client.Pa
 	if !a.restores {
 		answer.SetAnnotations(p.Metadata.Annotations)
 	}
-	return nil
+	return a.lost
 }
 
 // rolloutKind is that of Argo Rollouts.
@@ -114,6 +116,27 @@ func TestRestartIsOneWrite(t *testing.T) {
 	assert.Equal(t, []record.Change{{Ref: "configmap/app", Type: record.Created}}, last.Changes)
 	assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes())
 	requireContest(t, actions, s)
+}
+
+// The watch shows the restart, to this leader or to its successor.
+func TestRestartIsReportedAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]bool{"by the same leader": false, "by the next one": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, out := &argoAPI{lost: errors.New("the connection is lost")}, &reloadtest.Outbox{}
+			actions, s, in := dueRollout(t, c, out, "abc")
+			assert.Positive(t, actions.Reload(t.Context(), s, in, policy.Assess(in).Verdict).close(t.Context(), actions.base).RequeueAfter)
+			require.Len(t, c.patches, 1)
+			assert.Empty(t, out.Notes())
+			if later {
+				actions, s, _ = dueRollout(t, c, out, "abc")
+			}
+			s.View.Managed[stamp.LastReload] = c.patches[0].Metadata.Annotations[annotation.DefaultPrefix+"last-reload"]
+			actions.events.EmitReloads(s.Reported())
+			assert.Equal(t, []string{"restarted: configmap/app created"}, out.Notes())
+		})
+	}
 }
 
 // The clock of this process is behind that of the API server, which has created the Rollout a moment ago.

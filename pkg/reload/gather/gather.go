@@ -45,8 +45,6 @@ type Effects struct {
 	Run cronrun.Run
 	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
 	NeedsRun bool
-	// Restarted says that the pods restart without a new template.
-	Restarted bool
 	// Unwritten says that its last-reload does not fit into the annotations.
 	Unwritten bool
 }
@@ -56,7 +54,7 @@ func (s Subject) Reported() report.Subject {
 	did := s.Effects
 	return report.Subject{
 		Key: s.Key, Object: s.Object, Managed: s.View.Managed,
-		PausedFor: did.PausedFor, Ran: did.Run.Job, Restarted: did.Restarted, Unwritten: did.Unwritten,
+		PausedFor: did.PausedFor, Ran: did.Run.Job, Unwritten: did.Unwritten,
 	}
 }
 

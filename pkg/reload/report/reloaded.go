@@ -109,7 +109,7 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	}
 	effect, pending := stamped, ""
 	if e.last {
-		effect, pending = s.effect(), s.pending()
+		effect, pending = s.effect(reload), s.pending()
 	}
 	m := r.message(s, causesOf(reload))
 	m.Type, m.Reason, m.Action, m.Note = corev1.EventTypeNormal, reasonReloaded, action, sentence(reload, effect)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -17,16 +18,14 @@ type Subject struct {
 	PausedFor time.Duration
 	// Ran is the Job that the reload has made; empty if none.
 	Ran string
-	// Restarted says that the pods restart without a new template.
-	Restarted bool
 	// Unwritten says that the last reload does not fit into the annotations: what is known of it was found by comparing the template.
 	Unwritten bool
 }
 
 // effect says what the last reload has done, as its Event has it.
-func (s Subject) effect() string {
+func (s Subject) effect(last record.LastReload) string {
 	switch {
-	case s.Restarted:
+	case last.Restarted:
 		return "restarted"
 	case s.Object.Kind.CreateOnly:
 		return "created again"
