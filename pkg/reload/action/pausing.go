@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
@@ -84,6 +85,9 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 		return 0, Waiting{} // queued again when it has a slot
 	}
 	if err := p.resume(ctx, s, action); err != nil {
+		if action == pause.Resume && apianswer.MayBeStored(err) {
+			p.state.UnansweredEnds.Add(s.Key, present.Since)
+		}
 		return p.notEnded(ctx, s, end, failedWrite(s.Object.Kind, reasonResumeFailed, err))
 	}
 	p.backoff.Forget(s.Key)
@@ -91,10 +95,15 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 	return 0, Waiting{}
 }
 
-// hasEnded takes back what was reported of a pause that could not be ended: there is none any more, or it is another one.
+// hasEnded takes back what was reported of a pause that could not be ended: there is none any more, or it is another one. It reports an end
+// whose answer was lost, if the workload shows it.
 func (p pauses) hasEnded(s gather.Subject) {
 	if p.state.Resumes.Ended(s.Key) {
 		p.events.Clear(s.Reported(), reasonResumeFailed)
+	}
+	since, known := p.state.UnansweredEnds.Take(s.Key), p.of(s, s.Object)
+	if since != "" && !known.Paused && !known.Ours {
+		p.events.EmitResumed(s.Reported(), since)
 	}
 }
 

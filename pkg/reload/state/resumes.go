@@ -58,3 +58,18 @@ func (r *resumes) Ended(key workload.Key) (refused bool) {
 	}
 	return refused
 }
+
+// unansweredEnds has when the pauses began whose end had no answer, so that it may be stored.
+type unansweredEnds struct{ perWorkload[string] }
+
+// Add records that the end of a pause had no answer.
+func (u *unansweredEnds) Add(key workload.Key, since string) {
+	u.with(key, func(e *string) { *e = since })
+}
+
+// Take returns when the pause began, and forgets it; empty if there is none.
+func (u *unansweredEnds) Take(key workload.Key) (since string) {
+	u.find(key, func(e *string) { since = *e })
+	u.Forget(key)
+	return since
+}

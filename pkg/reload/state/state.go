@@ -23,9 +23,11 @@ type State struct {
 	ReferentWaits unreadWaits
 	Notices       notices
 	Resumes       resumes
-	Creations     Creations
-	Versions      Versions
-	Records       Records
+	// UnansweredEnds are those of pauses.
+	UnansweredEnds unansweredEnds
+	Creations      Creations
+	Versions       Versions
+	Records        Records
 	// Recreations outlive the workload.
 	Recreations recreations
 }
@@ -48,7 +50,7 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
 		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.ReferentWaits, &s.Notices, &s.Resumes,
-		&s.Creations, &s.Versions, &s.Records,
+		&s.UnansweredEnds, &s.Creations, &s.Versions, &s.Records,
 	} {
 		part.Forget(key)
 	}
