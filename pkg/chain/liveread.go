@@ -215,6 +215,9 @@ func (f *liveRead) readCustom(ctx context.Context, key referent.Key) (*referent.
 	if !ok {
 		return nil, nil // the configuration has changed: there is no such resource any more
 	}
+	if !resource.ClusterScoped && f.namespaces.outside(key.Namespace) {
+		return nil, nil // its namespace is not watched, which the sources of the graph say
+	}
 	object, err := f.from.custom.get(ctx, resource, key)
 	switch {
 	case err == nil:

@@ -222,6 +222,53 @@ func TestConfigObjectsOutsideOfTheNamespacesAreNotRead(t *testing.T) {
 	})
 }
 
+// The custom resources of a namespace that is not watched hold what refers to them, and the API server would refuse to read them.
+func TestCustomResourcesOutsideOfTheNamespacesAreNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var refused []referent.Key
+		w := newWorldWith(t, chain.Options{
+			Namespaces: []string{"ns"}, ReadRefused: func(key referent.Key) { refused = append(refused, key) },
+		})
+		definitions := proxyToSecret()
+		definitions[1].Refs = []referent.EdgeDefinition{
+			{Resource: "services", Name: "spec.service", Namespace: "spec.in", Namespaces: []string{"elsewhere"}},
+			{Resource: "cluster", Name: "spec.cluster", Optional: true},
+		}
+		definitions = append(definitions, referent.Definition{
+			ID: "cluster", GVR: routes, ClusterScoped: true, Refs: []referent.EdgeDefinition{},
+		})
+		w.contents[tls] = "1"
+		w.put(services, "s", map[string]any{"secret": "tls"})
+		w.put(proxies, "p", map[string]any{"service": "s", "in": "elsewhere"})
+		w.put(proxies, "other", map[string]any{"service": "s", "cluster": "c"})
+		w.Configure(definitions)
+		w.pass(time.Second)
+		other := reference.Ref{Kind: proxy.Kind, Name: "other"}
+		require.NotEmpty(t, w.State("ns", other).Entries)
+		var read []string
+		w.client.PrependReactor("get", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			read = append(read, action.GetResource().Resource+" "+action.GetNamespace())
+			if action.GetNamespace() == "elsewhere" {
+				return true, nil, apierrors.NewForbidden(services.GroupResource(), "s", errors.New("no permission"))
+			}
+			return false, nil, nil
+		})
+		w.contents[tls] = "2" // behind the watch
+		states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy, other})
+		require.NoError(t, err)
+		require.NotNil(t, states[proxy].Hold)
+		assert.Contains(t, states[proxy].Hold.Reason, "the namespace is not watched")
+		assert.NotEmpty(t, states[other].Entries)
+		assert.NotEqual(t, w.State("ns", other).Entries, states[other].Entries, "the other one is read")
+		assert.NotContains(t, read, services.Resource+" elsewhere")
+		assert.Contains(t, read, routes.Resource+" ", "what has no namespace is watched")
+		assert.Empty(t, refused)
+	})
+}
+
 // A permission that is withdrawn from the reads alone shows in no watch.
 func TestARefusedLiveReadIsReported(t *testing.T) {
 	t.Parallel()
