@@ -79,6 +79,8 @@ type world struct {
 	stalled atomic.Bool
 	// unanswered has live reads of custom resources hang until they are given up.
 	unanswered atomic.Bool
+	// listing is how long a list of custom resources takes.
+	listing atomic.Int64
 }
 
 // client is the client in memory of a world, by its own entry for writes.
@@ -129,6 +131,13 @@ func (n namespaced) Get(
 		return nil, ctx.Err()
 	}
 	return n.ResourceInterface.Get(ctx, name, options, subresources...)
+}
+
+func (n namespaced) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if takes := time.Duration(n.of.listing.Load()); takes > 0 {
+		<-time.After(takes)
+	}
+	return n.ResourceInterface.List(ctx, options)
 }
 
 func newWorld(t *testing.T, namespaces ...string) *world {

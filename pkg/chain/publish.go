@@ -319,11 +319,15 @@ type publication struct {
 func (u *publisher) publication(key referent.Key) (publication, bool) {
 	value, due := u.graphState.graph.Publication(key)
 	resource, ok := u.graphState.schema.Resource(key.GroupResource())
-	stored := u.sources.stored(key)
-	if stored == nil || !due && u.graphState.graph.Hold(key) == nil {
+	if !u.graphState.graph.Exists(key) || !due && u.graphState.graph.Hold(key) == nil {
 		u.unpublished.forget(key) // it is gone, or has the correct annotation, or correctly none
 	}
-	if !due || !ok || stored == nil || u.unpublished.waits(key, value) || u.mustWait(key) {
+	if !due || !ok || u.unpublished.waits(key, value) || u.mustWait(key) {
+		return publication{}, false
+	}
+	stored := u.sources.stored(key)
+	if stored == nil {
+		u.due(key) // a watch that has taken the place of another one has not listed it yet
 		return publication{}, false
 	}
 	object := &unstructured.Unstructured{}
