@@ -61,6 +61,13 @@ func (l *latest) fits(namespace string) bool {
 	return r.kept < r.all && r.all <= referent.MaxLinks
 }
 
+// len is the number of objects.
+func (l *latest) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.objects)
+}
+
 // get returns nil for an object that is not there.
 func (l *latest) get(key referent.Key) *referent.Object {
 	l.mu.Lock()

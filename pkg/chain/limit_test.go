@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -50,6 +52,44 @@ func TestQuestionWaitsHalfASecondForTheGraph(t *testing.T) {
 	})
 }
 
+// references refers to as many Services as one object may.
+func references(prefix string) map[string]any {
+	names := make([]any, referent.MaxReferences)
+	for i := range names {
+		names[i] = fmt.Sprint(prefix, i)
+	}
+	return map[string]any{"services": names}
+}
+
+// A list that breaks off has read objects that no event names: those that are deleted before the next list.
+func TestReferencesThatABrokenListHasReadDoNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		definitions := proxyToSecret()
+		definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
+		for i := range referent.MaxLinks/referent.MaxReferences - 1 {
+			w.put(proxies, fmt.Sprint("full", i), references("s"))
+		}
+		w.put(proxies, "p", references("s"))
+		allow := w.refuse(proxies, errors.New("the list breaks off"))
+		lists := w.lists(proxies.Resource)
+		w.Configure(definitions)
+		w.pass(time.Second)
+		gone := &unstructured.Unstructured{Object: map[string]any{"spec": references("s")}}
+		gone.SetNamespace("ns")
+		gone.SetName("gone")
+		gone.SetUID("uid-0")
+		w.Watching(proxies).Reduce(gone)
+		before := lists()
+		allow()
+		w.pass(10 * time.Second)
+		assert.Empty(t, w.hold())
+		w.pass(20 * time.Second)
+		assert.Equal(t, before+2, lists(), "nothing is left of it")
+	})
+}
+
 // What a tenant may have is bounded, in memory, too. What was left out is read as soon as the bound allows.
 func TestReferencesBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 	t.Parallel()
@@ -57,13 +97,6 @@ func TestReferencesBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 		w := newWorld(t)
 		definitions := proxyToSecret()
 		definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
-		references := func(prefix string) map[string]any {
-			names := make([]any, referent.MaxReferences)
-			for i := range names {
-				names[i] = fmt.Sprint(prefix, i)
-			}
-			return map[string]any{"services": names}
-		}
 		for i := range referent.MaxLinks / referent.MaxReferences {
 			w.put(proxies, fmt.Sprint("full", i), references("s"))
 		}

@@ -58,6 +58,7 @@ func (s *source) start() {
 		OnObject:  s.deliver,
 		OnSyncComplete: func(context.Context, watch.Reader, int) error {
 			s.with.inbox.gather(func(p *pending) { p.changes = append(p.changes, sourceChange{source: s, state: referent.SourceSynced}) })
+			time.AfterFunc(firstPause, s.dropUnlisted) // what is still on its way now is delivered by then
 			return nil
 		},
 		OnWatchError:     s.failed,
@@ -96,6 +97,14 @@ func (s *source) reduce(object *unstructured.Unstructured) {
 // listAnew has all objects read again when references of a namespace are left out that could be kept now.
 func (s *source) listAnew(namespace string) {
 	if s.latest.fits(namespace) {
+		s.with.inbox.gather(func(p *pending) { p.incomplete = append(p.incomplete, s) })
+	}
+}
+
+// dropUnlisted has all objects read again by another source if this one has some that were never delivered: a list that broke off has read
+// them, so that no event of their deletion comes.
+func (s *source) dropUnlisted() {
+	if s.latest.len() > s.bulk.Store().Len() {
 		s.with.inbox.gather(func(p *pending) { p.incomplete = append(p.incomplete, s) })
 	}
 }
