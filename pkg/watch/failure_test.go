@@ -80,7 +80,7 @@ func TestTheEndOfAStreamIsLoggedForDebugging(t *testing.T) {
 		pass(time.Minute)
 		s.Drop(nil)
 		synctest.Wait()
-		assert.Len(t, book.lines(t, "DEBUG+2", "watch closed"), 1)
+		assert.Len(t, book.lines(t, "DEBUG+3", "watch closed"), 1)
 		for _, level := range []string{"INFO", "WARN", "ERROR"} {
 			assert.Empty(t, book.lines(t, level, ""))
 		}

@@ -138,7 +138,7 @@ func (o *observed) closed(ctx context.Context) {
 			o.listInstead(ctx, errShort.Error(), nil)
 		}
 	default:
-		o.source.failures.log.Log(ctx, levelTrace, "watch closed")
+		o.source.failures.log.Log(ctx, levelDebug, "watch closed")
 	}
 }
 
