@@ -1,5 +1,5 @@
 // Package apianswer says what an error of a request proves: whether an object or its namespace does not exist, whether a permission is missing,
-// and whether a write may be stored.
+// whether an admission webhook denied a write, and whether a write may be stored.
 //
 // It belongs to the shell of the program, beside the clients. A load balancer or proxy answers in place of the API server at times,
 // and client-go reports each of its 404 as NotFound. A false NotFound would restart pods or replace the digest key.
@@ -17,18 +17,31 @@ import (
 
 // NotFound reports whether the API server itself sent the NotFound. Treat any other 404 as a temporary failure.
 func NotFound(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return apierrors.ReasonForError(err) == metav1.StatusReasonNotFound && !Denied(err) &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // NamespaceGone reports whether an object cannot be created because its namespace is deleted, or is being deleted.
 func NamespaceGone(err error) bool {
-	return NotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || Denied(err) {
+		return false
+	}
+	details := status.Status().Details
+	return NotFound(err) && details != nil && details.Kind == "namespaces" || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// Denied reports whether an admission webhook denied a write. Code, reason and details are the webhook's: often those of a request of its
+// own, which controller-runtime passes on. The API server itself writes only the beginning of the message.
+func Denied(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.HasPrefix(status.Status().Message, `admission webhook "`)
 }
 
 // Unauthorized reports that the API server itself refused a request, and not an admission plugin, webhook or policy: those look at one
 // object, and refuse with the same code. The text is the one that the API server has for all its authorizers.
 func Unauthorized(err error) bool {
-	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
+	return !Denied(err) && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User "))
 }
 
 // MayBeStored reports whether a write that failed may be stored all the same: there was no answer, or one that refuses nothing.

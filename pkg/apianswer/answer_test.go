@@ -22,7 +22,10 @@ import (
 
 func TestNotFound(t *testing.T) {
 	t.Parallel()
-	const status = `{"apiVersion":"v1","kind":"Status","status":"Failure","code":404,"reason":"NotFound","message":"configmaps \"app\" not found"}`
+	const (
+		status   = `{"apiVersion":"v1","kind":"Status","status":"Failure","code":404,"reason":"NotFound","message":"configmaps \"app\" not found"}`
+		noReason = `{"apiVersion":"v1","kind":"Status","status":"Failure","code":404,"message":"no route"}`
+	)
 	for name, tc := range map[string]struct {
 		reason, contentType, body string
 		code                      int
@@ -33,6 +36,7 @@ func TestNotFound(t *testing.T) {
 		"a page":            {"So says a proxy.", "text/html", "<h1>404 Not Found</h1>", http.StatusNotFound, false},
 		"without a body":    {"The API server always sends a Status.", "", "", http.StatusNotFound, false},
 		"JSON, no Status":   {"Not every JSON is a Status.", "application/json", `{"message":"no route"}`, http.StatusNotFound, false},
+		"without a reason":  {"The API server always sends one.", "application/json", noReason, http.StatusNotFound, false},
 		"another error":     {"A refusal says nothing of the object.", "application/json", "{}", http.StatusForbidden, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +55,20 @@ func TestNotFound(t *testing.T) {
 			assert.Equal(t, tc.want, apianswer.NotFound(fmt.Errorf("read: %w", err)), "wrapped")
 		})
 	}
+	for name, err := range denials(apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "app")) {
+		assert.False(t, apianswer.NotFound(err), "a webhook denied the request, %s", name)
+	}
 	assert.False(t, apianswer.NotFound(nil))
 	assert.False(t, apianswer.NotFound(errors.New("no connection")))
+}
+
+// denials are the errors of requests that an admission webhook denied: it gave a code only, or the whole Status of a request of its own.
+func denials(ofWebhook *apierrors.StatusError) map[string]error {
+	const by = `admission webhook "w.example.com" denied the request: `
+	code := metav1.Status{Status: metav1.StatusFailure, Code: ofWebhook.ErrStatus.Code, Message: by + "not in the cache"}
+	whole := ofWebhook.Status()
+	whole.Message = by + whole.Message
+	return map[string]error{"by code": &apierrors.StatusError{ErrStatus: code}, "by Status": &apierrors.StatusError{ErrStatus: whole}}
 }
 
 func TestNamespaceGone(t *testing.T) {
@@ -68,9 +84,16 @@ func TestNamespaceGone(t *testing.T) {
 		"the namespace is deleted":       {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), true},
 		"a permission is missing":        {apierrors.NewForbidden(events, "a", io.EOF), false},
 		"of a proxy":                     {apierrors.NewGenericServerResponse(http.StatusNotFound, "post", events, "a", "no route", 0, true), false},
+		"another object is not found":    {apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "app"), false},
 		"created":                        {nil, false},
 	} {
 		assert.Equal(t, tc.want, apianswer.NamespaceGone(tc.err), name)
+		assert.Equal(t, tc.want, apianswer.NamespaceGone(fmt.Errorf("create: %w", tc.err)), "%s, wrapped", name)
+	}
+	for _, ofWebhook := range []*apierrors.StatusError{terminating, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "other")} {
+		for name, err := range denials(ofWebhook) {
+			assert.False(t, apianswer.NamespaceGone(err), "a webhook denied the request, %s: %v", name, err)
+		}
 	}
 }
 
@@ -90,6 +113,11 @@ func TestUnauthorized(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, apianswer.Unauthorized(tc.err), name)
 		assert.Equal(t, tc.want, apianswer.Unauthorized(fmt.Errorf("create: %w", tc.err)), "%s, wrapped", name)
+	}
+	for _, ofWebhook := range []*apierrors.StatusError{authorizer, apierrors.NewUnauthorized("expired")} {
+		for name, err := range denials(ofWebhook) {
+			assert.False(t, apianswer.Unauthorized(err), "a webhook has no permission, %s: %v", name, err)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func failedWrite(kind workload.Kind, reason string, err error) failure {
 		return failure{reason: reason, err: err, soon: true, quiet: !errors.Is(err, errNoAnswer)}
 	}
 	code := status.Status().Code
-	lost := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+	lost := (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && !apianswer.Denied(err)
 	soon := lost || code == 429 || code >= 500
 	return failure{reason: reason, err: err, soon: soon, quiet: lost, refused: apianswer.Unauthorized(err)}
 }

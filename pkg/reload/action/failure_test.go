@@ -42,6 +42,9 @@ func TestFailedWritesAreSortedByWhoMustAct(t *testing.T) {
 		"the workload is gone":                {apierrors.NewNotFound(resource, "web"), true, true},
 		"no permission to write":              {apierrors.NewForbidden(resource, "web", cause), false, false},
 		"a policy denies it":                  {status(http.StatusUnprocessableEntity), false, false},
+		"a webhook denies it by 409":          {deniedBy(apierrors.NewConflict(resource, "lock", cause).Status()), false, false},
+		"a webhook denies it by 404":          {deniedBy(apierrors.NewNotFound(resource, "other").Status()), false, false},
+		"a webhook denies it by 404 alone":    {deniedBy(metav1.Status{Code: http.StatusNotFound, Message: "not in the cache"}), false, false},
 		"wrapped":                             {fmt.Errorf("poke: %w", apierrors.NewForbidden(resource, "web", cause)), false, false},
 	}
 	for name, tc := range tests {

@@ -120,6 +120,46 @@ func TestManifestEndsWithTheNamespaceOfTheJob(t *testing.T) {
 	assert.Empty(t, j.API.Objects)
 }
 
+// An admission webhook of others looks up an object that is gone, or not in its cache yet.
+func TestManifestIsKeptWhileAWebhookDeniesTheJobByNotFound(t *testing.T) {
+	t.Parallel()
+	for name, denied := range denialsByNotFound() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newDeletedJob(t)
+			j.API.Before = failing("create Job", denied)
+			next := j.unlistedLeader()
+			next.ResumeRecreations(t.Context())
+			assert.Positive(t, j.reconcile(t, next).RequeueAfter, "it is tried again")
+			assert.Contains(t, j.Notes()[len(j.Notes())-1], "RecreationFailed: create the deleted job again from secret")
+			root := j.API.Objects[reloadtest.RootCAName]
+			delete(j.API.Objects, reloadtest.RootCAName)
+			j.API.Before = failing("dry-run create Job", denied)
+			j.Now = j.Now.Add(time.Minute)
+			assert.Positive(t, j.reconcile(t, next).RequeueAfter, "without the ConfigMap")
+			j.API.Before, j.API.Objects[reloadtest.RootCAName] = nil, root
+			j.Now = j.Now.Add(time.Minute)
+			j.reconcile(t, next)
+			assert.NotNil(t, j.Stored())
+		})
+	}
+}
+
+func TestDeletionOfAJobThatAWebhookDeniesByNotFoundIsReported(t *testing.T) {
+	t.Parallel()
+	for name, denied := range denialsByNotFound() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.API.Before = failing("delete Job", denied)
+			assert.Positive(t, j.reconcile(t, j.leader()).RequeueAfter, "it is tried again")
+			require.Len(t, j.Notes(), 1)
+			assert.Contains(t, j.Notes()[0], "RecreationFailed: delete the job: admission webhook")
+			assert.Len(t, j.API.Objects, 1, "no Secret is left")
+		})
+	}
+}
+
 // Where the ConfigMap cannot be read for good, Jobs are created again all the same. Where the answer is lost, nothing is deleted yet.
 func TestJobIsCreatedAgainWhereItsNamespaceCannotBeDistinguished(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,13 @@
 package action
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -52,5 +56,19 @@ func absentApp(t testing.TB, live client.Reader, ring digest.Ring, now time.Time
 	return gather.Gatherer{
 		Reader: reloadtest.Reader(), APIReader: live, Now: func() time.Time { return now }, Keys: &reloadtest.Keys{Present: ring},
 		Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
+	}
+}
+
+// deniedBy is the error of a write that an admission webhook denied with the Status of a request of its own, as controller-runtime does.
+func deniedBy(status metav1.Status) error {
+	status.Message = `admission webhook "w.example.com" denied the request: ` + status.Message
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// denialsByNotFound are the errors of writes that an admission webhook denied since it did not find what it looked up itself.
+func denialsByNotFound() map[string]error {
+	return map[string]error{
+		"by code":   deniedBy(metav1.Status{Code: http.StatusNotFound, Message: "not in the cache"}),
+		"by Status": deniedBy(apierrors.NewNotFound(corev1.Resource("namespaces"), "tenants").Status()),
 	}
 }
