@@ -212,7 +212,7 @@ func mayHaveEnded(ended Outcome) bool {
 func (c recreations) dropManifest(ctx context.Context, s gather.Subject, secret *unstructured.Unstructured) error {
 	uid := secret.GetUID()
 	err := c.delete(ctx, s, secret, client.Preconditions{UID: &uid})
-	if apianswer.NotFound(err) || apierrors.IsConflict(err) {
+	if apianswer.NotFound(err) || apierrors.IsConflict(err) && !apianswer.Denied(err) {
 		return nil
 	}
 	return err

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,6 +226,18 @@ func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
 			assert.Equal(t, 1, reloaded)
 		})
 	}
+}
+
+func TestManifestWhoseDeletionAWebhookDeniesIsDeletedLater(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = failing("delete Secret", deniedBy(metav1.Status{Code: http.StatusConflict, Message: "locked"}))
+	actions := j.leader()
+	assert.Positive(t, j.reconcile(t, actions).RequeueAfter, "it is tried again")
+	assert.Len(t, j.API.Objects, 2, "the Job and its manifest")
+	j.API.Before = nil
+	j.reconcile(t, actions)
+	assert.Len(t, j.API.Objects, 1)
 }
 
 // Another leader has deleted the manifest, or has stored one of its own under the name since.
