@@ -107,7 +107,7 @@ func failedWrite(kind workload.Kind, reason string, err error) failure {
 func failedPin(kind workload.Kind, reason string, err error) failure {
 	f := failedWrite(kind, reason, err)
 	var status apierrors.APIStatus
-	if apierrors.IsInvalid(err) && errors.As(err, &status) && nameless(status.Status().Details) {
+	if apierrors.IsInvalid(err) && !apianswer.Denied(err) && errors.As(err, &status) && nameless(status.Status().Details) {
 		f.soon, f.quiet = true, true
 	}
 	return f

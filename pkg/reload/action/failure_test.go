@@ -91,6 +91,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 	}{
 		"a test of the patch failed": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false), true},
 		"the object is invalid":      {apierrors.NewInvalid(kind, "web", nil), false},
+		"a webhook denies it":        {deniedBy(metav1.Status{Code: http.StatusUnprocessableEntity, Message: "no owner"}), false},
 		"a kind is named":            {apierrors.NewInvalid(kind, "", nil), false},
 		"no permission to write":     {apierrors.NewForbidden(resource, "web", errors.New("cause")), false},
 	}
