@@ -291,7 +291,10 @@ func (d decision) response() admission.Response {
 // verified is to be retried after a second.
 func status(r *stamp.Rejection) *metav1.Status {
 	if r.Conflict {
-		return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Message: r.Message, Reason: metav1.StatusReasonConflict}
+		return &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusConflict, Message: r.Message, Reason: metav1.StatusReasonConflict,
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: digest.Mismatch}}},
+		}
 	}
 	return &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Message: r.Message,

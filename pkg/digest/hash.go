@@ -17,6 +17,10 @@ import (
 // configuration changes faster than it can prove a digest. Requests that are stored have this value, so that it does not change.
 const AnyCurrent = "live"
 
+// Mismatch is the type of the cause in the Status of a request that was rejected because its digest is not the current one. The API server
+// passes it on, so that it distinguishes this rejection from any other conflict.
+const Mismatch = "DigestMismatch"
+
 // Clean is in the place of a digest, in a request of a user's write that takes the managed annotations away from an
 // excluded workload. It is bound to a generation, too.
 const Clean = "clean"

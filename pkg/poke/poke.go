@@ -75,7 +75,8 @@ const (
 	// Unseen means that the annotation was stored as it is: no webhook has handled the write, or it could not check it, and the write has a
 	// warning. Repeat that one once the annotation is gone: the same value again is ignored.
 	Unseen Outcome = "unseen"
-	// Failed means that the write itself failed.
+	// Failed means that the write itself failed. The error satisfies apierrors.IsConflict where another write was faster, and where another
+	// webhook denied the write with that code.
 	Failed Outcome = "failed"
 )
 
@@ -215,7 +216,7 @@ func classify(err error) Outcome {
 		return Failed
 	}
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) && apierrors.HasStatusCause(err, digest.Mismatch):
 		return Conflict
 	case status.Status().Code == http.StatusServiceUnavailable:
 		return Unverifiable

@@ -119,11 +119,14 @@ func TestRequestForTheLiveDigestIsAlwaysBound(t *testing.T) {
 func TestDoClassifiesFailures(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	mismatch := apierrors.NewConflict(resource, "app", errors.New("digest"))
+	mismatch.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "DigestMismatch"}}
 	tests := map[string]struct {
 		err  error
 		want poke.Outcome
 	}{
-		"the webhook saw another digest":  {apierrors.NewConflict(resource, "app", errors.New("digest")), poke.Conflict},
+		"the webhook saw another digest":  {mismatch, poke.Conflict},
+		"another webhook denies it":       {apierrors.NewConflict(resource, "lock", errors.New("locked")), poke.Failed},
 		"the webhook could not verify it": {apierrors.NewServiceUnavailable("try again"), poke.Unverifiable},
 		"not allowed":                     {apierrors.NewForbidden(resource, "app", errors.New("no")), poke.Failed},
 		"no connection":                   {errors.New("connection refused"), poke.Failed},
@@ -135,7 +138,7 @@ func TestDoClassifiesFailures(t *testing.T) {
 			result, err := poke.Do(t.Context(), c, request())
 			require.ErrorIs(t, err, tc.err, "the cause is kept")
 			assert.Equal(t, tc.want, result.Outcome)
-			assert.Equal(t, tc.want == poke.Conflict, apierrors.IsConflict(err), "RetryOnConflict must see conflicts, and only those")
+			assert.Equal(t, apierrors.IsConflict(tc.err), apierrors.IsConflict(err), "RetryOnConflict must see conflicts, and only those")
 			assert.ErrorContains(t, err, "Deployment shop/cart")
 		})
 	}

@@ -34,6 +34,7 @@ func requireConflict(t *testing.T, err error, what string) string {
 	assert.EqualValues(t, http.StatusConflict, status.Status().Code, "%s: %v", what, err)
 	assert.Equal(t, metav1.StatusReasonConflict, status.Status().Reason, "%s: %v", what, err)
 	assert.True(t, apierrors.IsConflict(err), "%s: retry loops know it", what)
+	assert.True(t, apierrors.HasStatusCause(err, "DigestMismatch"), "%s: no other conflict has that cause: %v", what, err)
 	return status.Status().Message
 }
 

@@ -3,11 +3,16 @@ package action
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -156,6 +161,49 @@ func TestExistingUnreadObjectIsReadForDigest(t *testing.T) {
 	} {
 		got := unread(policy.Input{Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: tc.state}})
 		assert.Equal(t, tc.want, got, name)
+	}
+}
+
+// The webhook of pod-reloader, other webhooks and the API server answer a request with the same code.
+func TestConflictIsExplainedByWhereItComesFrom(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	in := policy.Input{Ring: digesttest.Ring(t, "a"), Refs: []reference.Ref{app}, Current: map[reference.Ref]digest.State{app: {Absent: true}}}
+	modified := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("the object has been modified"))
+	mismatch := metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the digest does not match"}
+	locked := mismatch
+	locked.Message = "locked"
+	mismatch.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "DigestMismatch"}}}
+	for name, tc := range map[string]struct {
+		err   error
+		first []string
+		later string
+		last  time.Duration
+	}{
+		"the digest does not match": {deniedBy(mismatch), nil, "the configuration keeps changing", 3 * time.Second},
+		"another webhook denies it": {deniedBy(locked), []string{"request a reload of Deployment shop/web: " + deniedBy(locked).Error()}, "locked", 5 * time.Minute},
+		"another write was faster":  {modified, nil, "the object has been modified", 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &reloadtest.Outbox{}
+			c := &patched{err: tc.err}
+			actions := newActions(Options{Gather: absentApp(t, c, in.Ring, now), Client: c, Webhook: true, Gates: state.Gates{Settle: time.Second}}, out)
+			s := reloadtest.Web(t)
+			s.Events.Last = now
+			ask := func() time.Duration {
+				return actions.requests.send(t.Context(), s, in, policy.Verdict{Action: policy.Reload}).close(t.Context(), actions.base).RequeueAfter
+			}
+			ask()
+			assert.Equal(t, tc.first, out.Notes())
+			last := time.Duration(0)
+			for range 20 {
+				last = ask()
+			}
+			assert.Contains(t, strings.Join(out.Notes(), "\n"), tc.later)
+			assert.Equal(t, tc.last, last)
+		})
 	}
 }
 
