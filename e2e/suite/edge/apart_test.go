@@ -66,6 +66,7 @@ func TestSettings(t *testing.T) {
 		{Name: "StampThatIsNotStored", Run: stampThatIsNotStored},
 		{Name: "CreatedForAPattern", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, false) }},
 		{Name: "DeletedOfAPattern", Run: deletedOfAPattern},
+		{Name: "DeniedByNotFound", Run: deniedByNotFound},
 		{Name: "OtherNames", Run: otherNames}, // the guard stays, and refuses what has the default prefix
 	})
 }
