@@ -34,21 +34,19 @@ var errNotStamped = errors.New("no webhook stamped the Deployment: check that po
 
 // checkFlags are those of the sub-command check.
 type checkFlags struct {
-	cluster cluster
-	labels  map[string]string
+	shared
+	labels map[string]string
 	// serviceAccount is the account as written.
 	serviceAccount string
 	account        types.NamespacedName
 	timeout        time.Duration
-	manager        *options.Flags
-	environment    options.Environment
 	out            io.Writer
 }
 
 // newCheck returns the sub-command that checks whether the API server calls the webhook. It needs the permission to create
 // Deployments, and stores none.
 func newCheck(p Process) *cobra.Command {
-	f := &checkFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, out: p.Stdout}
+	f := &checkFlags{shared: newShared(p), out: p.Stdout}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that the API server calls the webhook",
@@ -65,8 +63,8 @@ needs the permission to create SubjectAccessReviews, or else your own.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			f.account, err = parseName("service-account", f.serviceAccount)
-			selection, _, shared := f.manager.CompleteShared(f.environment)
-			if err = errors.Join(shared, err); err != nil {
+			selection, _, invalid := f.manager.CompleteShared(f.environment)
+			if err = errors.Join(invalid, err); err != nil {
 				return usageError{err}
 			}
 			return f.run(cmd.Context(), p, selection)

@@ -21,12 +21,10 @@ import (
 
 // cleanFlags are those of the sub-command clean.
 type cleanFlags struct {
-	cluster                      cluster
+	shared
 	all, allNamespaces           bool
 	selector                     string
 	dryRun, yes, withoutRestarts bool
-	manager                      *options.Flags
-	environment                  options.Environment
 	in                           io.Reader
 	out                          io.Writer
 }
@@ -34,7 +32,7 @@ type cleanFlags struct {
 // newClean returns the sub-command that takes away what reloads have left on workloads. It needs the permissions to list, get
 // and patch them.
 func newClean(p Process) *cobra.Command {
-	f := &cleanFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}, in: p.Stdin, out: p.Stdout}
+	f := &cleanFlags{shared: newShared(p), in: p.Stdin, out: p.Stdout}
 	cmd := &cobra.Command{
 		Use:   "clean [KIND/NAME]...",
 		Short: "Remove what pod-reloader or Stakater's Reloader has written on workloads",

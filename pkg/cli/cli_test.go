@@ -64,6 +64,7 @@ func TestRun(t *testing.T) {
 		"version as a flag":    {[]string{"--version"}, 0, []string{"pod-reloader "}, nil, "as most programs take it"},
 		"flag of a command":    {[]string{"-n", "shop"}, 2, nil, []string{"pod-reloader: -n: unknown flag"}, "as it was written"},
 		"roles of an argument": {[]string{"roles", "now"}, 2, nil, []string{`pod-reloader: unexpected argument "now"`}, "a usage error"},
+		"roles of nothing":     {[]string{"roles"}, 2, nil, []string{"pod-reloader: name the configuration of the installation with --config"}, "a usage error"},
 		"flags of a command":   {[]string{"why", "--bogus"}, 2, nil, []string{"unknown flag: --bogus; pod-reloader why --help lists the flags"}, "the next step"},
 		"help of check":        {[]string{"check", "--help"}, 0, []string{"--labels KEY=VALUE", "--kubeconfig path", "-n, --namespace namespace"}, nil, "names of values"},
 		"help of plan":         {[]string{"plan", "--help"}, 0, []string{"--kubeconfig path", "-n, --namespace namespace"}, nil, "names of values"},

@@ -16,7 +16,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 )
+
+// shared is what commands have in common with the manager and with each other.
+type shared struct {
+	cluster cluster
+	// manager are the flags of the manager, of which a command has some.
+	manager *options.Flags
+	// environment is that of the process: in a pod of the installation, the same as the manager's.
+	environment options.Environment
+}
+
+func newShared(p Process) shared {
+	s := shared{manager: options.NewFlags(), environment: options.OSEnvironment()}
+	s.environment.Getenv = p.Getenv
+	return s
+}
 
 // cluster is where a command asks: the flags --kubeconfig and --namespace.
 type cluster struct {

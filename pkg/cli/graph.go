@@ -15,15 +15,13 @@ import (
 
 // graphFlags are those of the sub-command graph.
 type graphFlags struct {
-	cluster     cluster
-	output      outputFormat
-	manager     *options.Flags
-	environment options.Environment
+	shared
+	output outputFormat
 }
 
 // newGraph returns the sub-command that shows the custom resources of the configuration with what they refer to.
 func newGraph(p Process) *cobra.Command {
-	f := &graphFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	f := &graphFlags{shared: newShared(p)}
 	cmd := &cobra.Command{
 		Use:   "graph --config LOCATION [RESOURCE.GROUP/NAME|KIND/NAME...]",
 		Short: "Show custom resources and what they refer to, and why they are held",

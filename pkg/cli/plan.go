@@ -13,19 +13,17 @@ import (
 
 // planFlags are those of the sub-command plan.
 type planFlags struct {
-	cluster      cluster
+	shared
 	output       outputFormat
 	fromReloader bool
 	// reloader is NAMESPACE/NAME of Reloader's Deployment.
-	reloader    string
-	manager     *options.Flags
-	environment options.Environment
+	reloader string
 }
 
 // newPlan returns the sub-command that compares another reloader with this one, before this one is installed. It reads only: it
 // needs the permission to list workloads, and the metadata of ConfigMaps and Secrets.
 func newPlan(p Process) *cobra.Command {
-	f := &planFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	f := &planFlags{shared: newShared(p)}
 	cmd := &cobra.Command{
 		Use:   "plan --from-reloader [flags] [-- ARGUMENT OF RELOADER...]",
 		Short: "List differences from Stakater's Reloader",

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,21 +12,18 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
-	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // rolesFlags are those of the sub-command roles.
 type rolesFlags struct {
-	cluster     cluster
-	name        string
-	manager     *options.Flags
-	environment options.Environment
+	shared
+	name string
 }
 
 // newRoles returns the sub-command that prints the permissions for the custom resources of a configuration.
 func newRoles(p Process) *cobra.Command {
-	f := &rolesFlags{manager: options.NewFlags(), environment: options.Environment{Getenv: p.Getenv}}
+	f := &rolesFlags{shared: newShared(p)}
 	cmd := &cobra.Command{
 		Use:   "roles --config LOCATION",
 		Short: "Print the permissions that the custom resources of a configuration need",
@@ -39,7 +35,7 @@ The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			selection, _, err := f.manager.CompleteShared(f.environment)
 			if err == nil && selection.Configuration.IsZero() {
-				err = errors.New("name a configuration with --config")
+				err = errNoConfiguration
 			}
 			if err != nil {
 				return usageError{err}

@@ -23,20 +23,15 @@ import (
 
 // whyFlags are those of the sub-command why.
 type whyFlags struct {
-	cluster           cluster
+	shared
 	output            outputFormat
 	keyNamespace, key string
-	// manager are the flags of the manager, of which the command has those that say which workloads are handled.
-	manager *options.Flags
-	// environment is that of the process: in a pod of the installation, the same as the manager's.
-	environment options.Environment
 }
 
 // newWhy returns the sub-command that explains one workload. It needs the permissions to read the workload and its
 // configuration, the digest key for comparing contents, and the workload's Events.
 func newWhy(p Process) *cobra.Command {
-	f := &whyFlags{manager: options.NewFlags(), environment: options.OSEnvironment()}
-	f.environment.Getenv = p.Getenv
+	f := &whyFlags{shared: newShared(p)}
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Explain why a workload was restarted, or why it was not",
