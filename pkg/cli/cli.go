@@ -1,5 +1,6 @@
-// Package cli is the command line of pod-reloader: the command that runs the manager, and the tools below it, one file
-// each. It reads flags, prints results and chooses the exit code; what the commands do is in the packages that they call.
+// Package cli is the command line of pod-reloader: the command that runs the manager, and the tools below it, each in the files whose
+// names begin with its own. It reads flags, prints results and chooses the exit code; what the commands do is in the packages that they
+// call.
 package cli
 
 import (

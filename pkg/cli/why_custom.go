@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,8 +11,49 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
+
+// handled is what the flags and the configuration say about the target.
+type handled struct {
+	kind workload.Kind
+	// referents are the custom resources of the configuration; nil if it has not been read.
+	referents *referent.Schema
+	// problem says why the configuration could not be read.
+	problem error
+}
+
+// handled finds the kind of the target, among those of the flags and of the configuration. A configuration that cannot be
+// read is only a problem to report if the kind is known without it.
+func (q question) handled(ctx context.Context, config *rest.Config) (h handled, err error) {
+	if q.selection.Configuration.IsZero() {
+		h.kind, err = q.target.in(q.selection.Kinds)
+		return h, err
+	}
+	found, problem := readConfiguration(ctx, config, q.selection.Configuration)
+	h.kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
+	if err != nil {
+		return h, errors.Join(problem, err)
+	}
+	if h.problem = problem; problem == nil {
+		h.referents, _ = referent.Compile(nil, found.Referents, q.selection.Keys.Checksum) // what is read is valid
+	}
+	return h, nil
+}
+
+// known is what the reading of annotations knows of custom resources.
+func (h handled) known() options.Referents {
+	if h.referents == nil {
+		return options.Referents{}
+	}
+	return options.Referents{Workloads: func(labels map[string]string, owners []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+		owned, labelled = h.referents.Workload(labels, owners)
+		return owned, labelled, true
+	}}
+}
 
 // customObjects are the config objects of a namespace and, read one by one, the custom resources that the labels of a workload
 // name: they count if they exist.
