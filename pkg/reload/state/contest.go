@@ -113,10 +113,7 @@ func (w writeRow) wait(now time.Time) time.Duration {
 	if w.over(now) || w.undone < tolerated {
 		return 0
 	}
-	pause := longestContest
-	if doubled := w.undone - tolerated; doubled < 6 {
-		pause = min(firstContest<<doubled, longestContest)
-	}
+	pause := min(firstContest<<min(w.undone-tolerated, 10), longestContest)
 	return max(w.at.Add(pause).Sub(now), 0)
 }
 

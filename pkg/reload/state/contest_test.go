@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ func assertGrowing(t *testing.T, wait func(now time.Time) time.Duration, done fu
 	t.Helper()
 	const second, undone = time.Second, 30 * time.Millisecond
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for i, want := range []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, time.Minute, time.Minute, time.Minute} {
+	growing := []time.Duration{0, 0, 0, second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second}
+	for i, want := range append(growing, slices.Repeat([]time.Duration{time.Minute}, 64)...) {
 		waits := wait(now)
 		assert.InDelta(t, want, waits, float64(undone), "write %d", i+1)
 		now = now.Add(waits)
