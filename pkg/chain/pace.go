@@ -19,67 +19,67 @@ const (
 // neither of them sees as a whole: each write causes the next one, and each of them may restart workloads.
 type pace struct {
 	// current has the objects that were written since it was begun, previous those of the window before.
-	current, previous map[referent.Key]row
+	current, previous map[referent.Key]writes
 	begun             time.Time
 }
 
-// row are the writes of an object that follow each other.
-type row struct {
-	writes int
-	last   time.Time
+// writes are those of an object that follow each other.
+type writes struct {
+	count int
+	last  time.Time
 	// waiting: the next write has been put off, and comes by itself.
 	waiting bool
 }
 
 // pause is how long the next write waits.
-func (r row) pause() time.Duration {
-	if r.writes < paceBurst {
+func (w writes) pause() time.Duration {
+	if w.count < paceBurst {
 		return 0
 	}
-	return min(paceFirst<<min(r.writes-paceBurst, 10), paceLongest)
+	return min(paceFirst<<min(w.count-paceBurst, 10), paceLongest)
 }
 
-func (p *pace) row(key referent.Key) row {
-	if r, ok := p.current[key]; ok {
-		return r
+func (p *pace) writes(key referent.Key) writes {
+	if w, ok := p.current[key]; ok {
+		return w
 	}
 	return p.previous[key]
 }
 
 // wrote counts a write. It is true for the first one after which there is a pause.
 func (p *pace) wrote(key referent.Key, now time.Time) (slow bool) {
-	r := p.row(key)
-	if now.Sub(r.last) > max(paceFirst, 2*r.pause()) {
-		r = row{}
+	w := p.writes(key)
+	if now.Sub(w.last) > max(paceFirst, 2*w.pause()) {
+		w = writes{}
 	}
-	p.set(key, row{writes: r.writes + 1, last: now}, now)
-	return r.writes+1 == paceBurst
+	p.set(key, writes{count: w.count + 1, last: now}, now)
+	return w.count+1 == paceBurst
 }
 
 // wait returns how long a write has to wait, and whether the caller has to come back then: only the first one has.
 func (p *pace) wait(key referent.Key, now time.Time) (wait time.Duration, back bool) {
-	r := p.row(key)
-	if wait = r.last.Add(r.pause()).Sub(now); r.pause() == 0 || wait <= 0 {
+	w := p.writes(key)
+	if wait = w.last.Add(w.pause()).Sub(now); w.pause() == 0 || wait <= 0 {
 		return 0, false
 	}
-	if back = !r.waiting; back {
-		r.waiting = true
-		p.set(key, r, now)
+	if back = !w.waiting; back {
+		w.waiting = true
+		p.set(key, w, now)
 	}
 	return wait, back
 }
 
 // ready ends the wait of an object.
 func (p *pace) ready(key referent.Key, now time.Time) {
-	if r := p.row(key); r.waiting {
-		r.waiting = false
-		p.set(key, r, now)
+	if w := p.writes(key); w.waiting {
+		w.waiting = false
+		p.set(key, w, now)
 	}
 }
 
-func (p *pace) set(key referent.Key, r row, now time.Time) {
+func (p *pace) set(key referent.Key, w writes, now time.Time) {
 	if p.current == nil || now.Sub(p.begun) > paceWindow {
-		p.previous, p.current, p.begun = p.current, map[referent.Key]row{}, now
+		p.previous, p.current, p.begun = p.current, map[referent.Key]writes{}, now
 	}
-	p.current[key] = r
+	p.current[key] = w
 }

@@ -215,7 +215,7 @@ func (u *publisher) contest(removed []referent.Key) {
 		if u.unpublished.has(key) {
 			continue // it was not replaced: it could not be written
 		}
-		waits := u.of(key.Namespace).waits(key) || u.pace.row(key).waiting
+		waits := u.of(key.Namespace).waits(key) || u.pace.writes(key).waiting
 		u.due(key)
 		if waits {
 			continue // it was not replaced: it waits to be written

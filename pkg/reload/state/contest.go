@@ -18,15 +18,15 @@ type contests struct {
 
 // contest is what the loop has written on one workload.
 type contest struct {
-	record writeRow
+	record writes
 	// before is the sum of the Record that the last write replaced.
 	before uint64
 	// removed are the annotations that it has removed.
-	removed map[string]writeRow
+	removed map[string]writes
 }
 
-// writeRow is how the writes of one thing in a row have fared.
-type writeRow struct {
+// writes are those of one thing in a row, and how they have fared.
+type writes struct {
 	// at is when the last one was made.
 	at time.Time
 	// undone is how many writes in a row were undone.
@@ -71,7 +71,7 @@ func (c *contests) WaitToRemove(key workload.Key, annotation string, now time.Ti
 func (c *contests) Removed(key workload.Key, annotation string, now time.Time) {
 	c.with(key, func(e *contest) {
 		if e.removed == nil {
-			e.removed = map[string]writeRow{}
+			e.removed = map[string]writes{}
 		}
 		e.removed[annotation] = e.removed[annotation].next(true, now)
 		c.prune(now)
@@ -90,7 +90,7 @@ func (c *contests) prune(now time.Time) {
 	}
 	c.pruned = now
 	maps.DeleteFunc(c.entries, func(_ workload.Key, e *contest) bool {
-		maps.DeleteFunc(e.removed, func(_ string, w writeRow) bool { return w.over(now) })
+		maps.DeleteFunc(e.removed, func(_ string, w writes) bool { return w.over(now) })
 		return e.record.over(now) && len(e.removed) == 0
 	})
 }
@@ -106,10 +106,10 @@ func (e contest) recordUndone(present string) bool {
 }
 
 // over reports whether the write has lasted, or was never made.
-func (w writeRow) over(now time.Time) bool { return now.Sub(w.at) >= contestOver }
+func (w writes) over(now time.Time) bool { return now.Sub(w.at) >= contestOver }
 
 // wait returns how long to wait before a write that was undone is made again.
-func (w writeRow) wait(now time.Time) time.Duration {
+func (w writes) wait(now time.Time) time.Duration {
 	if w.over(now) || w.undone < tolerated {
 		return 0
 	}
@@ -118,9 +118,9 @@ func (w writeRow) wait(now time.Time) time.Duration {
 }
 
 // next returns the write that follows.
-func (w writeRow) next(undone bool, now time.Time) writeRow {
+func (w writes) next(undone bool, now time.Time) writes {
 	if !undone || w.over(now) {
-		return writeRow{at: now}
+		return writes{at: now}
 	}
-	return writeRow{at: now, undone: w.undone + 1}
+	return writes{at: now, undone: w.undone + 1}
 }
