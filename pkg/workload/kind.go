@@ -42,13 +42,13 @@ func ID(gvk schema.GroupVersionKind) string {
 }
 
 // Pausable reports whether reloads can pause workloads of the kind for a period: Deployments only, as in Reloader.
-func (k Kind) Pausable() bool { return k.Group == "apps" && k.Kind == "Deployment" }
+func (k Kind) Pausable() bool { return k.GroupKind() == Deployment().GroupKind() }
 
 // Restartable reports whether a field of the spec restarts the pods of workloads of the kind (spec.restartAt): Argo Rollouts.
 func (k Kind) Restartable() bool { return k.GroupKind() == Rollout().GroupKind() }
 
 // Schedules reports whether workloads of the kind make Jobs, which can be made at once as well.
-func (k Kind) Schedules() bool { return k.Group == "batch" && k.Kind == "CronJob" }
+func (k Kind) Schedules() bool { return k.GroupKind() == CronJob().GroupKind() }
 
 // isDeploymentConfig reports whether workloads of the kind are those of OpenShift, whose triggers roll out a new template.
 func (k Kind) isDeploymentConfig() bool { return k.GroupKind() == DeploymentConfig().GroupKind() }
