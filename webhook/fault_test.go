@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
@@ -178,15 +178,15 @@ func TestPanicIsCounted(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			fault.set(w)
-			var lines []string
-			s := newHandler(t, w, nil, funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+			log, lines := logtest.New()
+			s := newHandler(t, w, nil, log)
 			responseOf(t, post(s.handler, fixture(t, "create/request.yaml")))
 			require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
 # HELP pod_reloader_webhook_panics_total Admission requests whose decision, or read of ConfigMaps and Secrets, panicked; report each as a defect.
 # TYPE pod_reloader_webhook_panics_total counter
 pod_reloader_webhook_panics_total 1
 `), "pod_reloader_webhook_panics_total"))
-			assert.Contains(t, strings.Join(lines, "\n"), fault.file, "the stack is in the log")
+			assert.Contains(t, lines.String(), fault.file, "the stack is in the log")
 		})
 	}
 }

@@ -8,46 +8,25 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 )
 
 // token is the part of the URLs that must be nowhere else.
 const token = "T0KEN-in-the-path"
 
-// journal gathers log lines.
-type journal struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (j *journal) logger() logr.Logger {
-	return funcr.New(func(_, args string) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.lines.WriteString(args + "\n")
-	}, funcr.Options{})
-}
-
-func (j *journal) text() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lines.String()
-}
-
 // running is a Notifier that delivers to a URL until the test ends.
 type running struct {
 	*Notifier
-	log    *journal
+	log    logtest.Lines
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -60,8 +39,9 @@ func start(t *testing.T, target string) running {
 // startWith may be given a transport in the place of the network.
 func startWith(t *testing.T, config Config, transport ...http.RoundTripper) running {
 	t.Helper()
-	r := running{log: &journal{}, ended: make(chan struct{})}
-	r.Notifier = New(config, prometheus.NewRegistry(), r.log.logger())
+	log, lines := logtest.New()
+	r := running{log: lines, ended: make(chan struct{})}
+	r.Notifier = New(config, prometheus.NewRegistry(), log)
 	if len(transport) > 0 {
 		r.client.client.Transport = transport[0]
 	}
@@ -88,7 +68,7 @@ func (r running) has(o outcome) float64 {
 
 func (r running) await(t *testing.T, o outcome, n float64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.has(o) == n }, 2*time.Minute, 5*time.Millisecond, "%s: %v, log %s", o, r.has(o), r.log.text())
+	require.Eventually(t, func() bool { return r.has(o) == n }, 2*time.Minute, 5*time.Millisecond, "%s: %v, log %s", o, r.has(o), r.log)
 }
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -115,7 +95,7 @@ func TestAlertIsPosted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(want), <-bodies)
 	assert.Empty(t, bodies, "once")
-	assert.Empty(t, n.log.text())
+	assert.Empty(t, n.log())
 }
 
 // A sink that fails for a while gets the alert later.
@@ -171,8 +151,8 @@ func TestRefusedAlertIsDropped(t *testing.T) {
 			n.Offer(cart())
 			n.await(t, refused, 1)
 			assert.Len(t, requests, 1)
-			assert.Contains(t, n.log.text(), http.StatusText(status))
-			assert.NotContains(t, n.log.text(), token)
+			assert.Contains(t, n.log.String(), http.StatusText(status))
+			assert.NotContains(t, n.log.String(), token)
 		})
 	}
 }
@@ -245,12 +225,12 @@ func TestOfferNeverBlocks(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(began), "no offer waits for the sink")
 		assert.InDelta(t, 100, n.has(overflow), 0, "nor for a place in the queue")
-		assert.Equal(t, 1, strings.Count(n.log.text(), "\n"), "a failure is logged once in a while")
+		assert.Len(t, n.log(), 1, "a failure is logged once in a while")
 		n.cancel()
 		<-n.ended
 		assert.Equal(t, stopGrace, time.Since(began), "the end does not wait for the sink")
 		assert.InDelta(t, queueSize+senders+100, n.has(overflow)+n.has(failed), 0, "each one is counted")
-		assert.NotContains(t, n.log.text(), token)
+		assert.NotContains(t, n.log.String(), token)
 	})
 }
 

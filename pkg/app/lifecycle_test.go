@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/serve"
 )
 
@@ -134,10 +134,10 @@ func TestDirectModeDoesNotWait(t *testing.T) {
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	var failure error
-	var lines []string
+	log, lines := logtest.New()
 	p := &probes{
 		conditions: []condition{{"digest-key", func() error { return failure }}},
-		log:        funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}),
+		log:        log,
 	}
 	handler := p.handler()
 	ask := func(path string) (int, string) {
@@ -154,8 +154,8 @@ func TestProbes(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 	assert.Contains(t, text, "[-] digest-key: no key yet", "it says what is missing")
 	ask("/readyz")
-	require.Len(t, lines, 2, "a change is logged once, not at every probe")
-	assert.Contains(t, lines[1], "no key yet")
+	require.Len(t, lines(), 2, "a change is logged once, not at every probe")
+	assert.Contains(t, lines()[1], "no key yet")
 	code, _ = ask("/healthz")
 	assert.Equal(t, http.StatusOK, code, "no reason for a restart")
 

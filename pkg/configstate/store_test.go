@@ -3,12 +3,9 @@ package configstate_test
 import (
 	"context"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -30,36 +28,18 @@ type fixture struct {
 	*configstate.Store
 	server *server
 	events chan configstate.Event
-	logs   *logs
+	logs   logtest.Lines
 	// version is the resourceVersion of the event that next has returned.
 	version string
 }
 
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logs) logger() logr.Logger {
-	return funcr.New(func(_, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lines = append(l.lines, args)
-	}, funcr.Options{})
-}
-
-func (l *logs) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.lines...)
-}
-
 func newFixture(t *testing.T, s *server, adjust func(*configstate.Options)) *fixture {
 	t.Helper()
-	f := &fixture{server: s, events: make(chan configstate.Event, 1000), logs: &logs{}}
+	log, lines := logtest.New()
+	f := &fixture{server: s, events: make(chan configstate.Event, 1000), logs: lines}
 	keys := digesttest.Ring(t, "1")
 	options := configstate.Options{
-		Config: s.config(), Ring: func() digest.Ring { return keys }, Log: f.logs.logger(),
+		Config: s.config(), Ring: func() digest.Ring { return keys }, Log: log,
 	}
 	if adjust != nil {
 		adjust(&options)
@@ -128,7 +108,7 @@ func TestEvents(t *testing.T) {
 			s.remove(db)
 			assert.Equal(t, configstate.Event{Namespace: "b", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
 			assert.Greater(t, f.version, before, "that of the deletion")
-			assert.Empty(t, f.logs.all(), "all went well")
+			assert.Empty(t, f.logs(), "all went well")
 		})
 	}
 }
@@ -268,9 +248,9 @@ func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {
 	assert.Equal(t, configstate.Event{Namespace: "closed", Ref: sec("db"), Type: configstate.Added}, f.next(t),
 		"it is tried again, and what is found then is news to who has seen the rest")
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		assert.Len(t, f.logs.all(), 4, "a failure and a recovery for each of the two kinds, however often it was tried")
+		assert.Len(t, f.logs(), 4, "a failure and a recovery for each of the two kinds, however often it was tried")
 	}, wait, time.Millisecond)
-	for _, line := range f.logs.all() {
+	for _, line := range f.logs() {
 		assert.Contains(t, line, `"namespace"="closed"`)
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 )
 
 const (
@@ -49,21 +48,18 @@ func ringOf(t *testing.T, data map[string][]byte) digest.Ring {
 type replica struct {
 	*keyring.Keyring
 
+	lines   logtest.Lines
 	mu      sync.Mutex
-	lines   []string
 	changes int
 }
 
 func newReplica(t *testing.T, s *server, random io.Reader) *replica {
 	t.Helper()
-	r := &replica{}
+	log, lines := logtest.New()
+	r := &replica{lines: lines}
 	k, err := keyring.New(keyring.Options{
 		Config: s.config(), HTTPClient: http.DefaultClient, Namespace: namespace, Name: name, Random: random,
-		Log: funcr.New(func(_, line string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.lines = append(r.lines, line)
-		}, funcr.Options{}),
+		Log: log,
 	})
 	require.NoError(t, err)
 	r.Keyring = k
@@ -95,7 +91,7 @@ func (r *replica) awaitRing(t *testing.T, want digest.Ring) {
 // awaitChanges waits until the ring has changed so often in all.
 func (r *replica) awaitChanges(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.logged("digest keys changed") == n && r.reported() == n }, wait, tick)
+	require.Eventually(t, func() bool { return r.lines.Count("digest keys changed") == n && r.reported() == n }, wait, tick)
 }
 
 // reported counts the calls of OnChange's function.
@@ -103,16 +99,6 @@ func (r *replica) reported() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changes
-}
-
-func (r *replica) logged(text string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, line := range r.lines {
-		n += strings.Count(line, text)
-	}
-	return n
 }
 
 func TestFirstReplicaCreatesTheSecret(t *testing.T) {
@@ -128,7 +114,7 @@ func TestFirstReplicaCreatesTheSecret(t *testing.T) {
 	assert.Equal(t, map[string]string{"app.kubernetes.io/managed-by": "pod-reloader"}, stored.Labels)
 	assert.Nil(t, stored.Immutable, "keys are added to it")
 	r.awaitChanges(t, 1)
-	assert.Zero(t, r.logged(string(key(1))), "a key is never logged")
+	assert.Zero(t, r.lines.Count(string(key(1))), "a key is never logged")
 }
 
 func TestReplicasAgree(t *testing.T) {
@@ -181,17 +167,17 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 			r.awaitRing(t, ringOf(t, good))
 			s.put(bad)
 			s.put(bad)
-			require.Eventually(t, func() bool { return r.logged("not usable") == 1 }, wait, tick)
-			assert.Equal(t, 1, r.logged("it is created again with the keys in memory"))
-			assert.Zero(t, r.logged("a new key is created"))
+			require.Eventually(t, func() bool { return r.lines.Count("not usable") == 1 }, wait, tick)
+			assert.Equal(t, 1, r.lines.Count("it is created again with the keys in memory"))
+			assert.Zero(t, r.lines.Count("a new key is created"))
 			assert.True(t, r.Ring().Equal(ringOf(t, good)), "the last good ring stays in force")
 			better := map[string][]byte{"0001": key(1), "0002": key(2)}
 			s.put(better)
 			r.awaitRing(t, ringOf(t, better))
-			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
+			assert.Equal(t, 1, r.lines.Count("not usable"), "the same problem is logged once")
 			s.put(bad)
-			require.Eventually(t, func() bool { return r.logged("not usable") == 2 }, wait, tick, "it is logged again when it is back")
-			assert.Zero(t, r.logged("too short"), "what is in the Secret is not logged")
+			require.Eventually(t, func() bool { return r.lines.Count("not usable") == 2 }, wait, tick, "it is logged again when it is back")
+			assert.Zero(t, r.lines.Count("too short"), "what is in the Secret is not logged")
 		})
 	}
 }
@@ -233,15 +219,15 @@ func TestUnusableAtStart(t *testing.T) {
 			s.put(c.data)
 			s.refusing(http.StatusForbidden, c.refused...)
 			r := newReplica(t, s, nil).start(t)
-			require.Eventually(t, func() bool { return r.logged("not usable") == 1 && s.count("get") > 2 }, wait, tick)
+			require.Eventually(t, func() bool { return r.lines.Count("not usable") == 1 && s.count("get") > 2 }, wait, tick)
 			assert.False(t, r.Ready())
-			assert.Equal(t, 1, r.logged("a new key is created"))
-			assert.Zero(t, r.logged("in memory"), "there are none")
+			assert.Equal(t, 1, r.lines.Count("a new key is created"))
+			assert.Zero(t, r.lines.Count("in memory"), "there are none")
 			assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
 			s.put(map[string][]byte{"0001": key(1)})
 			r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
-			assert.Equal(t, 1, r.logged("not usable"), "the same problem is logged once")
-			assert.Zero(t, r.logged("cannot read or create"))
+			assert.Equal(t, 1, r.lines.Count("not usable"), "the same problem is logged once")
+			assert.Zero(t, r.lines.Count("cannot read or create"))
 		})
 	}
 }
@@ -279,14 +265,14 @@ func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	assert.True(t, r.Ring().Equal(ringOf(t, both)))
 	s.remove() // the barrier: it is missed, and comes back, when all that was before is through
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
-	assert.Equal(t, 1, r.logged("digest keys changed"), "nothing has changed")
+	assert.Equal(t, 1, r.lines.Count("digest keys changed"), "nothing has changed")
 }
 
 func TestWithoutRandomnessThereIsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	r := newReplica(t, s, iotest.ErrReader(io.ErrClosedPipe)).start(t)
-	require.Eventually(t, func() bool { return r.logged("random bytes") == 1 }, wait, tick)
+	require.Eventually(t, func() bool { return r.lines.Count("random bytes") == 1 }, wait, tick)
 	assert.False(t, r.Ready())
 	assert.Zero(t, s.count("post"))
 }

@@ -19,11 +19,11 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("not allowed to read the Secret of the digest key"))
-	assert.Equal(t, 1, r.logged("not allowed to watch; grant get, list and watch; retrying"))
+	assert.Equal(t, 1, r.lines.Count("not allowed to read the Secret of the digest key"))
+	assert.Equal(t, 1, r.lines.Count("not allowed to watch; grant get, list and watch; retrying"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
-	require.Eventually(t, func() bool { return r.logged("watching again") == 1 }, wait, tick)
+	require.Eventually(t, func() bool { return r.lines.Count("watching again") == 1 }, wait, tick)
 }
 
 // Where no other Secrets are watched, this is all that shows the refusal.
@@ -50,7 +50,7 @@ func TestRefusedCreationIsRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("grant create on Secrets in this namespace, or create the Secret"))
+	assert.Equal(t, 1, r.lines.Count("grant create on Secrets in this namespace, or create the Secret"))
 	given := map[string][]byte{"ours": key(7)}
 	s.put(given)
 	r.awaitRing(t, ringOf(t, given))
@@ -64,10 +64,10 @@ func TestCreationThatAQuotaRefusesIsNoMissingPermission(t *testing.T) {
 	s.refusing(http.StatusForbidden, "post")
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
-	assert.Zero(t, r.logged("not allowed to create"))
-	assert.Equal(t, 1, r.logged("cannot read or create the Secret of the digest key"))
+	assert.Zero(t, r.lines.Count("not allowed to create"))
+	assert.Equal(t, 1, r.lines.Count("cannot read or create the Secret of the digest key"))
 	s.refusing(http.StatusInternalServerError, "post")
-	require.Eventually(t, func() bool { return r.logged("cannot read or create the Secret of the digest key") == 2 }, wait, tick, "another problem is logged")
+	require.Eventually(t, func() bool { return r.lines.Count("cannot read or create the Secret of the digest key") == 2 }, wait, tick, "another problem is logged")
 }
 
 // A Secret that a user has created is read without the permission to create one.
@@ -92,7 +92,7 @@ func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
 	require.Eventually(t, func() bool { return s.count("get") > 3 }, wait, tick)
 	assert.Zero(t, s.count("post"))
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.logged("cannot read or create"))
+	assert.Equal(t, 1, r.lines.Count("cannot read or create"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 }
@@ -109,8 +109,8 @@ func TestRefusedCreationDoesNotAskForANewKeyWhileTheOldOnesAreInMemory(t *testin
 	r.awaitRing(t, ringOf(t, given))
 	s.remove()
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
-	assert.Zero(t, r.logged("with a key of 32 random bytes"))
-	assert.Equal(t, 1, r.logged("do not make a new key"))
+	assert.Zero(t, r.lines.Count("with a key of 32 random bytes"))
+	assert.Equal(t, 1, r.lines.Count("do not make a new key"))
 	assert.True(t, r.Ring().Equal(ringOf(t, given)))
 	s.refusing(0)
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
@@ -17,6 +16,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 )
 
 // A failed attempt is counted each time, by the status of its answer, and logged once a minute.
@@ -34,8 +35,8 @@ func TestFailedAttemptsAreCountedAndLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				registry, lines := prometheus.NewRegistry(), []string(nil)
-				log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+				registry := prometheus.NewRegistry()
+				log, lines := logtest.New()
 				o := New(&api{answer: func(context.Context, *eventsv1.Event, int) error { return tc.err }}, registry, log)
 				o.quietPeriod = 0
 				ctx, cancel := context.WithCancel(t.Context())
@@ -49,15 +50,15 @@ func TestFailedAttemptsAreCountedAndLogged(t *testing.T) {
 				o.Put(m)
 				pass(20 * time.Second)
 				assert.Equal(t, 5, int(testutil.ToFloat64(o.failures.attempts.WithLabelValues(tc.code))), "after 0, 1, 3, 7 and 15 seconds")
-				require.Len(t, lines, 1)
+				require.Len(t, lines(), 1)
 				for _, want := range []string{`"event"="Reloaded"`, `"namespace"="shop"`, `"name"="cart"`, tc.err.Error()} {
-					assert.Contains(t, lines[0], want)
+					assert.Contains(t, lines()[0], want)
 				}
 				waiting, err := testutil.GatherAndCount(registry, "pod_reloader_pending_events")
 				require.NoError(t, err)
 				assert.Equal(t, 1, waiting)
 				pass(time.Minute)
-				assert.Len(t, lines, 2)
+				assert.Len(t, lines(), 2)
 				cancel()
 				<-ended
 			})

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 )
 
@@ -19,12 +19,11 @@ func TestPanicIsAnError(t *testing.T) {
 	require.Equal(t, failure, recovering.Func(func() error { return failure })())
 	require.NoError(t, recovering.Func(func() error { return nil })())
 
-	var lines []string
-	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	log, lines := logtest.New()
 	require.True(t, recovering.Log(log, fmt.Errorf("read: %w", err)))
-	require.Len(t, lines, 1)
-	require.Contains(t, lines[0], "recovering_test.go", "the stack")
+	require.Len(t, lines(), 1)
+	require.Contains(t, lines()[0], "recovering_test.go", "the stack")
 	require.False(t, recovering.Log(log, failure))
 	require.False(t, recovering.Log(log, nil))
-	require.Len(t, lines, 1)
+	require.Len(t, lines(), 1)
 }

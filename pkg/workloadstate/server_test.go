@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,26 +129,6 @@ func listOf(version int, objects ...string) string {
 // initialEnd is the bookmark behind the initial events of a streaming list.
 func initialEnd(version int) string {
 	return event("BOOKMARK", fmt.Sprintf(`{"kind":"Deployment","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`, version))
-}
-
-// logs collects log lines.
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logs) logger() logr.Logger {
-	return funcr.New(func(_, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lines = append(l.lines, args)
-	}, funcr.Options{})
-}
-
-func (l *logs) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(strings.Join(l.lines, "\n"), text)
 }
 
 // fixed knows the same at all times.

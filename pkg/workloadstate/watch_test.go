@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -108,11 +109,10 @@ func TestListingReplacesWhatWasKnown(t *testing.T) {
 func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
-	log := &logs{}
 	server.watches["shop"] = []string{"422", "", "422", ""}
 	server.lists["shop"] = []string{listOf(5, deployment("shop", "a", 1)), listOf(8)}
 	server.watches["bank"] = []string{"422", "403", "403"}
-	w, reports := run(t, server.source(log.logger(), "shop", "bank"))
+	w, reports := run(t, server.source(logr.Discard(), "shop", "bank"))
 	await(t, reports, "- > a@1")
 	w.put(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep))
 	await(t, reports, "- > b@")
@@ -140,9 +140,9 @@ func (r *refusing) RESTMapping(kind schema.GroupKind, versions ...string) (*meta
 func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log := &logs{}
+		log, lines := logtest.New()
 		mapper := &refusing{fixed: fixed{meta.NewDefaultRESTMapper(nil)}}
-		s := New(Options{Mapper: mapper, Log: log.logger()})
+		s := New(Options{Mapper: mapper, Log: log})
 		w := s.Watch(workload.Deployment(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -152,7 +152,7 @@ func TestUnservedKindIsTriedUntilTheEnd(t *testing.T) {
 		}()
 		<-time.After(time.Minute)
 		assert.Greater(t, mapper.asked.Load(), int32(3))
-		assert.Equal(t, 1, log.count("does not serve this workload kind"), "it can stay so")
+		assert.Equal(t, 1, lines.Count("does not serve this workload kind"), "it can stay so")
 		cancel()
 		<-ended
 	})
@@ -203,14 +203,14 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
-	log := &logs{}
+	log, lines := logtest.New()
 	server.watches[""] = []string{"403", "403", event("ADDED", deployment("shop", "a", 1)) + initialEnd(5)}
 	server.lists[""] = []string{"403", "403"}
-	_, reports := run(t, server.source(log.logger()))
+	_, reports := run(t, server.source(log))
 	await(t, reports, "- > a@1")
 	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
 	await(t, reports, "a@1 > a@2")
-	assert.Equal(t, 1, log.count("not allowed to watch"))
-	assert.Equal(t, 1, log.count("watching again"))
+	assert.Equal(t, 1, lines.Count("not allowed to watch"))
+	assert.Equal(t, 1, lines.Count("watching again"))
 	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
 }
