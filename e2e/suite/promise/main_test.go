@@ -17,7 +17,7 @@ var shared *installation.Installation
 func TestMain(m *testing.M) {
 	os.Exit(installation.Main(m, controlplane.Options{}, installation.Options{KeepRunning: true, Patient: true, LongLease: true, Parallel: 4, Args: []string{
 		"--refractory=0s", "--settle=" + settle.String(), "--settle-max=" + settleMax.String(),
-		"--workload-kinds=example.com/v1/Gadget=spec.template",
+		gadgets.Flag(),
 	}, Env: []string{"METRICS_COUNT_BY_NAMESPACE=enabled"}},
 		func(i *installation.Installation) { shared = i }))
 }

@@ -13,73 +13,52 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// A kind that is not compiled in, with a pod template full of fields that no library knows. SAP's webhook decodes a workload
-// into the type of its library and computes its patch from what that type gives back: fields newer than the library are
-// removed from the user's workload.
+// gadgets are a kind that is not compiled in.
+var gadgets = fixture.Fleet{Group: "gadgets.example.com", Template: "spec.template"}
+
+// The pod template is full of fields that no library knows. SAP's webhook decodes a workload into the type of its library and
+// computes its patch from what that type gives back: fields newer than the library are removed from the user's workload.
 func TestP5UnknownFieldsOfAnUnknownKindSurviveEveryReload(t *testing.T) {
 	t.Parallel()
-	cp, in := shared.ControlPlane(), shared
-	definition, err := os.ReadFile("testdata/gadget-definition.yaml")
-	require.NoError(t, err)
-	require.NoError(t, cp.Apply(t.Context(), string(definition)))
-	webhook := &unstructured.Unstructured{}
-	webhook.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"})
-	gadgets := observe.Kind{
-		Name: "Gadget", Template: "spec.template",
-		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"},
-	}
-	s := fixture.New(t, in)
-	s.JSONPatch(webhook, in.WebhookConfiguration(), `[{"op":"add","path":"/webhooks/0/rules/-","value":
-		{"apiGroups":["example.com"],"apiVersions":["v1"],"resources":["gadgets"],"operations":["CREATE","UPDATE"]}}]`)
-	watcher := observe.New(t, cp.Admin(), s.Namespace, gadgets)
+	gadgets.Define(t, shared)
+	s := gadgets.Fixture(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	manifest, err := os.ReadFile("testdata/gadget.yaml")
 	require.NoError(t, err)
-	manifest = bytes.ReplaceAll(manifest, []byte("SPACE"), []byte(s.Namespace))
-	written, err := controlplane.Decode(manifest)
+	objects, err := controlplane.Decode(bytes.ReplaceAll(manifest, []byte("SPACE"), []byte(s.Namespace)))
 	require.NoError(t, err)
-	require.NoError(t, cp.Apply(t.Context(), string(manifest)))
-	w := observe.Workload{Kind: "Gadget", Namespace: s.Namespace, Name: "odd"}
-	require.NoError(t, watcher.Await(s.Patiently(), "the gadget to be known", func() error {
-		if o := watcher.Object(w); o == nil || o.GetAnnotations()[fixture.ConfigRecord] == "" {
+	require.Len(t, objects, 1)
+	gadgets.Serve(s, objects[0])
+	require.NoError(t, s.Create(t.Context(), objects[0].DeepCopy()))
+	w := observe.Workload{Kind: "Fleet", Namespace: s.Namespace, Name: "odd"}
+	s.Await("the Record", func() error {
+		if o := s.Watcher.Object(w); o == nil || o.GetAnnotations()[fixture.ConfigRecord] == "" {
 			return assert.AnError
 		}
 		return nil
-	}))
-	before := withoutOurAnnotations(watcher.Object(w))
-	assert.Equal(t, written[0].Object["spec"], before["spec"], "as it was written")
+	})
+	stored := func() map[string]any {
+		text, err := s.Watcher.Object(w).MarshalJSON()
+		require.NoError(t, err)
+		return stripped(t, text)
+	}
+	before := stored()
+	written, err := objects[0].MarshalJSON()
+	require.NoError(t, err)
+	assert.Equal(t, stripped(t, written)["spec"], before["spec"], "as it was written")
 	for n := 1; n <= 5; n++ {
 		s.SetConfigMap("app", "key", strings.Repeat("x", n))
-		_, err := watcher.AwaitTemplateChanges(s.Patiently(), w, n)
-		require.NoError(t, err)
-		assert.Equal(t, before, withoutOurAnnotations(watcher.Object(w)), "reload %d changed what is not ours", n)
+		s.AwaitChanges(w, n, "one change is one restart")
+		assert.Equal(t, before, stored(), "reload %d changed what is not ours", n)
 	}
 	s.Settled()
-	require.NoError(t, watcher.Sync(s.Patiently()))
-	assert.Len(t, watcher.Changes(w), 5, "one change is one restart")
-}
-
-// withoutOurAnnotations is what a user has written of an object.
-func withoutOurAnnotations(object *unstructured.Unstructured) map[string]any {
-	object = object.DeepCopy()
-	for _, key := range []string{fixture.ConfigHash, fixture.ConfigRestart, fixture.ConfigRecord, fixture.LastReload} {
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", key)
-		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations", key)
-	}
-	if len(fixture.TemplateAnnotations(object)) == 0 {
-		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
-	}
-	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	return object.Object
+	s.RequireChanges(w, 5, "one change is one restart")
 }
 
 // A Deployment of a future Kubernetes, with fields and numbers that ours cannot know, sent to the webhook as raw JSON.
@@ -158,7 +137,8 @@ func operations(t *testing.T, patch []byte) []operation {
 	return all
 }
 
-// stripped is an object without our annotations, its numbers as they are written; empty maps of annotations equal none.
+// stripped is what a user has written of an object: without our annotations and what the API server counts, its numbers as
+// they are written. An empty map of annotations equals none.
 func stripped(t *testing.T, raw []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -171,14 +151,15 @@ func stripped(t *testing.T, raw []byte) map[string]any {
 			metadata, _ = metadata[field].(map[string]any)
 		}
 		annotations, _ := metadata["annotations"].(map[string]any)
-		for key := range annotations {
-			if strings.HasPrefix(key, "pod-reloader.cs.sap.com/") && key != fixture.ConfigMaps {
-				delete(annotations, key)
-			}
+		for _, key := range []string{fixture.ConfigHash, fixture.ConfigRestart, fixture.ConfigRecord, fixture.LastReload} {
+			delete(annotations, key)
 		}
 		if len(annotations) == 0 {
 			delete(metadata, "annotations")
 		}
+	}
+	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+		unstructured.RemoveNestedField(object, "metadata", field)
 	}
 	return object
 }
