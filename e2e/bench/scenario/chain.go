@@ -32,21 +32,8 @@ const (
 	chainDebounce = 100 * time.Millisecond
 )
 
-// linksConfiguration are the permissions on the custom resources, and how they refer to each other.
+// linksConfiguration is how the custom resources refer to each other.
 const linksConfiguration = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: pod-reloader-links}
-rules:
-- {apiGroups: [bench.example.com], resources: [links], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: pod-reloader-links}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pod-reloader-links}
-subjects:
-- {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
----
 apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: pod-reloader, name: links}
@@ -64,7 +51,9 @@ data:
 
 // chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
 func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	if err := w.cp.Apply(ctx, links.Definition(), linksConfiguration); err != nil {
+	permissions := controlplane.Grant("pod-reloader-links", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
+		`{apiGroups: [bench.example.com], resources: [links], verbs: [get, list, watch]}`)
+	if err := w.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration); err != nil {
 		return nil, err
 	}
 	watcher, err := w.enter(ctx)

@@ -59,23 +59,12 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 func TestWhyWithoutPermissionsOnTheResources(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
-	require.NoError(t, shared.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: NAMESPACE}
-rules:
-- {apiGroups: [apps], resources: [deployments], verbs: [get]}
-- {apiGroups: [""], resources: [configmaps, secrets], verbs: [get, list]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: NAMESPACE}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NAMESPACE}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: NAMESPACE}
-`, "NAMESPACE", k.Namespace)))
+	user := controlplane.Identity{User: k.Namespace}
+	require.NoError(t, shared.ControlPlane().Apply(t.Context(), controlplane.Grant(k.Namespace, user,
+		`{apiGroups: [apps], resources: [deployments], verbs: [get]}`,
+		`{apiGroups: [""], resources: [configmaps, secrets], verbs: [get, list]}`)))
 	k.Await("what the user may know", func() error {
-		why, err := shared.WhyAs(t.Context(), controlplane.Identity{User: k.Namespace}, "deployment/proxy", "-n", k.Namespace, fromSettings)
+		why, err := shared.WhyAs(t.Context(), user, "deployment/proxy", "-n", k.Namespace, fromSettings)
 		if err != nil {
 			return err
 		}

@@ -93,22 +93,10 @@ func definition(kind string) string {
 	return resource.Definition()
 }
 
-const permissions = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: pod-reloader-referents}
-rules:
-- {apiGroups: [kroxylicious.io, chain.example.com], resources: ["*"], verbs: [get, list, watch, patch]}
-- {apiGroups: [cert-manager.io], resources: [certificates], verbs: [get, list, watch]}
-- {apiGroups: [gateway.networking.k8s.io], resources: [gateways, httproutes], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: pod-reloader-referents}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: pod-reloader-referents}
-subjects:
-- {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
-`
+var permissions = controlplane.Grant("pod-reloader-referents", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
+	`{apiGroups: [kroxylicious.io, chain.example.com], resources: ["*"], verbs: [get, list, watch, patch]}`,
+	`{apiGroups: [cert-manager.io], resources: [certificates], verbs: [get, list, watch]}`,
+	`{apiGroups: [gateway.networking.k8s.io], resources: [gateways, httproutes], verbs: [get, list, watch]}`)
 
 const configuration = `apiVersion: pod-reloader.io/v1alpha1
 kind: Configuration

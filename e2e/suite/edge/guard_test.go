@@ -269,20 +269,8 @@ func typesAreChecked(s *fixture.Fixture) {
 // administrator are valid.
 func guardRefuses(t *testing.T, s *fixture.Fixture) {
 	t.Helper()
-	require.NoError(t, s.Installation.ControlPlane().Apply(t.Context(), `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: by-mistake}
-rules:
-- {apiGroups: ["", apps, batch, argoproj.io, apps.openshift.io, admissionregistration.k8s.io], resources: ["*"], verbs: ["*"]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: by-mistake}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: by-mistake}
-subjects:
-- {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
-`))
+	require.NoError(t, s.Installation.ControlPlane().Apply(t.Context(), controlplane.Grant("by-mistake", s.Installation.Identity(),
+		`{apiGroups: ["", apps, batch, argoproj.io, apps.openshift.io, admissionregistration.k8s.io], resources: ["*"], verbs: ["*"]}`)))
 	as := impersonated(t, s.Installation)
 	s.Await("the permissions to be in effect", func() error {
 		err := as.Create(s.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "x"}}, client.DryRunAll)

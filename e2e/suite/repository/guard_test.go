@@ -189,20 +189,8 @@ func installPublishingGuard(t *testing.T, cluster *controlplane.ControlPlane) {
 	for _, key := range []string{"ValidatingAdmissionPolicy /pod-reloader-guard", "ValidatingAdmissionPolicyBinding /pod-reloader-guard"} {
 		require.NoError(t, api.Create(t.Context(), &unstructured.Unstructured{Object: rendered[key]}))
 	}
-	require.NoError(t, cluster.Apply(t.Context(), `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: by-mistake}
-rules:
-- {apiGroups: [guarded.example.com], resources: ["*"], verbs: ["*"]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: by-mistake}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: by-mistake}
-subjects:
-- {kind: ServiceAccount, name: pod-reloader, namespace: pod-reloader}
-`))
+	require.NoError(t, cluster.Apply(t.Context(), controlplane.Grant("by-mistake", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
+		`{apiGroups: [guarded.example.com], resources: ["*"], verbs: ["*"]}`)))
 }
 
 // publish applies annotations as the program does.
