@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,9 +87,9 @@ func TestAReleaseOfAResourceAndItsWorkloadIsOneRestart(t *testing.T) {
 		k.SetSecret("tls", "tls.crt", fmt.Sprint("release ", n)) // it is held until the filter is ready
 		k.operate("KafkaProtocolFilter", "filter", true)
 		release := fmt.Sprint("release-", n)
-		began := time.Now()
-		k.Merge(proxy, "proxy", fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":%q}}}}}`, release))
-		prompt := time.Since(began) < fixture.Prompt
+		prompt := fixture.Promptly(func() {
+			k.Merge(proxy, "proxy", fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":%q}}}}}`, release))
+		})
 		k.Settled()
 		changes := k.Watcher.Changes(k.proxy)[k.rolled:]
 		k.rolled += len(changes)

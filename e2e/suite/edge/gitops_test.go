@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,14 +58,12 @@ func TestGitOpsControllersSeeNoDrift(t *testing.T) {
 func (g gitops) install(t *testing.T) (s *fixture.Fixture, manifest string, workloads []observe.Workload) {
 	t.Helper()
 	stamped := func(w observe.Workload) bool { return fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash] != "" }
-	poll.Repeat(t, 5, "the webhook may have given up reading", func(int) bool {
+	poll.Repeat(t, 5, fixture.LeftOut, func(int) bool {
 		s = stage(t)
 		s.ConfigMap("app", fixture.Data{"key": "1"})
 		s.Secret("db", fixture.Data{"key": "1"})
 		manifest, workloads = g.manifest(s)
-		began := time.Now()
-		g.apply(s, manifest)
-		return time.Since(began) < fixture.Prompt || !slices.ContainsFunc(workloads, func(w observe.Workload) bool { return !stamped(w) })
+		return fixture.Promptly(func() { g.apply(s, manifest) }) || !slices.ContainsFunc(workloads, func(w observe.Workload) bool { return !stamped(w) })
 	})
 	for _, w := range workloads {
 		require.True(t, stamped(w), "%s is not stamped", w)

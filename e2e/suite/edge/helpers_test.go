@@ -25,11 +25,7 @@ const interval = 50 * time.Millisecond
 // last one counts however long it took.
 func asked(s *fixture.Fixture, writes func()) {
 	s.Helper()
-	poll.Repeat(s, 5, "the webhook may have given up reading", func(int) bool {
-		began := time.Now()
-		writes()
-		return time.Since(began) < fixture.Prompt
-	})
+	poll.Repeat(s, 5, fixture.LeftOut, func(int) bool { return fixture.Promptly(writes) })
 }
 
 // ours are the annotations of a workload that pod-reloader reads or writes.

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
@@ -246,7 +246,7 @@ func TestUnintendedReloadRequestsArePurged(t *testing.T) {
 // webhook may have given up reading, and let it pass, that shows nothing: other workloads are edited then.
 func TestManagedAnnotationsEditedByHandAreRestored(t *testing.T) {
 	t.Parallel()
-	require.True(t, poll.Repeat(t, 5, "the webhook may have given up reading", func(int) bool {
+	require.True(t, poll.Repeat(t, 5, fixture.LeftOut, func(int) bool {
 		s := stage(t)
 		user, heard := s.Warned()
 		s.ConfigMap("app", fixture.Data{"key": "1"})
@@ -292,9 +292,8 @@ func editByHand(user *fixture.Fixture, heard *controlplane.Warnings, w observe.W
 		{workload(fixture.LastReload, `null`), true},
 	} {
 		heard.Take()
-		began := time.Now()
-		answer := user.MergeWorkload(w, edit.patch)
-		if time.Since(began) >= fixture.Prompt {
+		var answer *unstructured.Unstructured
+		if !fixture.Promptly(func() { answer = user.MergeWorkload(w, edit.patch) }) {
 			return false
 		}
 		assert.Equal(user, ours(before), ours(answer), "%s after %s", w, edit.patch)

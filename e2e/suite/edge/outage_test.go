@@ -259,9 +259,8 @@ func write(s *fixture.Fixture, users int) *load {
 // note makes a write, counts it and notes what went wrong with it. One that the webhook may not have been asked about in
 // time does not count.
 func (l *load) note(answer *unstructured.Unstructured, write func() error) {
-	began := time.Now()
-	err := write()
-	prompt := time.Since(began) < fixture.Prompt
+	var err error
+	prompt := fixture.Promptly(func() { err = write() })
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if prompt {

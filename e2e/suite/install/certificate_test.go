@@ -70,7 +70,7 @@ func TestWebhookByItsService(t *testing.T) {
 
 	u := newUser(t, shared)
 	var web observe.Workload
-	require.True(t, u.inTime(func(n int) bool {
+	require.True(t, u.untilStamped(func(n int) bool {
 		web = u.creates(fmt.Sprintf("web-%d", n))
 		u.seen()
 		annotations, _, _ := unstructured.NestedStringMap(u.watcher.Object(web).Object, "spec", "template", "metadata", "annotations")
@@ -168,7 +168,7 @@ func TestRenewal(t *testing.T) {
 // stamped reports whether the webhook answers.
 func (u *user) stamped() bool {
 	u.Helper()
-	return u.inTime(func(int) bool {
+	return u.untilStamped(func(int) bool {
 		stamped, err := u.world.stamps(u.Context())
 		require.NoError(u, err)
 		return stamped

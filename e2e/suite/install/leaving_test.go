@@ -72,7 +72,7 @@ func killSwitch(u *user) {
 func uninstall(u *user, before sets.Set[string]) {
 	stamped, adopted := u.creates("stamped"), u.creates("adopted")
 	list := "adopted,kube-root-ca.crt"
-	require.True(u, u.inTime(func(n int) bool {
+	require.True(u, u.untilStamped(func(n int) bool {
 		list += fmt.Sprintf(",further-%d", n) // what an earlier attempt has listed is known to the loop, and no other stamp
 		return u.lists(adopted, list)
 	}), "another list is another stamp")

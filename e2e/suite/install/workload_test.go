@@ -87,9 +87,9 @@ func (u *user) configures(name, greeting string) {
 	require.NoError(u, u.world.Client().Patch(u.Context(), object, patch))
 }
 
-// inTime makes writes, by their number, until one is stamped. One that is not is the last as well, if there was time for the
+// untilStamped makes writes, by their number, until one is stamped. One that is not is the last as well, if there was time for the
 // webhook to answer.
-func (u *user) inTime(write func(n int) (stamped bool)) bool {
+func (u *user) untilStamped(write func(n int) (stamped bool)) bool {
 	u.Helper()
 	stamped := false
 	poll.Repeat(u, attempts, "the API server may have gone on without the webhook", func(n int) bool {

@@ -42,8 +42,8 @@ func awaitResumed(s *fixture.Fixture, w observe.Workload) {
 // periods are those of the attempts of a test whose writes must be made within one: ever longer ones, for a slow machine.
 var periods = []time.Duration{6 * time.Second, 15 * time.Second, 40 * time.Second, 80 * time.Second}
 
-// within makes attempts, each in a namespace of its own, until one reports that it was over within the period of its pauses.
-func within(t *testing.T, attempt func(s *fixture.Fixture, period time.Duration) (inTime bool)) {
+// inTime makes attempts, each in a namespace of its own, until one reports that it was over within the period of its pauses.
+func inTime(t *testing.T, attempt func(s *fixture.Fixture, period time.Duration) (inTime bool)) {
 	t.Helper()
 	require.True(t, poll.Repeat(t, len(periods), "the pause may have ended meanwhile", func(n int) bool {
 		s := fixture.New(t, shared)
@@ -55,7 +55,7 @@ func within(t *testing.T, attempt func(s *fixture.Fixture, period time.Duration)
 // Two changes within the period are stamped twice and rolled out once, when it ends.
 func TestPauseCollectsReloads(t *testing.T) {
 	t.Parallel()
-	within(t, collectsReloads)
+	inTime(t, collectsReloads)
 }
 
 func collectsReloads(s *fixture.Fixture, period time.Duration) (inTime bool) {
@@ -160,7 +160,7 @@ func TestPausePeriodThatIsNone(t *testing.T) {
 
 // The pause is on the Deployment: replicas that were not running when it began end it. No other test runs while they are killed.
 func TestPauseSurvivesRestarts(t *testing.T) {
-	within(t, func(s *fixture.Fixture, period time.Duration) bool {
+	inTime(t, func(s *fixture.Fixture, period time.Duration) bool {
 		w := pausing(s, "web", period.String())
 		s.SetConfigMap("app", "key", "2")
 		s.AwaitChanges(w, 1, "its configuration has changed")

@@ -127,11 +127,11 @@ func TestP2EditedListsStampAtOnce(t *testing.T) {
 	s.ConfigMap("more", fixture.Data{"key": "1"})
 	var w, other observe.Workload
 	edit := func(of observe.Workload, list string) bool {
-		return within(fixture.Prompt, func() {
+		return fixture.Promptly(func() {
 			s.MergeWorkload(of, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fixture.ConfigMaps, list))
 		})
 	}
-	require.True(t, poll.Repeat(t, attempts, "the webhook may have given up reading", func(n int) bool {
+	require.True(t, poll.Repeat(t, attempts, fixture.LeftOut, func(n int) bool {
 		w = s.Deployment(fmt.Sprintf("web-%d", n), fixture.Uses{ConfigMaps: []string{"app"}})
 		other = s.Deployment(fmt.Sprintf("other-%d", n), fixture.Uses{ConfigMaps: []string{"app", "more"}})
 		return edit(w, "app,more") && edit(other, " more , app,app ")

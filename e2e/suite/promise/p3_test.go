@@ -31,7 +31,7 @@ func TestP3ReleaseOfConfigurationAndWorkloadRollsOutOnce(t *testing.T) {
 		inTime := within(settle, func() {
 			s.SetConfigMap(name, "key", "2")
 			s.SetSecret(name, "key", "2")
-			stamped = within(fixture.Prompt, func() { setImage(s, w, "example.com/app:2") })
+			stamped = fixture.Promptly(func() { setImage(s, w, "example.com/app:2") })
 		})
 		if !inTime || !stamped {
 			return 0 // the configuration may have settled before the workload changed, or the webhook may have given up reading it
@@ -88,7 +88,7 @@ func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[
 			inTime := within(settle, func() {
 				s.SetConfigMap("app", "key", strconv.Itoa(release))
 				var hash string
-				stamped = within(fixture.Prompt, func() { hash = setImage(s, w, fmt.Sprintf("example.com/app:release-%d", release)) })
+				stamped = fixture.Promptly(func() { hash = setImage(s, w, fmt.Sprintf("example.com/app:release-%d", release)) })
 				require.NotEmpty(s, hash)
 				if stamped {
 					require.NotContains(s, hashes, hash, "release %d has the stamp of an earlier configuration", release)

@@ -194,9 +194,6 @@ func (f *outage) releaseAll(t *testing.T, workloads []observe.Workload, image, f
 	return all
 }
 
-// leftOut is why an attempt at a write that is to be rejected shows nothing.
-const leftOut = "the API server may have gone on without the webhook"
-
 // wrongProof is a proof that matches nothing, another one for each n.
 func wrongProof(n int) string { return fmt.Sprintf(`"%s":"%064d"`, fixture.ConfigHash, n) }
 
@@ -214,17 +211,15 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 
 	var err error
-	poll.Repeat(t, attempts, leftOut, func(n int) bool {
-		began := time.Now()
-		err = annotate(w, wrongProof(n))
-		return apierrors.IsConflict(err) || time.Since(began) < fixture.Prompt
+	poll.Repeat(t, attempts, fixture.LeftOut, func(n int) bool {
+		return fixture.Promptly(func() { err = annotate(w, wrongProof(n)) }) || apierrors.IsConflict(err)
 	})
 	require.Error(t, err, "a new proof that does not match is rejected")
 	assert.True(t, apierrors.IsConflict(err), "as a conflict, so that clients look again: %v", err)
 	assert.Contains(t, err.Error(), "configmap/app", "it names what was compared")
 
-	require.True(t, poll.Repeat(t, attempts, leftOut, func(n int) bool {
-		return within(fixture.Prompt, func() {
+	require.True(t, poll.Repeat(t, attempts, fixture.LeftOut, func(n int) bool {
+		return fixture.Promptly(func() {
 			assert.NoError(t, annotate(never, wrongProof(n)), "on a workload that never opted in it is purged")
 		})
 	}))
@@ -245,7 +240,7 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 	f.waitForTheAnswer(t)
 	var code int
 	var retry string
-	require.True(t, poll.Repeat(t, attempts, leftOut, func(n int) bool {
+	require.True(t, poll.Repeat(t, attempts, fixture.LeftOut, func(n int) bool {
 		f.api.SetDelay(1200 * time.Millisecond)
 		defer f.api.SetDelay(0)
 		began := time.Now()

@@ -134,7 +134,7 @@ func targetedRelease(s *fixture.Fixture, kind, name string, annotations map[stri
 	inTime = within(settle, func() {
 		s.SetConfigMap(name, "key", "2")
 		s.SetSecret(name, "key", "2")
-		stamped = within(fixture.Prompt, func() { setImage(s, w, "example.com/app:2") })
+		stamped = fixture.Promptly(func() { setImage(s, w, "example.com/app:2") })
 	})
 	return w, inTime && stamped
 }
