@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // difference says which fields of an object differ, for people.
@@ -43,8 +44,5 @@ func short(v any) string {
 	if err != nil {
 		return "?"
 	}
-	if len(text) > 160 {
-		return string(text[:160]) + "…"
-	}
-	return string(text)
+	return reference.Cut(string(text), 160)
 }

@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 // admission: how long the webhook takes for a write, at a fixed rate whatever it takes. Every review is of the dear kind:
@@ -77,7 +76,7 @@ func (t *target) early() error {
 }
 
 // p is the median of the p-th percentiles of the loads, in milliseconds.
-func (t *target) p(p float64) float64 { return sample.Median(percentiles(t.found, p)) }
+func (t *target) p(p float64) float64 { return median(percentiles(t.found, p)) }
 
 // targets are pod-reloader and what it is compared with: a webhook that only answers, and one that also reads a ConfigMap's metadata live.
 type targets struct{ ours, noop, live *target }
@@ -154,7 +153,7 @@ func (w *world) judge(t targets) []figure.Figure {
 func percentiles(loads []answers, p float64) []float64 {
 	found := make([]float64, 0, len(loads))
 	for _, load := range loads {
-		found = append(found, milliseconds(sample.Percentile(load.took, p)))
+		found = append(found, milliseconds(percentile(load.took, p)))
 	}
 	return found
 }

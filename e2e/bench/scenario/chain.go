@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -85,7 +84,7 @@ func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
 func chainFigures(deep, plain *side) []figure.Figure {
 	var figures []figure.Figure
 	for _, p := range []float64{50, 95} {
-		took, floor := milliseconds(sample.Percentile(deep.took, p)), milliseconds(sample.Percentile(plain.took, p))
+		took, floor := milliseconds(percentile(deep.took, p)), milliseconds(percentile(plain.took, p))
 		f := figure.Figure{
 			Name: fmt.Sprintf("leaf's change to new template, p%.0f", p), Unit: figure.Milliseconds, Value: took, Floor: floor,
 		}

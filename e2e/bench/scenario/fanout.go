@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
@@ -72,7 +71,7 @@ func (w *world) fanOut(ctx context.Context, warming int, withNoop bool) ([]figur
 func (g groups) figures(workloads int) []figure.Figure {
 	row := func(name string, value, floor *group, budget figure.Budget) figure.Figure {
 		return figure.Figure{
-			Name: name, Unit: figure.Seconds, Value: sample.Median(value.took).Seconds(), Floor: sample.Median(floor.took).Seconds(), Budget: budget,
+			Name: name, Unit: figure.Seconds, Value: median(value.took).Seconds(), Floor: median(floor.took).Seconds(), Budget: budget,
 			Note: fmt.Sprintf("medians of %d rounds: %s, floor %s", len(value.took), rounded(value.took), rounded(floor.took)),
 		}
 	}

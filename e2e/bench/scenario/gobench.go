@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
@@ -86,5 +85,5 @@ func (m measurements) require(benchmarks ...string) error {
 
 // median of what a benchmark reports in a unit.
 func (m measurements) median(benchmark, unit string) float64 {
-	return sample.Median(m[benchmark][unit])
+	return median(m[benchmark][unit])
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 // growth: what an event that makes no reload due costs in a large cluster. The processor time is compared with that in a small one, whose
@@ -23,7 +22,7 @@ func growth(ctx context.Context, w *world) (figures []figure.Figure, err error) 
 		}
 		figures = append(figures, figure.Figure{
 			Name: event.Name + ": processor time", Unit: figure.Nanoseconds,
-			Value: float64(sample.Median(many.costs)), Floor: float64(sample.Median(few.costs)), Budget: figure.Times(event.Limit),
+			Value: float64(median(many.costs)), Floor: float64(median(few.costs)), Budget: figure.Times(event.Limit),
 			Note: fmt.Sprintf("median of %d means of %d; the floor is with %d workloads", w.GrownRounds, model.InRound, few.Workloads),
 		})
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 // huge: a start on a cluster of the largest size, and what one change costs there. The API server is the model that the
@@ -31,7 +30,7 @@ func huge(ctx context.Context, w *world) ([]figure.Figure, error) {
 		},
 		{
 			Name: what + "one change to new template", Unit: figure.Milliseconds,
-			Value: milliseconds(sample.Median(large.latencies)), Floor: milliseconds(sample.Median(small.latencies)),
+			Value: milliseconds(median(large.latencies)), Floor: milliseconds(median(small.latencies)),
 			Budget: figure.Times(2), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), w.Huge/100),
 		},
 		{Name: "missed or doubled", Value: float64(small.off + large.off), Budget: figure.Exactly(0)},
@@ -93,7 +92,7 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		}
 		resident = append(resident, bytes)
 	}
-	found.resident = megabytes(sample.Median(resident))
+	found.resident = megabytes(median(resident))
 	for round := range w.HugeChanges {
 		changed := time.Now()
 		if err := m.Change(round); err != nil {

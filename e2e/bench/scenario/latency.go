@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
@@ -54,7 +53,7 @@ func (s sides) all() []*side { return []*side{s.ours, s.live, s.noop, s.bare} }
 
 // figures hold each percentile of ours against both floors.
 func (s sides) figures() []figure.Figure {
-	at := func(side *side, p float64) float64 { return milliseconds(sample.Percentile(side.took, p)) }
+	at := func(side *side, p float64) float64 { return milliseconds(percentile(side.took, p)) }
 	row := func(name string, value, floor *side, p float64, budget figure.Budget) figure.Figure {
 		return figure.Figure{Name: name, Unit: figure.Milliseconds, Value: at(value, p), Floor: at(floor, p), Budget: budget}
 	}

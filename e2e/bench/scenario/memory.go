@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 // memory: what pod-reloader holds while many Secrets come and are there that no workload depends on.
@@ -125,11 +124,11 @@ func (w *world) resident(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := w.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(sample.Median(found)))); err != nil {
+	if err := w.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(median(found)))); err != nil {
 		return 0, err
 	}
-	w.say("resident %.1f MB, peak %.1f MB", megabytes(sample.Median(found)), megabytes(peak))
-	return megabytes(sample.Median(found)), nil
+	w.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))
+	return megabytes(median(found)), nil
 }
 
 // synced waits until the one replica is ready and its caches are filled.

@@ -1,5 +1,4 @@
-// Package sample reduces what a benchmark measured to the few numbers that are reported.
-package sample
+package scenario
 
 import (
 	"cmp"
@@ -7,9 +6,9 @@ import (
 	"slices"
 )
 
-// Percentile is the value that p percent of the samples do not exceed, by the nearest rank; of no samples it is zero.
+// percentile is the value that p percent of the samples do not exceed, by the nearest rank; of no samples it is zero.
 // The samples may be in any order and stay as they are.
-func Percentile[T cmp.Ordered](samples []T, p float64) T {
+func percentile[T cmp.Ordered](samples []T, p float64) T {
 	if len(samples) == 0 {
 		var zero T
 		return zero
@@ -19,7 +18,7 @@ func Percentile[T cmp.Ordered](samples []T, p float64) T {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Median is the 50th [Percentile]: of an even number of samples the lower of the two in the middle.
-func Median[T cmp.Ordered](samples []T) T {
-	return Percentile(samples, 50)
+// median is the 50th [percentile]: of an even number of samples the lower of the two in the middle.
+func median[T cmp.Ordered](samples []T) T {
+	return percentile(samples, 50)
 }

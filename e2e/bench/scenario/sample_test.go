@@ -1,4 +1,4 @@
-package sample_test
+package scenario
 
 import (
 	"slices"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 func TestPercentile(t *testing.T) {
@@ -34,7 +32,7 @@ func TestPercentile(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			before := slices.Clone(test.samples)
-			assert.Equal(t, test.want, sample.Percentile(test.samples, test.p))
+			assert.Equal(t, test.want, percentile(test.samples, test.p))
 			assert.Equal(t, before, test.samples, "the samples stay as they are")
 		})
 	}
@@ -42,5 +40,5 @@ func TestPercentile(t *testing.T) {
 
 func TestMedian(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, 2*time.Second, sample.Median([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}))
+	assert.Equal(t, 2*time.Second, median([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}))
 }

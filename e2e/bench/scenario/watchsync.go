@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
-	"github.com/pod-reloader/pod-reloader/e2e/bench/sample"
 )
 
 // watched is what is in the caches, and the field that one of them does without.
@@ -108,7 +107,7 @@ func (c *cache) median(of func(filling) int64) int64 {
 	for _, f := range c.fillings {
 		all = append(all, of(f))
 	}
-	return sample.Median(all)
+	return median(all)
 }
 
 func (c *cache) time(name string, floor *cache) figure.Figure {

@@ -100,19 +100,13 @@ func (l *rules) allManagedAnnotations(object world.Object) string {
 }
 
 func pluralOf(object world.Object) string {
-	switch world.Text(object, "kind") {
-	case "StatefulSet":
-		return "statefulsets"
-	case "DaemonSet":
-		return "daemonsets"
-	case "CronJob":
-		return "cronjobs"
-	case "Job":
-		return jobsResource
-	case "Rollout":
-		return rollouts
+	kind := world.Text(object, "kind")
+	for _, r := range world.Resources() {
+		if r.Kind == kind {
+			return r.Plural
+		}
 	}
-	return "deployments"
+	return ""
 }
 
 // listText returns the lists of an object as they are written.
