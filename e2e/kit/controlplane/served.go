@@ -12,6 +12,14 @@ import (
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
+// DefinitionNamed is a CustomResourceDefinition without content, to be read, patched or deleted.
+func DefinitionNamed(name string) *unstructured.Unstructured {
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(definitionKind)
+	definition.SetName(name)
+	return definition
+}
+
 // AwaitServed waits until the API server serves CustomResourceDefinitions, by their names; none means all that there are. That
 // a definition is established is not enough: the API server serves it an instant later. And `kubectl wait` fails at once where
 // a definition has no conditions, as it is just after its creation.
@@ -39,9 +47,8 @@ func (cp *ControlPlane) AwaitServed(ctx context.Context, definitions ...string) 
 
 // served returns an error unless objects of each served version of a definition can be listed.
 func (cp *ControlPlane) served(ctx context.Context, name string) error {
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(definitionKind)
-	if err := cp.client.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+	definition := DefinitionNamed(name)
+	if err := cp.client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
 		return fmt.Errorf("read a definition: %w", err)
 	}
 	if !established(definition) {

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -202,10 +201,7 @@ func TestADefinitionIsInstalledLater(t *testing.T) {
 	k.edit("SchemaRegistryClient", "registry", `{"url":"https://registry"}`)
 	k.rolls("it counts")
 
-	crd := &unstructured.Unstructured{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	crd.SetName("schemaregistryclients." + group)
-	require.NoError(t, k.Delete(t.Context(), crd))
+	require.NoError(t, k.Delete(t.Context(), controlplane.DefinitionNamed("schemaregistryclients."+group)))
 	k.Await("the hold", func() error {
 		why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
 		if err == nil && !strings.Contains(why, "held: schemaregistryclients.kroxylicious.io/registry is not-installed") {

@@ -7,9 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 )
 
 // The configuration names a version that the cluster stops to serve. The objects are stored in another one.
@@ -60,10 +61,7 @@ func (o *outage) redefine(patch string) {
 }
 
 func gadgetDefinition() *unstructured.Unstructured {
-	crd := &unstructured.Unstructured{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	crd.SetName("gadgets." + example)
-	return crd
+	return controlplane.DefinitionNamed("gadgets." + example)
 }
 
 // An administrator migrates a resource: it is stored in another version, and each object is written once without a change.

@@ -176,6 +176,7 @@ func giveCertificateAndAccount(t *testing.T, w *world) []string {
 // with environment variables, and a kind of workload.
 func givePlatform(t *testing.T, w *world) []string {
 	t.Helper()
+	fleets := controlplane.CustomResource{Group: "example.com", Kind: "Fleet", Plural: "fleets", WithoutStatus: true}
 	_, err := w.KubectlInput(patiently(t), `
 apiVersion: cert-manager.io/v1
 kind: ClusterIssuer
@@ -195,21 +196,7 @@ apiVersion: cert-manager.io/v1
 kind: ClusterIssuer
 metadata: {name: platform-ca}
 spec: {ca: {secretName: platform-ca}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: fleets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Fleet, listKind: FleetList, plural: fleets, singular: fleet}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`, "apply", "-f", "-")
+`+fleets.Definition(), "apply", "-f", "-")
 	require.NoError(t, err)
 	w.kubectl(t, "create", "configmap", "webhook-callers", "-n", ours.Namespace, "--from-file", "ca.crt="+w.CAFile())
 	w.kubectl(t, "create", "secret", "generic", "alerts", "-n", ours.Namespace, "--from-literal", "UNUSED=1")

@@ -104,19 +104,8 @@ func TestSingleOfAClusterScopedObject(t *testing.T) {
 
 func TestNamespaceIsMissing(t *testing.T) {
 	ns := cp.Namespace(t)
-	apply(t, configMap(ns, "there", "1"), `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.watch.example.com}
-spec:
-  group: watch.example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object}}
-`)
+	widget := controlplane.CustomResource{Group: "watch.example.com", Kind: "Widget", Plural: "widgets", WithoutStatus: true}
+	apply(t, configMap(ns, "there", "1"), widget.Definition())
 	widgets := schema.GroupVersionResource{Group: "watch.example.com", Version: "v1", Resource: "widgets"}
 	cases := map[string]struct {
 		gvr  schema.GroupVersionResource
