@@ -30,7 +30,7 @@ func settingsWith(data map[string]string) *corev1.ConfigMap {
 }
 
 // A kind of workload is added, made invalid, corrected and removed while two replicas run on without a restart.
-func TestConfigMap(t *testing.T) {
+func TestChangedConfigurationConfigMapIsApplied(t *testing.T) {
 	t.Parallel()
 	r := newFleetFixture(t, "--config="+inConfigMap)
 	r.ConfigMap("app", fixture.Data{"key": "1"})

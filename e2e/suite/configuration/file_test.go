@@ -33,7 +33,7 @@ func (m mount) write(t *testing.T, version, text string) {
 }
 
 // The same with a file, in short; Events are about the leader's own pod.
-func TestFile(t *testing.T) {
+func TestChangedConfigurationFileIsApplied(t *testing.T) {
 	t.Parallel()
 	files := mount{t.TempDir()}
 	r := newFleetFixture(t, "--config="+files.path())

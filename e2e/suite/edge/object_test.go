@@ -14,7 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
-func TestBinaryData(t *testing.T) {
+func TestChangeOfBinaryDataRestartsOnce(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	binary := s.ConfigMap("binary", nil)
@@ -100,7 +100,7 @@ func TestTwoHundredReferencesOnOneWorkload(t *testing.T) {
 }
 
 // Names of objects may have dots and be as long as a domain name.
-func TestNamesWithDots(t *testing.T) {
+func TestChangeOfObjectWithDotsInItsNameRestartsOnce(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
 	names := []string{"app.example.com", "a.b", "0.1.2-3.x"}

@@ -111,8 +111,8 @@ func TestCABundle(t *testing.T) {
 	require.NoError(t, shared.awaitWebhook(ctx))
 }
 
-// TestRenewal is not parallel: it changes the certificate that other tests look at, and ends connections.
-func TestRenewal(t *testing.T) {
+// It is not parallel: it changes the certificate that other tests look at, and ends connections.
+func TestRenewedCertificatesAreServedWithoutRestart(t *testing.T) {
 	u := newUser(t, shared)
 	web := u.creates("web")
 	processes := map[string]int{}

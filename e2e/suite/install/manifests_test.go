@@ -17,9 +17,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
-// TestApplied: kubectl treats a warning of the API server as an error in the installation, so there was none, about pod
-// security or anything else.
-func TestApplied(t *testing.T) {
+// kubectl treats a warning of the API server as an error in the installation, so there was none, about pod security or anything else.
+func TestManifestsCreateEachObjectWithoutWarning(t *testing.T) {
 	t.Parallel()
 	objects, err := installation.Render(t.Context(), shared.ControlPlane)
 	require.NoError(t, err)
@@ -30,8 +29,8 @@ func TestApplied(t *testing.T) {
 	}
 }
 
-// TestAppliedTwice is not parallel, so that no other test changes the objects meanwhile.
-func TestAppliedTwice(t *testing.T) {
+// It is not parallel, so that no other test changes the objects meanwhile.
+func TestManifestsAppliedAgainChangeNothing(t *testing.T) {
 	before := shared.declared(t)
 	said, err := shared.Kubectl(patiently(t), "apply", "-k", shared.manifests, "--warnings-as-errors")
 	require.NoError(t, err)
