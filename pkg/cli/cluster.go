@@ -29,9 +29,9 @@ type shared struct {
 }
 
 func newShared(p Process) shared {
-	s := shared{manager: options.NewFlags(), environment: options.OSEnvironment()}
-	s.environment.Getenv = p.Getenv
-	return s
+	environment := options.OSEnvironment()
+	environment.Getenv = p.Getenv
+	return shared{manager: options.NewFlags(), environment: environment}
 }
 
 // cluster is where a command asks: the flags --kubeconfig and --namespace.
