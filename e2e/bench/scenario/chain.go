@@ -48,11 +48,16 @@ data:
       - {to: configmaps, name: spec.configMap}
 `
 
-// chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
-func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
+// applyLinks creates the resource, the permissions on it and the configuration.
+func (w *world) applyLinks(ctx context.Context) error {
 	permissions := controlplane.Grant("pod-reloader-links", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
 		`{apiGroups: [bench.example.com], resources: [links], verbs: [get, list, watch]}`)
-	if err := w.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration); err != nil {
+	return w.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration)
+}
+
+// chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
+func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
+	if err := w.applyLinks(ctx); err != nil {
 		return nil, err
 	}
 	watcher, err := w.enter(ctx)

@@ -21,7 +21,7 @@ func graph(ctx context.Context, w *world) (figures []figure.Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.cp.Apply(ctx, links.Definition(), linksConfiguration); err != nil {
+	if err := w.applyLinks(ctx); err != nil {
 		return nil, err
 	}
 	watcher, err := w.enter(ctx)
