@@ -21,6 +21,9 @@ func NotFound(err error) bool {
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// AlreadyExists reports whether the API server itself answered that an object of the name exists.
+func AlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) && !Denied(err) }
+
 // NamespaceGone reports whether an object cannot be created because its namespace is deleted, or is being deleted.
 func NamespaceGone(err error) bool {
 	var status apierrors.APIStatus

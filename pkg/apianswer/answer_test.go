@@ -121,6 +121,16 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
+func TestAlreadyExists(t *testing.T) {
+	t.Parallel()
+	events := schema.GroupResource{Resource: "events"}
+	assert.True(t, apianswer.AlreadyExists(fmt.Errorf("write: %w", apierrors.NewAlreadyExists(events, "a"))))
+	assert.False(t, apianswer.AlreadyExists(apierrors.NewConflict(events, "a", io.EOF)))
+	for name, err := range denials(apierrors.NewAlreadyExists(events, "a")) {
+		assert.False(t, apianswer.AlreadyExists(err), "a webhook denied the request, %s", name)
+	}
+}
+
 func TestMayBeStored(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}

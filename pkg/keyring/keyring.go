@@ -211,7 +211,7 @@ func (k *Keyring) readOrCreate(ctx context.Context) error {
 	}
 	began := k.current()
 	secret, err := k.secrets.create(ctx, data)
-	if apierrors.IsAlreadyExists(err) {
+	if apianswer.AlreadyExists(err) {
 		return k.read(ctx)
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 )
@@ -163,7 +162,7 @@ func (o *Outbox) attempt(ctx context.Context, i *item) {
 		o.observe(i.Event.Namespace, 0) // it holds up no other one any more, and is to be forgotten
 	case err == nil:
 		outcome = Created
-	case apierrors.IsAlreadyExists(err):
+	case apianswer.AlreadyExists(err):
 		outcome = Exists
 	default:
 		o.failures.add(err, i.Event)
@@ -183,7 +182,7 @@ func (o *Outbox) write(ctx context.Context, i *item) error {
 	defer cancel()
 	err := o.writer.Create(ctx, i.Event)
 	switch {
-	case !apierrors.IsAlreadyExists(err):
+	case !apianswer.AlreadyExists(err):
 		return err
 	case i.Repeat:
 		if counted := o.writer.Count(ctx, i.Event); counted != nil {

@@ -236,7 +236,9 @@ func TestAnswersThatEndTheAttempts(t *testing.T) {
 	terminating := apierrors.NewForbidden(resource, "", errors.New("going"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	proxied := apierrors.NewGenericServerResponse(http.StatusNotFound, "create", resource, "", "page not found", 0, true)
-	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusNotFound, Message: `admission webhook "w" denied the request: not found`}}
+	denied := func(code int32, reason metav1.StatusReason) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: `admission webhook "w" denied the request: no`}}
+	}
 	for name, tc := range map[string]struct {
 		answer  error
 		want    Outcome
@@ -246,7 +248,8 @@ func TestAnswersThatEndTheAttempts(t *testing.T) {
 		"the namespace is gone":       {apierrors.NewNotFound(corev1.Resource("namespaces"), "shop"), Dropped, 0},
 		"the namespace is going":      {terminating, Dropped, 0},
 		"a proxy does not know a way": {proxied, "", 1},
-		"a webhook denies it by 404":  {denied, "", 1},
+		"a webhook denies it by 404":  {denied(http.StatusNotFound, ""), "", 1},
+		"a webhook denies it by 409":  {denied(http.StatusConflict, metav1.StatusReasonAlreadyExists), "", 1},
 		"not allowed":                 {apierrors.NewForbidden(resource, "", errors.New("no")), "", 1},
 		"no answer":                   {errors.New("connection refused"), "", 1},
 	} {

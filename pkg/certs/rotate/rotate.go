@@ -139,7 +139,9 @@ func (r *Rotator) Start(ctx context.Context) error {
 }
 
 // conflict reports whether another replica was faster.
-func conflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+func conflict(err error) bool {
+	return (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && !apianswer.Denied(err)
+}
 
 // report logs a failure once, and keeps it for the readiness.
 func (r *Rotator) report(ctx context.Context, err error) {

@@ -79,7 +79,7 @@ func (c recreations) awaitRootCA(ctx context.Context, s gather.Subject, r recrea
 	switch {
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, unreported(s), r)
-	case err == nil, apierrors.IsAlreadyExists(err):
+	case err == nil, apianswer.AlreadyExists(err):
 		return failed{unreported(s), transientFailure(reasonRecreationWaits, fmt.Sprintf(
 			"the Job in secret %s/%s is created when its namespace has the ConfigMap %s again", r.secret.GetNamespace(), r.secret.GetName(), rootCAName))}
 	default:

@@ -171,7 +171,7 @@ func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobr
 	switch {
 	case err == nil: // a user has deleted it
 		return nil, errDeleted
-	case !apierrors.IsAlreadyExists(err): // the name is looked for last: there is nothing else against the new Job
+	case !apianswer.AlreadyExists(err): // the name is looked for last: there is nothing else against the new Job
 		return nil, fmt.Errorf("dry run of the new job: %w", err)
 	}
 	if m.RootCA, err = c.rootCAToStore(ctx, s.Key.Namespace); err != nil {
@@ -182,7 +182,7 @@ func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobr
 		return nil, err
 	}
 	err = c.create(ctx, s, secret)
-	if err == nil || apierrors.IsAlreadyExists(err) || apianswer.MayBeStored(err) {
+	if err == nil || apianswer.AlreadyExists(err) || apianswer.MayBeStored(err) {
 		c.state.Recreations.Add(s.Key, secret.GetName())
 	}
 	if err != nil {

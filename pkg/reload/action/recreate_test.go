@@ -132,9 +132,12 @@ func TestRefusalDeletesNothing(t *testing.T) {
 			reloadtest.RecreationSteps[0], forbidden("Job"), "RecreationForbidden", "add the component recreate-jobs, or set reloader.recreateJobs=true in the chart: dry run",
 		},
 		"the credentials are not accepted": {reloadtest.RecreationSteps[0], apierrors.NewUnauthorized("expired"), "RecreationFailed", "RecreationFailed: dry run of the new job: expired"},
-		"no permission to create Secrets":  {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
-		"no permission to delete Jobs":     {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
-		"the deletion is denied":           {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
+		"a webhook denies it since another object exists": {
+			reloadtest.RecreationSteps[0], deniedBy(apierrors.NewAlreadyExists(reloadtest.Resource("Job"), "other").Status()), "RecreationFailed", "dry run of the new job: admission webhook",
+		},
+		"no permission to create Secrets": {reloadtest.RecreationSteps[1], forbidden("Secret"), "RecreationForbidden", "store the manifest of the job in secret pod-reloader/pod-reloader-job-uid-1"},
+		"no permission to delete Jobs":    {reloadtest.RecreationSteps[2], forbidden("Job"), "RecreationForbidden", "delete the job"},
+		"the deletion is denied":          {reloadtest.RecreationSteps[2], apierrors.NewInvalid(reloadtest.JobKind.GroupKind(), "import", nil), "RecreationFailed", "delete the job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -130,7 +130,7 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 		return c.recreated(ctx, s, workload.Object{Kind: s.Object.Kind, Raw: job.Object}, r)
 	case apianswer.NamespaceGone(err):
 		return c.endRecreation(ctx, s, r)
-	case apierrors.IsAlreadyExists(err):
+	case apianswer.AlreadyExists(err):
 		return failed{s, failure{reason: reasonRecreationFailed, soon: true, quiet: true, err: err}}
 	default:
 		return failed{s, c.failedCompletion(r.secret.GetName(), fmt.Errorf(

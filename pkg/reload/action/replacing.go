@@ -21,7 +21,7 @@ func (r runs) replaceJobs(
 	ctx context.Context, s *gather.Subject, job *unstructured.Unstructured, active []cronrun.ActiveJob,
 ) (made bool, err error) {
 	switch err := r.create(ctx, *s, job.DeepCopy(), client.DryRunAll); {
-	case apierrors.IsAlreadyExists(err):
+	case apianswer.AlreadyExists(err):
 		return true, nil
 	case err != nil && !inconclusive(err):
 		return false, fmt.Errorf("dry run of job %s: %w", job.GetName(), err)

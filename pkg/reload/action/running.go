@@ -200,7 +200,7 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 		return fmt.Errorf("%w: %s", errActive, reference.List(active, reference.MaxNamed))
 	}
 	err = r.create(ctx, *s, job)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil && !apianswer.AlreadyExists(err) {
 		return fmt.Errorf("create job %s: %w", due.Job, err)
 	}
 	r.ran(ctx, s, due, err != nil)

@@ -50,6 +50,7 @@ func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	denied := func(text string) error { return apierrors.NewForbidden(jobs, "backup", errors.New(text)) }
 	refused := func(text string) *apierrors.StatusError { return apierrors.NewBadRequest(text) }
+	exists := deniedBy(apierrors.NewAlreadyExists(jobs, "another").Status())
 	for name, tc := range map[string]struct {
 		// tried is the answer to the dry run, refused the one to any creation.
 		tried, refused error
@@ -64,6 +65,8 @@ func TestRunReplacesNoJobForOneThatIsRefused(t *testing.T) {
 		"the quota is full all the same":                  {refused: denied("exceeded quota: jobs"), deleted: true},
 		"an admission webhook knows no dry run":           {tried: refused(`admission webhook "x" does not support dry run`), deleted: true, made: true, jobs: 1},
 		"the new Job was made since the Jobs were listed": {tried: apierrors.NewAlreadyExists(jobs, "backup"), made: true},
+		"a webhook denies it since another object exists": {refused: exists},
+		"the same webhook knows no dry run":               {tried: refused(`admission webhook "x" does not support dry run`), refused: exists, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
