@@ -81,6 +81,9 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Runs.SetPending(s.Key)
 		return queue.After(time.Second, queue.Retry)
 	}
+	if s.Effects.Run.Job != "" {
+		b.state.Runs.ClearPending(s.Key) // an earlier attempt may have had no answer
+	}
 	return result
 }
 

@@ -114,6 +114,19 @@ func TestOwedRunIsMadeAfterALostAnswer(t *testing.T) {
 	}
 }
 
+// The answer to a stamp shows that it has the content of the Job: where the Record has no space, nothing else does.
+func TestAnsweredStampOwesNoRun(t *testing.T) {
+	t.Parallel()
+	u := newUnstamped(t, true)
+	u.run(t, "B")
+	require.Error(t, u.unanswered(t, false, "B"))
+	s, verdict := u.subject(t)
+	require.True(t, u.actions.state.Runs.IsPending(s.Key))
+	s.Effects.Run.Job = "app-1"
+	u.actions.Close(t.Context(), reloaded{s, verdict.Changes, record.LastReload{Hash: "2"}, 1})
+	assert.False(t, u.actions.state.Runs.IsPending(s.Key))
+}
+
 // unanswered asks for a stamp with a content, or makes it, without an answer.
 func (u *unstamped) unanswered(t *testing.T, direct bool, content string) error {
 	t.Helper()
