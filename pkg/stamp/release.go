@@ -130,9 +130,13 @@ func (r Write) knownOf(templateAnnotations Managed) policy.Known {
 	return policy.KnownOf(templateAnnotations[Hash], r.New.Managed[Record], r.Old.Managed[Record]).AsOf(r.Old.version)
 }
 
-// keep lets the managed annotations that a template bears stand, with the Record that belongs to them.
+// keep lets the managed annotations that a template bears stand, with the Record that belongs to them. Where only the hash says what the pods
+// of the template run, the present config-restart stays: when it was set, they may have run another content than the hash says.
 func (d *draft) keep(templateAnnotations Managed) {
 	d.Managed.put(templateAnnotations, stampKeys()...)
+	if restart, restarted := d.Old.Managed[Restart]; restarted && !d.bringsRecord() {
+		d.Managed[Restart] = restart
+	}
 	if _, belongs := d.Managed.recordOf(templateAnnotations[Hash]); !belongs {
 		delete(d.Managed, Record)
 	}

@@ -128,9 +128,17 @@ func TestContentThatComesBackDoesNotBringTheTemplateFromBeforeConfigRestart(t *t
 					assert.Equal(t, restart, w.managed()[Restart], content)
 				}
 				assert.Equal(t, templateOf(v2), templateOf(w.stored), "the pods of the release that run A survive")
-				require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
-				w.quiesce()
-				assert.NotEqual(t, templateOf(v1), templateOf(w.stored), "the pods that run B are replaced")
+				undone := func(name string) {
+					require.Nil(t, w.write(func(raw map[string]any) { w.undoAs(raw, v1) }))
+					w.quiesce()
+					assert.NotEqual(t, templateOf(v1), templateOf(w.stored), "the pods that run B are replaced: "+name)
+				}
+				undone("with the hash of the undone template")
+				w.set(cm("a"), "C")
+				w.at(t, w.restarts+1, "a change restarts the pods once")
+				require.Nil(t, w.write(setImage("image:v3")))
+				w.set(cm("a"), "A")
+				undone("before the change back is seen")
 			})
 		}
 	}
