@@ -170,6 +170,12 @@ func TestManyDigestsArePublishedWithoutPauses(t *testing.T) {
 	})
 }
 
+// deniedBy is the error of a write that an admission webhook denied with the Status of a request of its own, as controller-runtime does.
+func deniedBy(own *apierrors.StatusError) error {
+	own.ErrStatus.Message = `admission webhook "w.example.com" denied the request: ` + own.ErrStatus.Message
+	return own
+}
+
 // An admission policy, a webhook or a missing permission refuses each write. It is repeated less and less often, and reported each hour.
 func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 	t.Parallel()
@@ -179,6 +185,8 @@ func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
 		"a webhook":           apierrors.NewBadRequest("denied the request"),
 		"an answer of a 405":  apierrors.NewMethodNotSupported(proxies.GroupResource(), "patch"),
 		"an object too large": apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+		"a webhook by 404":    deniedBy(apierrors.NewNotFound(proxies.GroupResource(), "other")),
+		"a webhook by 409":    deniedBy(apierrors.NewConflict(proxies.GroupResource(), "other", errors.New("locked"))),
 	}
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
