@@ -134,14 +134,15 @@ func installationEvent(s *fixture.Fixture, reason string) error {
 	if err := s.List(s.Context(), list, client.InNamespace(s.Installation.Namespace())); err != nil {
 		return err
 	}
+	missing := fmt.Errorf("no Event %s", reason)
 	for _, event := range list.Items {
 		if event.Reason != reason || event.Regarding.Kind != "Deployment" || event.Regarding.Name != own.Name {
 			continue
 		}
-		if event.Regarding.UID != own.UID {
-			return fmt.Errorf("the Event %s has the UID %q, and not %q", reason, event.Regarding.UID, own.UID)
+		if event.Regarding.UID == own.UID {
+			return nil
 		}
-		return nil
+		missing = fmt.Errorf("the Event %s has the UID %q, and not %q", reason, event.Regarding.UID, own.UID)
 	}
-	return fmt.Errorf("no Event %s", reason)
+	return missing
 }

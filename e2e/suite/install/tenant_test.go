@@ -22,6 +22,10 @@ func TestTenant(t *testing.T) {
 	t.Parallel()
 	namespace := shared.Namespace(t)
 	shared.kubectl(t, "create", "rolebinding", "tenant", "--clusterrole", "admin", "--user", "tenant", "-n", namespace)
+	require.NoError(t, await(patiently(t), "the ClusterRole of the tenant", func(ctx context.Context) error {
+		_, err := shared.Kubectl(ctx, "auth", "can-i", "create", "roles", "--as", "tenant", "-n", namespace)
+		return err
+	}))
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	content := strings.Replace(documented(t, "by-a-tenant/values.yaml"), "my-app", namespace, 1)
 	require.NoError(t, os.WriteFile(values, []byte(content), 0o600))

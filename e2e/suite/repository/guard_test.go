@@ -59,6 +59,7 @@ func TestGuardAppliesToPublishedCustomResources(t *testing.T) {
 func TestGuardNamesTheVariablesThatItAllows(t *testing.T) {
 	t.Parallel()
 	const policy = "ValidatingAdmissionPolicy /pod-reloader-guard"
+	variable := regexp.MustCompile(`STAKATER_\[A-Z0-9_\]\*_\(([A-Z|]+)\)`)
 	written := regexp.MustCompile(`STAKATER_<NAME>_[A-Z]+`)
 	var want []string
 	for _, kind := range []reference.Kind{reference.ConfigMap, reference.Secret, reference.SecretProviderClass} {
@@ -71,17 +72,16 @@ func TestGuardNamesTheVariablesThatItAllows(t *testing.T) {
 		var allowed [][]string
 		for _, rule := range list(field(t, rendered[policy], "spec", "validations")) {
 			rule, _ := rule.(map[string]any)
-			if _, suffixes, found := strings.Cut(fmt.Sprint(rule["expression"]), "STAKATER_[A-Z0-9_]*_("); found {
-				suffixes, _, _ = strings.Cut(suffixes, ")$")
+			for _, suffixes := range variable.FindAllStringSubmatch(fmt.Sprint(rule["expression"]), -1) {
 				var names []string
-				for suffix := range strings.SplitSeq(suffixes, "|") {
+				for suffix := range strings.SplitSeq(suffixes[1], "|") {
 					names = append(names, "STAKATER_<NAME>_"+suffix)
 				}
 				allowed = append(allowed, names)
 				assert.ElementsMatch(t, names, written.FindAllString(fmt.Sprint(rule["message"]), -1), "the message in %s", source)
 			}
 		}
-		assert.Equal(t, [][]string{want}, allowed, "the expression in %s", source)
+		assert.Equal(t, [][]string{want, want}, allowed, "the expression in %s: variables before and after the write", source)
 	}
 	for _, page := range []string{"docs/annotations.md", "docs/security.md"} {
 		assert.Subset(t, written.FindAllString(read(t, page), -1), want, page)
