@@ -82,7 +82,7 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 		return queue.After(time.Second, queue.Retry)
 	}
 	if s.Effects.Run.Job != "" {
-		b.state.Runs.ClearPending(s.Key) // an earlier attempt may have had no answer
+		b.state.Runs.Answered(s.Key) // an earlier attempt may have had no answer
 	}
 	return result
 }

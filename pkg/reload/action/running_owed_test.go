@@ -125,6 +125,10 @@ func TestAnsweredStampOwesNoRun(t *testing.T) {
 	s.Effects.Run.Job = "app-1"
 	u.actions.Close(t.Context(), reloaded{s, verdict.Changes, record.LastReload{Hash: "2"}, 1})
 	assert.False(t, u.actions.state.Runs.IsPending(s.Key))
+
+	u.later()
+	assert.Zero(t, u.inOrder(t))
+	assert.Len(t, u.jobs, 2, "a write of the earlier object has undone the stamp, and its content is back")
 }
 
 // unanswered asks for a stamp with a content, or makes it, without an answer.

@@ -96,6 +96,12 @@ func (r *runs) IsPending(key workload.Key) (owed bool) {
 	return owed
 }
 
+// Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
+// the stamp can be lost.
+func (r *runs) Answered(key workload.Key) {
+	r.find(key, func(e *run) { e.pending = false })
+}
+
 // ClearPending records that no Job is pending.
 func (r *runs) ClearPending(key workload.Key) {
 	r.find(key, func(e *run) { e.pending, e.Replaces = false, "" })
