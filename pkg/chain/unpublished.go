@@ -176,11 +176,10 @@ func isRefused(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
-	if apianswer.Denied(err) {
-		return status.Status().Code < http.StatusInternalServerError
-	}
 	switch code := status.Status().Code; code {
-	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+	case http.StatusNotFound, http.StatusConflict:
+		return apianswer.Denied(err)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	default:
 		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
