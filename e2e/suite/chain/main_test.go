@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -189,19 +188,10 @@ func configMap(configuration string) string {
 
 // documented returns the items of referents in a block of docs/custom-resources.md that shows a file.
 func documented(name string) (string, error) {
-	root, err := toolchain.Root()
+	block, err := toolchain.Documented("custom-resources.md", name)
 	if err != nil {
 		return "", err
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "custom-resources.md"))
-	if err != nil {
-		return "", err
-	}
-	_, block, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
-	if !found {
-		return "", fmt.Errorf("docs/custom-resources.md shows no file %s", name)
-	}
-	block, _, _ = strings.Cut(block, "```\n")
 	object := corev1.ConfigMap{}
 	if err := yaml.Unmarshal([]byte(block), &object); err != nil {
 		return "", fmt.Errorf("%s of docs/custom-resources.md: %w", name, err)

@@ -1,9 +1,6 @@
 package configuration_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,12 +15,8 @@ import (
 // documented returns a file that docs/configuration.md shows.
 func documented(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "docs", "configuration.md"))
+	text, err := toolchain.Documented("configuration.md", name)
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
-	require.True(t, found, "the page has no file %s", name)
-	text, _, found := strings.Cut(after, "```")
-	require.True(t, found)
 	return text
 }
 

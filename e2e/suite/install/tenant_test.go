@@ -49,11 +49,7 @@ func TestTenant(t *testing.T) {
 // documented returns a file that docs/installing.md shows.
 func documented(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(toolchain.RootOf(t), "docs", "installing.md"))
+	text, err := toolchain.Documented("installing.md", name)
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), "```yaml\n# "+name+"\n")
-	require.True(t, found, "the page has no file %s", name)
-	text, _, found := strings.Cut(after, "```")
-	require.True(t, found)
 	return text
 }
