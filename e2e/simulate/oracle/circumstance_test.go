@@ -338,6 +338,12 @@ func TestHotLoop(t *testing.T) {
 			}
 		}
 	}
+	aboutJob := func(s *harness) {
+		for range 70 {
+			s.request(replica, "patch", world.Key{Resource: world.Jobs, Namespace: "shop", Name: "import"}, []byte(`{}`))
+			s.wait(10 * time.Millisecond)
+		}
+	}
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
 		"no pause after a clock was ahead": {options: hooked, because: "what it has noted lies in the future", happens: func(s *harness) {
@@ -349,12 +355,11 @@ func TestHotLoop(t *testing.T) {
 			s.wait(20 * time.Minute)
 			attempts(70, 10*time.Millisecond)(s)
 		}},
-		"pauses": {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
-		"no pause about a Job": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: func(s *harness) {
-			for range 70 {
-				s.request(replica, "patch", world.Key{Resource: world.Jobs, Namespace: "shop", Name: "import"}, []byte(`{}`))
-				s.wait(10 * time.Millisecond)
-			}
+		"pauses":               {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
+		"no pause about a Job": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: aboutJob},
+		"no pause about a Job, no refractory time": {options: hooked, because: "each change may be a reload of a suspended Job", happens: func(s *harness) {
+			s.oracle.Timing(replica, time.Second, 5*time.Second, 0)
+			aboutJob(s)
 		}},
 		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *harness) {
 			s.begin()

@@ -208,6 +208,17 @@ func TestGraphPrompt(t *testing.T) {
 			s.reportHeld()
 			s.quiet()
 		}},
+		"reloaded before all replicas hide the leaf": {options: hooked, because: "the one that reloads hides it", happens: func(s *harness) {
+			s.beginGraph()
+			withoutSecrets := Scope{InScope: everything, Hidden: Hidden{Kinds: []string{secretList}}}
+			s.oracle.Rescope(s.now, withoutSecrets)
+			s.reloadedAfter(10 * time.Second)
+			s.wait(10 * time.Second)
+			withoutSecrets.Clear = true
+			s.oracle.Rescope(s.now, withoutSecrets)
+			s.wait(time.Minute)
+			s.namespace("shop", nil)
+		}},
 		"held, and another object changed": {options: hooked, want: "prompt/modified", because: "that one can be compared", happens: func(s *harness) {
 			s.changeWhileHeld("v1:a")
 		}},

@@ -34,13 +34,24 @@ func (l *rules) traitsOf(object world.Object) traits {
 	}
 }
 
-// hide records what is hidden from now on, and what workloads track then.
-func (l *ledger) hide(hidden Hidden, at versionTime) {
+// hide records what is hidden from now on, and what workloads track then. Since the version of from on, some replicas may have hidden it
+// already: what they found below a custom resource may be what the pods run with.
+func (l *ledger) hide(hidden Hidden, from int64, at versionTime) {
 	l.options.Hidden = hidden
 	c := world.Commit{At: at.at, Version: at.version}
 	l.retrack(c)
 	for _, key := range l.graph.keys() {
+		before := l.contents.histories[key].now()
 		l.revalue(key, c)
+		if l.contents.histories[key].now() == before {
+			continue
+		}
+		for _, w := range l.all {
+			if !w.gone && w.lists(key) {
+				w.adopt(c.Version, from, c.At, ref{key.plural, key.name}).precise = true
+				l.readDue(w, c.At)
+			}
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func (l *explainedLaw) judgeChanges(w *workload, before, s *stamp, last lastRelo
 	}
 	for _, change := range last.Changes {
 		r, ok := change.of()
-		if _, listed := w.tracked[r]; !ok || !listed {
+		if _, listed := w.tracked[r]; !ok || !listed || isReferent(r.plural) && !l.scope.flags.Clear {
 			continue
 		}
 		l.count("causes judged")

@@ -49,6 +49,9 @@ func (l *hotLoopLaw) request(call *world.Call) {
 
 // judgeOther is judge for Jobs, for the Secrets with their manifests, and for custom resources that have the digest of what is below them.
 func (l *hotLoopLaw) judgeOther(object id, call *world.Call) {
+	if object.plural == "jobs" && l.timingOf(call.Client).refractory == 0 {
+		return // as for a workload: a suspended Job is stamped for each change
+	}
 	l.others[object] = lastTimes(l.others[object], call.Arrived)
 	if recent := l.others[object]; len(recent) == hastily && call.Arrived.Sub(recent[0]) < shortTime {
 		l.report(object, call, call.Arrived.Sub(recent[0]))

@@ -108,9 +108,10 @@ func (l *runsLaw) runsChangedSince(w *workload, s *stamp) bool {
 	return false
 }
 
-// unclearCause reports whether it is not clear which changes lead to a run: after a lost key, or while replicas look at different objects.
+// unclearCause reports whether it is not clear which changes lead to a run: after a lost key, while replicas look at different objects, or
+// where they have looked at others since the stamp.
 func (l *runsLaw) unclearCause(w *workload, s *stamp) bool {
-	return w.lostKeySince(s) || !l.scope.flags.Clear
+	return w.lostKeySince(s) || !l.scope.flags.Clear || l.scope.changed.After(s.at)
 }
 
 // judge judges a Job that the program has made for a CronJob.

@@ -50,6 +50,19 @@ func TestRunsAfterReleases(t *testing.T) {
 			released([]string{"n1"})(s)
 			s.runs("n2")
 		}},
+		"run for an object that is hidden since": {options: hooked, because: "it was tracked when it changed", happens: func(s *harness) {
+			s.set(secret("db"), "1")
+			s.createCronJob()
+			s.set(secret("db"), "2")
+			s.releaseCronJob("two", "b")
+			s.wait(time.Second)
+			s.runs("n1")
+			s.oracle.Rescope(s.now, Scope{InScope: everything, Hidden: Hidden{Kinds: []string{secretList}}, Clear: true})
+			s.wait(time.Minute)
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.runs("n2")
+		}},
 		"run for each release": {options: hooked, because: "each has brought a change", happens: func(s *harness) {
 			released([]string{"n1"})(s)
 			s.set(configMap("app"), "3")

@@ -68,10 +68,14 @@ func (s *scope) mayHide(plural string) bool {
 
 // rescope records other flags.
 func (l *ledger) rescope(at time.Time, s Scope) {
+	began := at
+	if !l.scope.flags.Clear {
+		began = l.scope.changed
+	}
 	l.scope.flags, l.scope.changed = s, at
 	l.count("scope changes")
 	if s.Clear {
-		l.hide(s.Hidden, versionTime{at, l.version})
+		l.hide(s.Hidden, l.versionAt(began), versionTime{at, l.version})
 	}
 	l.rereadScopes(at, l.version)
 }
