@@ -13,8 +13,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// operated is the status of an object of Kroxylicious that its operator finds valid.
-const operated = `{observedGeneration: GENERATION, conditions: [{type: ResolvedRefs, status: "True"}]}`
+// operated is the status of an object of Kroxylicious that its operator finds valid, unresolved of one that it finds invalid.
+const (
+	operated   = `{observedGeneration: GENERATION, conditions: [{type: ResolvedRefs, status: "True"}]}`
+	unresolved = `{observedGeneration: GENERATION, conditions: [{type: ResolvedRefs, status: "False"}]}`
+)
 
 // probed are the kinds whose watches [graphFixture.settled] waits for, with the status that makes their objects ready. The kinds of
 // the Gateway API and of cert-manager are not among them: other controllers, or long statuses, would have to make theirs ready. Neither

@@ -22,17 +22,17 @@ import (
 func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
-	k.stays("adding the annotation and finding the graph restarts nothing")
+	k.stays(k.proxy, "adding the annotation and finding the graph restarts nothing")
 
 	k.SetSecret("tls", "tls.crt", "2")
-	k.rolls("a TLS Secret three levels below")
+	k.rolls(k.proxy, "a TLS Secret three levels below")
 	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified (secret/tls)")
 	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
 	require.NoError(t, err)
 	assert.Contains(t, why, "Path: secret/tls → kafkaservices.kroxylicious.io/service → virtualkafkaclusters.kroxylicious.io/cluster → "+
 		theProxy+" → deployment/proxy\n")
 	k.SetConfigMap("trust", "ca.pem", "2")
-	k.rolls("a trust ConfigMap")
+	k.rolls(k.proxy, "a trust ConfigMap")
 	for _, change := range []struct{ kind, name, patch string }{
 		{"KafkaProxyIngress", "ingress", `{"clusterIP":{"protocol":"TCP"}}`},
 		{"KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`},
@@ -40,17 +40,17 @@ func TestEachChangeOfTheGraphRestartsThePodsOnce(t *testing.T) {
 		{"VirtualKafkaCluster", "cluster", `{"authorization":"none"}`},
 	} {
 		k.edit(change.kind, change.name, change.patch)
-		k.operate(change.kind, change.name, true)
-		k.rolls(change.kind)
+		k.report(change.kind, change.name, operated)
+		k.rolls(k.proxy, change.kind)
 	}
 
 	// Several objects in one go.
 	k.edit("VirtualKafkaCluster", "cluster", `{"authorization":"all"}`)
 	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9094"}`)
 	k.SetSecret("tls", "tls.crt", "3")
-	k.operate("KafkaService", "service", true)
-	k.operate("VirtualKafkaCluster", "cluster", true)
-	k.rolls("an edit of several objects is one restart")
+	k.report("KafkaService", "service", operated)
+	k.report("VirtualKafkaCluster", "cluster", operated)
+	k.rolls(k.proxy, "an edit of several objects is one restart")
 }
 
 // What the user of the command may not read says nothing of what the installation reads.
@@ -84,14 +84,14 @@ func TestAReleaseOfAResourceAndItsWorkloadIsOneRestart(t *testing.T) {
 	require.True(t, poll.Repeat(t, 10, "the restart came first, or the webhook was late", func(n int) bool {
 		k.edit("KafkaProtocolFilter", "filter", fmt.Sprintf(`{"configTemplate":{"kms":"kms-%d"}}`, n))
 		k.SetSecret("tls", "tls.crt", fmt.Sprint("release ", n)) // it is held until the filter is ready
-		k.operate("KafkaProtocolFilter", "filter", true)
+		k.report("KafkaProtocolFilter", "filter", operated)
 		release := fmt.Sprint("release-", n)
 		prompt := fixture.Promptly(func() {
 			k.Merge(proxy, "proxy", fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":%q}}}}}`, release))
 		})
 		k.Settled()
-		changes := k.Watcher.Changes(k.proxy)[k.rolled:]
-		k.rolled += len(changes)
+		changes := k.Watcher.Changes(k.proxy)[k.rolled[k.proxy]:]
+		k.rolled[k.proxy] += len(changes)
 		require.NotEmpty(t, changes)
 		first, _, err := unstructured.NestedString(changes[0].TemplateAfter, "metadata", "labels", "release")
 		require.NoError(t, err)
@@ -110,22 +110,20 @@ func TestFieldsOutsideSelfRestartNothing(t *testing.T) {
 	k := newKafka(t)
 
 	k.edit("KafkaProxy", "my-proxy", `{"replicas":3}`)
-	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}}}`)
+	k.Merge(k.custom("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}}}`)
 	k.Merge(&corev1.Secret{}, "tls", `{"metadata":{"labels":{"team":"a"}}}`)
 	k.SetSecret("tls", "tls.crt", "1")
-	k.setStatus("KafkaService", "service", func(u *unstructured.Unstructured) {
-		u.Object["status"].(map[string]any)["note"] = "noise"
-	})
+	k.report("KafkaService", "service", "{note: noise, "+operated[1:])
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"replicas":2}}`)
 
 	// A change there and back.
 	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`)
 	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"vault"}}`)
-	k.operate("KafkaProtocolFilter", "filter", true)
-	k.stays("scaling, metadata, status and no-op writes")
+	k.report("KafkaProtocolFilter", "filter", operated)
+	k.stays(k.proxy, "scaling, metadata, status and no-op writes")
 
 	k.SetSecret("tls", "tls.crt", "2")
-	k.rolls("what counts still does")
+	k.rolls(k.proxy, "what counts still does")
 }
 
 func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
@@ -133,10 +131,10 @@ func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
 	k := newKafka(t)
 
 	k.edit("KafkaService", "service", `{"bootstrapServers":"nowhere"}`)
-	k.operate("KafkaService", "service", false)
+	k.report("KafkaService", "service", unresolved)
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
 	k.SetSecret("tls", "tls.crt", "2")
-	k.stays("nothing is restarted for an invalid configuration")
+	k.stays(k.proxy, "nothing is restarted for an invalid configuration")
 
 	config := "--config=configmap:pod-reloader/settings"
 	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, config)
@@ -149,35 +147,29 @@ func TestAnInvalidLeafHoldsWhateverIsAboveIt(t *testing.T) {
 
 	// The pods can be replaced for another reason: they keep the state that they have.
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
-	k.rolls("a release of the workload itself")
+	k.rolls(k.proxy, "a release of the workload itself")
 
 	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9099"}`)
-	k.operate("KafkaService", "service", true)
-	k.rolls("mended, it counts once")
+	k.report("KafkaService", "service", operated)
+	k.rolls(k.proxy, "mended, it counts once")
 }
 
 func TestADeletedObjectHoldsUnlessItIsOptional(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
 
-	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = k.Namespace, "tls"
-	require.NoError(t, k.Delete(t.Context(), secret))
+	k.remove(&corev1.Secret{}, "tls")
 	k.AwaitEvent(k.proxy, "ReferentHeld", "secret/tls is missing")
-	k.stays("a required object is missing")
+	k.stays(k.proxy, "a required object is missing")
 	k.Secret("tls", fixture.Data{"tls.crt": "1"})
-	k.stays("it is back with the same content")
+	k.stays(k.proxy, "it is back with the same content")
 
-	trust := &corev1.ConfigMap{}
-	trust.Namespace, trust.Name = k.Namespace, "trust"
-	require.NoError(t, k.Delete(t.Context(), trust))
-	k.rolls("an optional one is gone")
+	k.remove(&corev1.ConfigMap{}, "trust")
+	k.rolls(k.proxy, "an optional one is gone")
 
-	proxy := object("KafkaProxy", "my-proxy")
-	proxy.SetNamespace(k.Namespace)
-	require.NoError(t, k.Delete(t.Context(), proxy))
+	k.remove(k.custom("KafkaProxy", "my-proxy"), "my-proxy")
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy+": missing")
-	k.stays("what the workload names itself is gone")
+	k.stays(k.proxy, "what the workload names itself is gone")
 }
 
 // The configuration has a resource that the cluster does not have at first.
@@ -186,20 +178,19 @@ func TestADefinitionIsInstalledLater(t *testing.T) {
 	k := newKafka(t)
 
 	k.edit("VirtualKafkaCluster", "cluster", `{"registryRef":{"name":"registry"}}`)
-	k.operate("VirtualKafkaCluster", "cluster", true)
+	k.report("VirtualKafkaCluster", "cluster", operated)
 	k.AwaitEvent(k.proxy, "ReferentHeld", "schemaregistryclients.kroxylicious.io/registry is not-installed")
-	k.stays("the graph is not known as a whole")
+	k.stays(k.proxy, "the graph is not known as a whole")
 
 	require.NoError(t, shared.ControlPlane().Apply(t.Context(), definition("SchemaRegistryClient")))
 	k.Await("the new resource", func() error {
-		u := object("SchemaRegistryClient", "registry")
-		u.SetNamespace(k.Namespace)
+		u := k.custom("SchemaRegistryClient", "registry")
 		u.Object["spec"] = map[string]any{"url": "http://registry"}
 		return k.Create(t.Context(), u)
 	})
-	k.rolls("it is there")
+	k.rolls(k.proxy, "it is there")
 	k.edit("SchemaRegistryClient", "registry", `{"url":"https://registry"}`)
-	k.rolls("it counts")
+	k.rolls(k.proxy, "it counts")
 
 	require.NoError(t, k.Delete(t.Context(), controlplane.DefinitionNamed("schemaregistryclients."+group)))
 	k.Await("the hold", func() error {
@@ -210,17 +201,13 @@ func TestADefinitionIsInstalledLater(t *testing.T) {
 		return err
 	})
 	k.SetSecret("tls", "tls.crt", "2")
-	k.stays("its removal holds")
+	k.stays(k.proxy, "its removal holds")
 }
 
 func TestADigestIsPublished(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
-	published := func() string {
-		u := object("KafkaService", "service")
-		require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, u))
-		return u.GetAnnotations()["pod-reloader.cs.sap.com/referent-checksum"]
-	}
+	published := func() string { return k.read("KafkaService", "service").GetAnnotations()[checksum] }
 	changes := func(from string) string {
 		var now string
 		k.Await("another published digest", func() error {
@@ -233,34 +220,32 @@ func TestADigestIsPublished(t *testing.T) {
 	}
 	first := changes("")
 	assert.Regexp(t, "^v1:[0-9a-f]{64}$", first)
-	k.stays("publishing restarts nothing")
+	k.stays(k.proxy, "publishing restarts nothing")
 
 	k.edit("KafkaService", "service", `{"bootstrapServers":"kafka:9093"}`)
-	k.operate("KafkaService", "service", true)
-	k.rolls("an edit of the service")
+	k.report("KafkaService", "service", operated)
+	k.rolls(k.proxy, "an edit of the service")
 	assert.Equal(t, first, published(), "the digest of a service covers what is below it")
 
-	k.operate("KafkaService", "service", false)
+	k.report("KafkaService", "service", unresolved)
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
 	k.SetSecret("tls", "tls.crt", "2")
-	k.stays("it is held")
+	k.stays(k.proxy, "it is held")
 	assert.Equal(t, first, published(), "the last valid one remains")
-	k.operate("KafkaService", "service", true)
-	k.rolls("it is valid again")
+	k.report("KafkaService", "service", operated)
+	k.rolls(k.proxy, "it is valid again")
 	last := changes(first)
 	assert.NotEqual(t, first, last)
 
 	// Another writer takes the annotation, as an installation with another digest key does.
-	other := object("KafkaService", "service")
-	other.SetNamespace(k.Namespace)
-	other.SetAnnotations(map[string]string{"pod-reloader.cs.sap.com/referent-checksum": "another", "example.com/mine": "kept"})
+	other := k.custom("KafkaService", "service")
+	other.SetAnnotations(map[string]string{checksum: "another", "example.com/mine": "kept"})
 	require.NoError(t, k.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(other), client.FieldOwner("another"), client.ForceOwnership))
 	assert.Equal(t, last, changes("another"), "it is written again")
-	service := object("KafkaService", "service")
-	require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, service))
+	service := k.read("KafkaService", "service")
 	assert.Equal(t, "kept", service.GetAnnotations()["example.com/mine"], "the other annotations are theirs")
 	assert.True(t, slices.ContainsFunc(service.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == "pod-reloader/pod-reloader-referents" && f.Operation == metav1.ManagedFieldsOperationApply
 	}), "each installation has a field manager of its own")
-	k.stays("the annotation is no part of the graph")
+	k.stays(k.proxy, "the annotation is no part of the graph")
 }

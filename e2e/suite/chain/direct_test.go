@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
@@ -19,33 +18,31 @@ func directModeFollowsTheGraph(t *testing.T, cp *controlplane.ControlPlane) {
 		KeepRunning: true, LongLease: true, WithoutWebhook: true, Args: []string{"--refractory=0s", "--settle=300ms", location},
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
-	k := newKafkaOn(t, in)
-	require.Zero(t, k.rolled, "the workload is adopted: nothing stamps it at its creation")
-	k.stays("adding the annotation restarts nothing")
+	k := newKafkaIn(newGraphFixture(t, in))
+	require.Zero(t, k.rolled[k.proxy], "the workload is adopted: nothing stamps it at its creation")
+	k.stays(k.proxy, "adding the annotation restarts nothing")
 
 	k.SetSecret("tls", "tls.crt", "2")
-	k.rolls("a TLS Secret three levels below")
+	k.rolls(k.proxy, "a TLS Secret three levels below")
 	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified (secret/tls)")
 	k.edit("KafkaProtocolFilter", "filter", `{"configTemplate":{"kms":"aws"}}`)
-	k.operate("KafkaProtocolFilter", "filter", true)
-	k.rolls("a filter")
+	k.report("KafkaProtocolFilter", "filter", operated)
+	k.rolls(k.proxy, "a filter")
 
-	k.setStatus("KafkaService", "service", func(u *unstructured.Unstructured) {
-		u.Object["status"].(map[string]any)["note"] = "noise"
-	})
-	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"}}}`)
+	k.report("KafkaService", "service", "{note: noise, "+operated[1:])
+	k.Merge(k.custom("KafkaService", "service"), "service", `{"metadata":{"labels":{"team":"a"}}}`)
 	k.edit("KafkaProxy", "my-proxy", `{"replicas":3}`)
-	k.stays("status, labels and the replicas of the proxy do not count")
+	k.stays(k.proxy, "status, labels and the replicas of the proxy do not count")
 
-	k.operate("KafkaService", "service", false)
+	k.report("KafkaService", "service", unresolved)
 	k.AwaitEvent(k.proxy, "ReferentHeld", theProxy, "kafkaservices.kroxylicious.io/service is not-ready")
 	k.SetSecret("tls", "tls.crt", "3")
-	k.stays("the graph is held")
+	k.stays(k.proxy, "the graph is held")
 	why, err := in.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, location)
 	require.NoError(t, err)
 	assert.Contains(t, why, "held: kafkaservices.kroxylicious.io/service is not-ready")
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
-	k.rolls("a release of the workload keeps the state of the graph")
-	k.operate("KafkaService", "service", true)
-	k.rolls("the change made during the hold")
+	k.rolls(k.proxy, "a release of the workload keeps the state of the graph")
+	k.report("KafkaService", "service", operated)
+	k.rolls(k.proxy, "the change made during the hold")
 }

@@ -206,28 +206,26 @@ func TestAnObjectThatCannotBeDeleted(t *testing.T) {
 func TestARequiredObjectWhoseDeletionIsStuck(t *testing.T) {
 	t.Parallel()
 	k := newKafka(t)
-	k.Merge(object("KafkaService", "service"), "service", `{"metadata":{"finalizers":["example.com/stuck"]}}`)
-	service := object("KafkaService", "service")
-	service.SetNamespace(k.Namespace)
-	require.NoError(t, k.Delete(t.Context(), service))
+	k.Merge(k.custom("KafkaService", "service"), "service", `{"metadata":{"finalizers":["example.com/stuck"]}}`)
+	k.remove(k.custom("KafkaService", "service"), "service")
 	k.AwaitEvent(k.proxy, "ReferentHeld", "kafkaservices.kroxylicious.io/service is stale: ", "; it is being deleted")
 	k.SetSecret("tls", "tls.crt", "2")
 	k.edit("KafkaProtocolFilter", "filter", `{"type":"Audit"}`)
-	k.operate("KafkaProtocolFilter", "filter", true)
-	k.stays("its operator has not seen the deletion")
+	k.report("KafkaProtocolFilter", "filter", operated)
+	k.stays(k.proxy, "its operator has not seen the deletion")
 	why, err := shared.Why(t.Context(), "deployment/proxy", "-n", k.Namespace, fromSettings)
 	require.NoError(t, err)
 	assert.Contains(t, why, "it is being deleted")
 
-	k.operate("KafkaService", "service", true)
-	k.rolls("its operator has seen it, and it can still be used")
+	k.report("KafkaService", "service", operated)
+	k.rolls(k.proxy, "its operator has seen it, and it can still be used")
 
-	k.Merge(service, "service", `{"metadata":{"finalizers":null}}`)
+	k.Merge(k.custom("KafkaService", "service"), "service", `{"metadata":{"finalizers":null}}`)
 	k.AwaitEvent(k.proxy, "ReferentHeld", "kafkaservices.kroxylicious.io/service is missing")
 	k.SetSecret("tls", "tls.crt", "3")
-	k.stays("now it is gone")
+	k.stays(k.proxy, "now it is gone")
 	k.apply("KafkaService", "service", `{bootstrapServers: "kafka:9092", tls: {certificateRef: {name: tls}, trustAnchorRef: {kind: ConfigMap, name: trust}}}`)
-	k.rolls("it is back, and the Secret has changed")
+	k.rolls(k.proxy, "it is back, and the Secret has changed")
 }
 
 // A resource without namespace restarts the workloads of all namespaces that track it.

@@ -36,7 +36,7 @@ func missingPermissionsAreNamedUntilTheyAreGiven(t *testing.T, cp *controlplane.
 	})
 	require.NoError(t, cp.Apply(t.Context(), configMap(configuration)))
 
-	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}
+	f := &found{graphFixture: newGraphFixture(t, in), in: in}
 	f.graph()
 	own := observe.Deployment(in.Namespace(), "pod-reloader")
 	held := f.Deployment("held", fixture.Uses{Annotations: map[string]string{referents: theProxy}})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,15 +50,14 @@ func TestADigestThatAPolicyRefuses(t *testing.T) {
 			policy := strings.NewReplacer("NAME", s.Namespace, "REASON", reason).Replace(refusing)
 			require.NoError(t, shared.ControlPlane().Apply(t.Context(), policy))
 			s.Await("the policy", func() error {
-				probe := object("KafkaService", "probe")
-				probe.SetNamespace(s.Namespace)
+				probe := s.custom("KafkaService", "probe")
 				probe.SetAnnotations(map[string]string{checksum: "1"})
 				if err := s.Create(t.Context(), probe, client.DryRunAll); err == nil {
 					return errors.New("it is not in force")
 				}
 				return nil
 			})
-			k := newKafkaIn(s.Fixture)
+			k := newKafkaIn(s)
 			service := observe.Workload{Kind: "KafkaService", Namespace: k.Namespace, Name: "service"}
 			k.AwaitEvent(service, "PublishFailed", "remove publish: true", "digests are not welcome here")
 			k.Await("the metric", func() error {
@@ -68,23 +68,18 @@ func TestADigestThatAPolicyRefuses(t *testing.T) {
 				return err
 			})
 			k.SetSecret("tls", "tls.crt", "2")
-			k.rolls("a refused digest holds nothing")
+			k.rolls(k.proxy, "a refused digest holds nothing")
 			assert.Len(t, k.Events(service), 1, "another digest was refused, too: that is nothing new")
 
-			for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
-				u := object(kind, s.Namespace)
-				u.SetAPIVersion("admissionregistration.k8s.io/v1")
-				require.NoError(t, k.Delete(t.Context(), u))
-			}
+			k.remove(&admissionv1.ValidatingAdmissionPolicyBinding{}, k.Namespace)
+			k.remove(&admissionv1.ValidatingAdmissionPolicy{}, k.Namespace)
 			k.Await("the digest", func() error {
-				u := object("KafkaService", "service")
-				require.NoError(t, k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.Namespace, Name: "service"}, u))
-				if u.GetAnnotations()[checksum] == "" {
+				if k.read("KafkaService", "service").GetAnnotations()[checksum] == "" {
 					return errors.New("there is none")
 				}
 				return nil
 			})
-			k.stays("publishing restarts nothing")
+			k.stays(k.proxy, "publishing restarts nothing")
 		})
 	}
 }

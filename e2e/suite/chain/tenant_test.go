@@ -78,19 +78,18 @@ func TestFlappingStatusRestartsNothing(t *testing.T) {
 			}
 			resolved := []string{"True", "False"}[flaps.Add(1)%2]
 			status := fmt.Sprintf(`{"status":{"conditions":[{"type":"ResolvedRefs","status":%q}]}}`, resolved)
-			filter := object("KafkaProtocolFilter", "filter")
-			filter.SetNamespace(k.Namespace)
+			filter := k.custom("KafkaProtocolFilter", "filter")
 			err := k.Status().Patch(flapping, filter, client.RawPatch(types.MergePatchType, []byte(status)))
 			if err != nil && flapping.Err() == nil {
 				return err
 			}
 		}
 	})
-	k.stays("the filter is ready or not")
+	k.stays(k.proxy, "the filter is ready or not")
 	k.SetSecret("tls", "tls.crt", "2")
-	k.rolls("in a time when the filter is ready")
+	k.rolls(k.proxy, "in a time when the filter is ready")
 	k.Merge(k.Get(k.proxy), "proxy", `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
-	k.rolls("a release of the workload")
+	k.rolls(k.proxy, "a release of the workload")
 	k.Await("the status to have flapped often", func() error {
 		if n := flaps.Load(); n <= 20 {
 			return fmt.Errorf("%d times", n)
@@ -99,7 +98,7 @@ func TestFlappingStatusRestartsNothing(t *testing.T) {
 	})
 	stop()
 	require.NoError(t, flapper.Wait())
-	k.operate("KafkaProtocolFilter", "filter", true)
+	k.report("KafkaProtocolFilter", "filter", operated)
 	k.SetSecret("tls", "tls.crt", "3")
-	k.rolls("it still works")
+	k.rolls(k.proxy, "it still works")
 }

@@ -40,7 +40,7 @@ func TestOtherInstallations(t *testing.T) {
 func workloadsAreFoundByOwnerAndByLabel(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	in := ownInstallation(t, cp)
-	f := &found{kafka: &kafka{Fixture: fixture.New(t, in)}, in: in}
+	f := &found{graphFixture: newGraphFixture(t, in), in: in}
 	f.graph()
 	owned, labelled := f.owned("owned"), f.Deployment("labelled", fixture.Uses{Labels: map[string]string{instance: "my-proxy"}})
 	other := f.Deployment("other", fixture.Uses{Labels: map[string]string{instance: "another"}})
@@ -62,9 +62,7 @@ func workloadsAreFoundByOwnerAndByLabel(t *testing.T, cp *controlplane.ControlPl
 	// The object that a label names is created later.
 	f.apply("KafkaProxy", "another", `{replicas: 1}`)
 	f.AwaitAdopted(other, "kafkaproxies.kroxylicious.io/another")
-	another := object("KafkaProxy", "another")
-	another.SetNamespace(f.Namespace)
-	require.NoError(t, f.Delete(t.Context(), another))
+	f.remove(f.custom("KafkaProxy", "another"), "another")
 	f.AwaitEvent(other, "ReferentHeld", "kafkaproxies.kroxylicious.io/another: missing")
 
 	// The operator writes its Deployment as it always does, without our annotations.
@@ -83,7 +81,7 @@ func workloadsAreFoundByOwnerAndByLabel(t *testing.T, cp *controlplane.ControlPl
 
 // found is a graph with workloads that do not name it.
 type found struct {
-	*kafka
+	*graphFixture
 
 	in *installation.Installation
 }
@@ -111,8 +109,7 @@ func (f *found) graph() {
 // ownedManifest is a Deployment as the operator of the proxy creates it.
 func (f *found) ownedManifest(name string) *unstructured.Unstructured {
 	f.Helper()
-	proxy := object("KafkaProxy", "my-proxy")
-	require.NoError(f, f.Client.Get(f.Context(), client.ObjectKey{Namespace: f.Namespace, Name: "my-proxy"}, proxy))
+	proxy := f.read("KafkaProxy", "my-proxy")
 	manifest := f.Manifest("Deployment", name, fixture.Uses{})
 	require.NoError(f, unstructured.SetNestedSlice(manifest.Object, []any{map[string]any{
 		"apiVersion": proxy.GetAPIVersion(), "kind": "KafkaProxy", "name": "my-proxy", "uid": string(proxy.GetUID()), "controller": true,
