@@ -35,3 +35,8 @@ func (cp *ControlPlane) KubectlInput(ctx context.Context, input string, args ...
 	}
 	return stdout.String(), nil
 }
+
+// ServerSide are the flags of kubectl apply with which a controller applies all that it manages.
+func ServerSide(manager string) []string {
+	return []string{"--server-side", "--force-conflicts", "--field-manager=" + manager}
+}

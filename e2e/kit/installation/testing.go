@@ -38,7 +38,7 @@ func New(t testing.TB, cp *controlplane.ControlPlane, options Options) *Installa
 // parallel is how many tests of a suite run at once unless the command line says otherwise, which is read later. They
 // spend much of their time waiting for gates, so that the number of processors, the usual default, is not what limits them.
 // With more, suites at once, of which make test-oldest runs three, make writes so slow on two processors that tests which need
-// prompt ones show nothing. The suite of promises waits longer than the others, and sets a higher number in its Options.
+// prompt ones show nothing. The suites promise and reloader wait longer than the others, and set a higher number in their Options.
 const parallel = 3
 
 // Main is for TestMain: it starts a control plane with an installation that the tests of a package share, hands it over,

@@ -5,6 +5,6 @@
 //
 // How Stakater's Reloader is known to break is tested where the same subject is tested. Releases, and objects that change in
 // one go, are in suite/promise (TestP3Targeted…, TestP4Targeted…). Pauses, suspended CronJobs and finished Jobs are in
-// suite/kind. Invalid annotations, profiles and missing permissions are in suite/edge. Its load test and the number of requests are
-// in bench.
+// suite/kind. Invalid annotations, profiles and missing permissions are in suite/reloader. Its load test and the number of requests
+// are in bench.
 package comparison

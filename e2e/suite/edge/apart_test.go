@@ -10,30 +10,12 @@ import (
 // The tests of this file have control planes of their own. They take the longest, mostly by waiting, and begin first: so the others run
 // beside them.
 
-// TestBareProgram runs the program as Reloader is run. Where it looks everywhere comes first: it would treat what others left.
-func TestBareProgram(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
-		{Name: "WhereReloaderLooks", Run: bareProgramWhereReloaderLooks},
-		{Name: "InPlaceOfReloader", Run: bareProgramInPlaceOfReloader},
-	})
-}
-
 // TestProxies is about proxies between the program and the API server that hold back answers, or cut them short.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
 		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
-	})
-}
-
-// TestStrategies is about those of Reloader, with the webhook and without. What a reload writes is what Reloader writes.
-func TestStrategies(t *testing.T) {
-	t.Parallel()
-	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
-		{Name: "env-vars", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "env-vars") }},
-		{Name: "annotations", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); underStrategy(t, cp, "annotations") }},
 	})
 }
 
@@ -76,7 +58,6 @@ func TestWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "DirectMode", Run: directMode},
-		{Name: "Strategy", Run: strategyInDirectMode},
 		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
 		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
 		{Name: "LateWriteOfFrozenLeader", Run: lateWriteOfFrozenLeader},
@@ -90,7 +71,6 @@ func TestScopes(t *testing.T) {
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "Namespaces", Run: scopeOfNamespaces}, // with no permission anywhere else: what follows is given some
 		{Name: "NamespaceSelector", Run: scopeOfNamespaceSelector},
-		{Name: "ReloadersFlags", Run: scopeOfReloadersFlags},
 		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
 	})
 }

@@ -23,9 +23,10 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	})
 	s := fixture.New(t, in)
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
-	workloads := s.EveryKind("web", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
-	empty := s.Deployment("empty", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "new-.*"}})
-	searching := create(s, optionally(s, "searching", "marked", "unmarked"))
+	workloads := s.EveryKind("web", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}})
+	empty := s.Deployment("empty", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "new-.*"}})
+	s.CreatePromptly(optionally(s, "searching", "marked", "unmarked"))
+	searching := observe.Deployment(s.Namespace, "searching")
 	for _, w := range workloads {
 		s.AwaitAdopted(w, "configmap/app-0")
 	}
@@ -49,7 +50,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	s.Settled()
 	s.Merge(&corev1.ConfigMap{}, "unmarked", `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}}`)
 	s.Merge(&corev1.ConfigMap{}, "app-2", `{"metadata":{"annotations":{"reloader.stakater.com/ignore":null}}}`)
-	s.MergeWorkload(empty, `{"metadata":{"annotations":{"`+reloaderConfigMaps+`":"new-.*,later-.*"}}}`)
+	s.MergeWorkload(empty, `{"metadata":{"annotations":{"`+fixture.ReloaderConfigMaps+`":"new-.*,later-.*"}}}`)
 	s.AwaitAdopted(searching, "configmap/unmarked")
 	s.AwaitAdopted(empty, "configmap/later-1")
 	for _, w := range workloads {
@@ -67,7 +68,7 @@ func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebh
 	}
 	s.AwaitExactly(2, "its creation was not seen", workloads...)
 	createdWithOtherWrites(s, workloads)
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 }
 
 // createdWithOtherWrites has the workloads written right after the creation of an object, as an apply of everything does.

@@ -109,7 +109,7 @@ func longestListsDelayNoOtherWorkload(t *testing.T, cp *controlplane.ControlPlan
 	assert.NoError(t, late, "how long the slowest reload beside the lists of another namespace took")
 	assert.Less(t, (peak-idle)>>20, int64(150), "MiB more than before")
 	small.AwaitExactly(changes, "and once each", w)
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 }
 
 // requireFewReads has the API server ask about the creation of a workload, dry, and counts the requests that this costs in its

@@ -36,10 +36,10 @@ func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	s := fixture.New(t, installed(t, cp, installation.Options{Args: []string{"--reload-on-delete"}, Components: []string{"recreate-jobs"}}))
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
 	s.ConfigMap("app-1", fixture.Data{"key": "1"})
-	manifest := job(s, "import", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}})
+	manifest := job(s, "import", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}})
 	s.CreatePromptly(manifest)
 	cron := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: "backup"}
-	s.CreatePromptly(s.Manifest(cron.Kind, cron.Name, fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app-.*"}}))
+	s.CreatePromptly(s.Manifest(cron.Kind, cron.Name, fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}}))
 	w, old := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: "import"}, manifest.GetUID()
 
 	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-1"}}))

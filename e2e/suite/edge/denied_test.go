@@ -25,7 +25,7 @@ import (
 func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	s := fixture.New(t, installed(t, cp, installation.Options{Components: []string{"recreate-jobs"}}))
-	uses := fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app"}}
+	uses := fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app"}}
 	app := s.ConfigMap("app", fixture.Data{"key": "1"})
 	manifest := job(s, "import", uses)
 	s.CreatePromptly(manifest)

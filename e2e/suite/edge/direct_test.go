@@ -45,7 +45,7 @@ func directMode(t *testing.T, cp *controlplane.ControlPlane) {
 		assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "%s: there is no webhook to ask", w)
 	}
 	stripped(t, in)
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 }
 
 // writesSpec reports whether the body of a patch changes the spec.

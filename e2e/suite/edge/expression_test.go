@@ -27,7 +27,7 @@ func TestSlowExpressionsInOneNamespaceDelayNoOther(t *testing.T) {
 	asks := func(list ...string) {
 		value, err := json.Marshal(strings.Join(list, ","))
 		require.NoError(t, err)
-		crowd.Merge(&appsv1.Deployment{}, "slow", fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, reloaderConfigMaps, value))
+		crowd.Merge(&appsv1.Deployment{}, "slow", fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, fixture.ReloaderConfigMaps, value))
 	}
 	healthy := other.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	other.AwaitKnown(healthy)
@@ -59,9 +59,9 @@ func TestExpressionsBeyondMemoryOfTheirNamespaceAreServed(t *testing.T) {
 		for j := range 60 { // some 15 kB each
 			list = append(list, fmt.Sprintf("a%d-%d-[a-z]{60}", i, j))
 		}
-		f.Deployment(fmt.Sprint("crowd-", i), fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: strings.Join(list, ",")}})
+		f.Deployment(fmt.Sprint("crowd-", i), fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: strings.Join(list, ",")}})
 	}
-	late := f.Deployment("late", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "late-[a-z]"}})
+	late := f.Deployment("late", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "late-[a-z]"}})
 	f.AwaitKnown(late)
 	f.SetConfigMap("late-a", "key", "2")
 	f.AwaitChanges(late, 1, "a change of what its expression matches")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
@@ -20,10 +21,6 @@ type gitops struct {
 	flags  []string
 }
 
-func serverSide(manager string) []string {
-	return []string{"--server-side", "--force-conflicts", "--field-manager=" + manager}
-}
-
 // A GitOps controller compares and applies all the time. What pod-reloader writes is never a difference, so that there is
 // nothing to heal, before and after a reload; and healing a real difference keeps it and restarts nothing.
 //
@@ -33,9 +30,9 @@ func TestGitOpsControllersSeeNoDrift(t *testing.T) {
 	t.Parallel()
 	for name, controller := range map[string]gitops{
 		"ArgoCD":           {"kubectl apply, and a three-way comparison with last-applied-configuration", nil},
-		"ArgoCDServerSide": {"ServerSideApply=true and ServerSideDiff=true", serverSide("argocd-controller")},
-		"FluxKustomize":    {"server-side apply, and a dry run of it", serverSide("kustomize-controller")},
-		"FluxHelm":         {"driftDetection of a HelmRelease", serverSide("helm-controller")},
+		"ArgoCDServerSide": {"ServerSideApply=true and ServerSideDiff=true", controlplane.ServerSide("argocd-controller")},
+		"FluxKustomize":    {"server-side apply, and a dry run of it", controlplane.ServerSide("kustomize-controller")},
+		"FluxHelm":         {"driftDetection of a HelmRelease", controlplane.ServerSide("helm-controller")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,8 +36,8 @@ func targets(s *fixture.Fixture) {
 	paused := s.Manifest("Deployment", "paused", annotated)
 	require.NoError(s, unstructured.SetNestedField(paused.Object, true, "spec", "paused"))
 	argo, config := s.Manifest("Deployment", "target", annotated), s.Manifest("Deployment", "target", annotated)
-	argo.SetGroupVersionKind(kindOf("Rollout"))
-	config.SetGroupVersionKind(kindOf("DeploymentConfig"))
+	argo.SetGroupVersionKind(fixture.WorkloadKind("Rollout"))
+	config.SetGroupVersionKind(fixture.WorkloadKind("DeploymentConfig"))
 	for _, object := range []client.Object{
 		paused, argo, config, manyAnnotations(s), foreignJob(s), secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
 		secret("pod-reloader", certificates, corev1.SecretTypeOpaque), secret(s.Namespace, certificates, corev1.SecretTypeOpaque),
@@ -239,13 +239,13 @@ func pod(s *fixture.Fixture) *corev1.Pod {
 // foreign is a workload of another program.
 func foreign(s *fixture.Fixture, kind, name string) *unstructured.Unstructured {
 	object := s.Manifest("Deployment", name, fixture.Uses{})
-	object.SetGroupVersionKind(kindOf(kind))
+	object.SetGroupVersionKind(fixture.WorkloadKind(kind))
 	return object
 }
 
 // patching patches a workload; lists of built-in kinds by the names in them.
 func patching(s *fixture.Fixture, kind, name, patch string) func(client.Client) error {
-	if kindOf(kind).Group != observe.KindNamed(kind).GroupVersionKind().Group {
+	if fixture.WorkloadKind(kind).Group != observe.KindNamed(kind).GroupVersionKind().Group {
 		return merging(s, foreign(s, kind, name), patch)
 	}
 	object := s.Manifest(kind, name, fixture.Uses{})

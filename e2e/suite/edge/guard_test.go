@@ -89,7 +89,7 @@ func replace(t *testing.T, s *fixture.Fixture, options installation.ReplicaOptio
 // stamped and restarted.
 func features(t *testing.T, s *fixture.Fixture, name string) {
 	t.Helper()
-	uses := fixture.Uses{ConfigMaps: []string{name}, Annotations: map[string]string{fixture.ConfigMaps: "", stakater + "auto": "true"}}
+	uses := fixture.Uses{ConfigMaps: []string{name}, Annotations: map[string]string{fixture.ConfigMaps: "", fixture.ReloaderAuto: "true"}}
 	s.ConfigMap(name, fixture.Data{"key": "1"})
 	with := func(key, value string) fixture.Uses {
 		more := uses
@@ -99,7 +99,7 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 		}
 		return more
 	}
-	pausing := s.Deployment(name+"-pausing", with("deployment."+stakater+"pause-period", "2s"))
+	pausing := s.Deployment(name+"-pausing", with("deployment."+fixture.Reloader+"pause-period", "2s"))
 	cron := s.Manifest("CronJob", name+"-cron", uses)
 	require.NoError(t, unstructured.SetNestedField(cron.Object, "Replace", "spec", "concurrencyPolicy"))
 	s.CreatePromptly(cron)
@@ -110,7 +110,7 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 	require.NoError(t, unstructured.SetNestedField(job.Object, "Never", "spec", "template", "spec", "restartPolicy"))
 	s.CreatePromptly(job)
 	rollouts := []*unstructured.Unstructured{
-		rollout(s, name+"-stamped", uses), rollout(s, name+"-restarted", with(stakater+"rollout-strategy", "restart")),
+		rollout(s, name+"-stamped", uses), rollout(s, name+"-restarted", with(fixture.Reloader+"rollout-strategy", "restart")),
 	}
 	for _, w := range []observe.Workload{pausing, running, {Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}} {
 		s.AwaitAdopted(w, "configmap/"+name)
@@ -121,7 +121,7 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 		s.SetConfigMap(name, "key", value)
 		s.Await("the CronJob to run", func() (err error) { run, err = nextJob(s, running, run); return err })
 		last = s.AwaitWorkload(pausing, "the end of the pause", func(o *unstructured.Unstructured) bool {
-			_, since := o.GetAnnotations()["deployment."+stakater+"paused-at"]
+			_, since := o.GetAnnotations()["deployment."+fixture.Reloader+"paused-at"]
 			reload := o.GetAnnotations()[fixture.LastReload]
 			return reload != "" && reload != last && !since
 		}).GetAnnotations()[fixture.LastReload]
@@ -164,7 +164,7 @@ func nextJob(s *fixture.Fixture, of observe.Workload, before types.UID) (types.U
 func rollout(s *fixture.Fixture, name string, uses fixture.Uses) *unstructured.Unstructured {
 	s.Helper()
 	object := s.Manifest("Deployment", name, uses)
-	object.SetGroupVersionKind(kindOf("Rollout"))
+	object.SetGroupVersionKind(fixture.WorkloadKind("Rollout"))
 	s.CreatePromptly(object)
 	s.Await("the adoption of "+name, func() error {
 		if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -197,13 +197,13 @@ func writeByStrategy(t *testing.T, s *fixture.Fixture, strategy string) {
 	name := fmt.Sprintf("%s-%d", strategy, time.Now().UnixNano())
 	s.ConfigMap(name, fixture.Data{"key": "1"})
 	w := s.Deployment(name, fixture.Uses{
-		ConfigMaps: []string{name}, Annotations: map[string]string{fixture.ConfigMaps: "", stakater + "auto": "true"},
+		ConfigMaps: []string{name}, Annotations: map[string]string{fixture.ConfigMaps: "", fixture.ReloaderAuto: "true"},
 	})
 	s.AwaitAdopted(w, "configmap/"+name)
 	s.SetConfigMap(name, "key", "2")
 	s.AwaitWorkload(w, "what the strategy writes", func(o *unstructured.Unstructured) bool {
-		_, names := environment(o)
-		return fixture.TemplateAnnotations(o)[stakater+"last-reloaded-from"] != "" || strings.Contains(fmt.Sprint(names), "STAKATER_")
+		_, names := fixture.Environment(o)
+		return fixture.TemplateAnnotations(o)[fixture.ReloadedFrom] != "" || strings.Contains(fmt.Sprint(names), "STAKATER_")
 	})
 }
 

@@ -68,7 +68,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 		return s.Deployment(name, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: annotations})
 	}
 	listed, renamed := deployment("listed", otherPrefix+"configmaps", "app"), deployment("renamed", otherAuto, "true")
-	byDefault := []observe.Workload{deployment("prefix", fixture.ConfigMaps, "app"), deployment("auto", reloaderAuto, "true")}
+	byDefault := []observe.Workload{deployment("prefix", fixture.ConfigMaps, "app"), deployment("auto", fixture.ReloaderAuto, "true")}
 	job := failedJob(s, otherAuto)
 
 	s.SetConfigMap("app", "key", "2")
@@ -82,7 +82,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 		assert.NotEmpty(t, fixture.TemplateAnnotations(stored)[otherPrefix+"config-hash"], "%s", w)
 		assert.NotEmpty(t, stored.GetAnnotations()[otherPrefix+"last-reload"], "%s", w)
 	}
-	unmanaged(s, listed, "nothing is written with the default prefix")
+	s.AssertUnmanaged(listed, "nothing is written with the default prefix")
 	s.Await("the failed Job to be created again", func() error {
 		now := &batchv1.Job{}
 		err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(job), now)
@@ -104,7 +104,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitExactly(2, "its annotation is none of Reloader's", listed)
 	s.AssertChanges(renamed, 1, "no annotation of Reloader is read")
 	s.AssertChanges(byDefault[1], 0, "no annotation of Reloader is read")
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 }
 
 // failedJob creates a Job that asks for reloads by an annotation, and waits until it has failed.

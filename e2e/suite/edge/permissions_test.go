@@ -83,7 +83,7 @@ func TestWritesAndPermissionsOfAnInstallation(t *testing.T) {
 			if test.further != nil {
 				test.further(t, s)
 			}
-			nothingDenied(t, in)
+			fixture.AssertNothingDenied(t, in)
 			everyPermissionIsUsed(t, in, in.Objects())
 			if test.last != nil {
 				test.last(t, s)
@@ -95,8 +95,8 @@ func TestWritesAndPermissionsOfAnInstallation(t *testing.T) {
 // defineOthers serves the kinds of workloads of other programs that the guard is about.
 func defineOthers(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	define(t, cp, "Rollout")
-	define(t, cp, "DeploymentConfig")
+	fixture.ServeKind(t, cp, "Rollout")
+	fixture.ServeKind(t, cp, "DeploymentConfig")
 }
 
 func anywhere(t testing.TB, in *installation.Installation) *fixture.Fixture {

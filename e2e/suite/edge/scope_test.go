@@ -24,7 +24,7 @@ func scopeOfNamespaces(t *testing.T, cp *controlplane.ControlPlane) {
 	inside, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
 	scopes(t, in, inside, uses, outside, uses)
-	explained(inside, outside, "--namespaces does not name "+outside.Namespace, "--namespaces=my-app")
+	inside.AssertExplained(outside, "--namespaces does not name "+outside.Namespace, "--namespaces=my-app")
 	requests, err := cp.Audit().All(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace), "it asks for nothing in a namespace that is not its")
@@ -39,7 +39,7 @@ func scopeOfNamespaceSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	inside, outside := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
 	uses := fixture.Uses{ConfigMaps: []string{"app"}}
 	scopes(t, in, inside, uses, outside, uses)
-	explained(inside, outside, "the labels of the namespace do not match --namespace-selector", "--namespace-selector=pod-reloader=enabled")
+	inside.AssertExplained(outside, "the labels of the namespace do not match --namespace-selector", "--namespace-selector=pod-reloader=enabled")
 
 	// Any pod that reaches the port can ask about any namespace, of the leader and of a standby.
 	for _, replica := range in.Replicas() {
@@ -64,7 +64,7 @@ func scopeOfObjectSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	for _, tier := range []string{"db", "cache"} {
 		outside := fixture.New(t, in)
 		scopes(t, in, s, selected, outside, fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": tier}})
-		explained(s, outside, "its labels do not match --object-selector", "--object-selector=tier!=db,tier notin (cache)")
+		s.AssertExplained(outside, "its labels do not match --object-selector", "--object-selector=tier!=db,tier notin (cache)")
 		s = fixture.New(t, in)
 	}
 
@@ -113,7 +113,7 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 	for _, w := range no {
 		outside.AssertChanges(w, 1, "out of scope, only its user changes it")
 		if own != nil {
-			unmanaged(outside, w, "it is out of scope")
+			outside.AssertUnmanaged(w, "it is out of scope")
 			continue
 		}
 		stored := outside.Get(w)
@@ -125,21 +125,8 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 	require.NoError(t, err)
 	assert.Empty(t, requests.By(in.Identity().User).In(outside.Namespace).Writes(), "out of scope nothing is written, Events included")
 	if own != nil {
-		nothingDenied(t, own)
+		fixture.AssertNothingDenied(t, own)
 	}
-}
-
-// explained asserts that `why`, run in the pod with the flags of the installation, reports what is out of scope.
-func explained(inside, outside *fixture.Fixture, reason, flag string) {
-	outside.Helper()
-	in := inside.Installation
-	output, err := in.Why(outside.Context(), "deployment/web", "-n", outside.Namespace, flag)
-	require.NoError(outside, err)
-	assert.Contains(outside, output, "nothing is due (not handled: "+reason)
-	output, err = in.WhyAs(inside.Context(), in.Identity(), "deployment/web", "-n", inside.Namespace, flag)
-	require.NoError(inside, err)
-	assert.Contains(inside, output, "nothing is due (the pods have the current configuration)")
-	assert.NotContains(inside, output, "Problem:", "the installation's permissions are enough")
 }
 
 // image releases a new image of each workload.

@@ -40,7 +40,7 @@ func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitExactly(1, "the pods that wait for it start with it", workloads...)
 	s.SetSecret("db", "key", "3")
 	s.AwaitExactly(2, "and its changes count as before", workloads...)
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 }
 
 // A last-reload is a day ahead, from a wrong clock: the refractory period counts from when it is seen.

@@ -24,7 +24,7 @@ func TestRecordThatDoesNotFitBesideAnnotationsOfReloader(t *testing.T) {
 	user, heard := s.Warned()
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	filler := strings.Repeat("x", 256<<10-600)
-	w := user.Deployment("web", fixture.Uses{Annotations: map[string]string{reloaderConfigMaps: "app", "filler": filler}})
+	w := user.Deployment("web", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app", "filler": filler}})
 	assert.Contains(t, strings.Join(heard.Take(), "\n"), ignored)
 	s.AwaitEvent(w, "RecordTooLarge", ignored)
 	s.SetConfigMap("app", "key", "2")
@@ -42,7 +42,7 @@ func TestAdoptedDeploymentCreatedAgainBesideItsPods(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{Replicas: 1})
 	s.AwaitRolledOut(w)
-	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+reloaderConfigMaps+`":"app"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.ReloaderConfigMaps+`":"app"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
 	replicaSets := func() []appsv1.ReplicaSet {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestAdoptedDeploymentCreatedAgainBesideItsPods(t *testing.T) {
 		return errors.Join(errors.New("it is there"), err)
 	})
 	require.NoError(t, s.Create(t.Context(), s.Manifest(w.Kind, w.Name, fixture.Uses{
-		Replicas: 1, Annotations: map[string]string{reloaderConfigMaps: "app"}, Labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"},
+		Replicas: 1, Annotations: map[string]string{fixture.ReloaderConfigMaps: "app"}, Labels: map[string]string{"pod-reloader.cs.sap.com/ignored": "true"},
 	})))
 	s.AwaitRolledOut(w)
 	s.MergeWorkload(w, `{"metadata":{"labels":{"pod-reloader.cs.sap.com/ignored":null}}}`)

@@ -58,6 +58,6 @@ func configMapsOnly(t *testing.T, s *fixture.Fixture) {
 	require.NoError(t, err)
 	assert.Contains(t, why, "configmap/only")
 	assert.NotContains(t, why, "Problem: ", "it needs no permission on Secrets either")
-	nothingDenied(t, in)
+	fixture.AssertNothingDenied(t, in)
 	everyPermissionIsUsed(t, in, objects)
 }

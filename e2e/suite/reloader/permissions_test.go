@@ -1,4 +1,4 @@
-package edge_test
+package reloader_test
 
 import (
 	"context"
@@ -91,7 +91,7 @@ func (b *bare) awaitWorkload(name, what string, holds func(*unstructured.Unstruc
 	b.Helper()
 	b.await(what, func() error {
 		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(kindOf("Deployment"))
+		o.SetGroupVersionKind(fixture.WorkloadKind("Deployment"))
 		if err := b.Get(b.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, o); err != nil {
 			return err
 		}

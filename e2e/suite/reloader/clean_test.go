@@ -1,4 +1,4 @@
-package edge_test
+package reloader_test
 
 import (
 	"github.com/stretchr/testify/assert"
@@ -43,12 +43,12 @@ func cleanUp(s *fixture.Fixture) {
 	clean("deployment/web", "statefulset/web", "daemonset/web", "--yes")
 	s.AwaitExactly(2, "a changed template does", workloads...)
 	for _, w := range workloads {
-		unmanaged(s, w, "it was cleaned")
+		s.AssertUnmanaged(w, "it was cleaned")
 		stored := s.Get(w)
-		_, names := environment(stored)
+		_, names := fixture.Environment(stored)
 		assert.Equal(s, []string{"X"}, names)
 		assert.Empty(s, fixture.TemplateAnnotations(stored))
-		assert.Equal(s, "true", stored.GetAnnotations()[stakater+"auto"], "the user's annotations stay")
+		assert.Equal(s, "true", stored.GetAnnotations()[fixture.ReloaderAuto], "the user's annotations stay")
 	}
 	assert.Contains(s, clean("--all", "--yes"), "nothing to remove")
 	s.SetConfigMap("app", "key", "3")

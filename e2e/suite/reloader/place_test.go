@@ -1,4 +1,4 @@
-package edge_test
+package reloader_test
 
 import (
 	"errors"
@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 )
 
 // With Reloader's flags and nothing else, its scenarios go on as its users know them. Everything is changed right after it was created.
 func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	anything := map[string]string{reloaderAuto: "true"}
-	listed := map[string]string{reloaderConfigMaps: "NAME", reloaderSecrets: "NAME"}
+	anything := map[string]string{fixture.ReloaderAuto: "true"}
+	listed := map[string]string{fixture.ReloaderConfigMaps: "NAME", fixture.ReloaderSecrets: "NAME"}
 	marked := map[string]string{"reload": "true"}
 
 	t.Run("annotations", func(t *testing.T) {
@@ -35,15 +36,15 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 			"keys": {on: listed, pod: byKeys, act: secretTo("2"), reloads: true}, "projected": {on: anything, pod: byProjection, reloads: true},
 			"init": {on: listed, pod: byInitContainer, reloads: true}, "init-volume": {on: anything, pod: byInitVolume, act: secretTo("2"), reloads: true},
 			"unread":  {on: listed, pod: notAtAll, reloads: true},
-			"pattern": {on: map[string]string{reloaderConfigMaps: "other, NA.*, NAME.*"}, reloads: true},
+			"pattern": {on: map[string]string{fixture.ReloaderConfigMaps: "other, NA.*, NAME.*"}, reloads: true},
 			"search":  {on: map[string]string{"reloader.stakater.com/search": "true"}, of: map[string]string{"reloader.stakater.com/match": "true"}, reloads: true},
 
 			"no-match": {on: map[string]string{"reloader.stakater.com/search": "true"}}, "no-search": {of: map[string]string{"reloader.stakater.com/match": "true"}},
-			"labels": {on: anything, act: labelsOnly}, "false": {on: map[string]string{reloaderAuto: "false"}}, "none": {},
+			"labels": {on: anything, act: labelsOnly}, "false": {on: map[string]string{fixture.ReloaderAuto: "false"}}, "none": {},
 			"ignored": {on: anything, of: map[string]string{"reloader.stakater.com/ignore": "true"}},
-			"other":   {onPods: map[string]string{reloaderConfigMaps: "NAME"}, act: secretTo("2")},
+			"other":   {onPods: map[string]string{fixture.ReloaderConfigMaps: "NAME"}, act: secretTo("2")},
 			"typed":   {on: map[string]string{"configmap.reloader.stakater.com/auto": "true"}, act: secretTo("2")},
-			"exclude": {on: map[string]string{reloaderAuto: "true", "configmaps.exclude.reloader.stakater.com/reload": "NAME"}},
+			"exclude": {on: map[string]string{fixture.ReloaderAuto: "true", "configmaps.exclude.reloader.stakater.com/reload": "NAME"}},
 			"created": {on: listed, pod: notAtAll, after: true}, "deleted": {on: listed, pod: notAtAll, act: deletion},
 		}))
 		before := b.wrote("Deployment", "deployment-auto")
@@ -57,8 +58,8 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	t.Run("env-vars", func(t *testing.T) {
 		t.Parallel()
-		define(t, cp, "Rollout")
-		define(t, cp, "DeploymentConfig")
+		fixture.ServeKind(t, cp, "Rollout")
+		fixture.ServeKind(t, cp, "DeploymentConfig")
 		b := startBare(t, cp, "--reload-strategy=env-vars", "--is-Argo-Rollouts=true", "--is-openshift=true")
 		all := each(map[string]meeting{
 			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true}, "labels": {on: listed, act: labelsOnly},
@@ -85,7 +86,7 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 		b := startBare(t, cp, "--reload-strategy=annotations", "--resource-label-selector=reload=true", "--resources-to-ignore=secrets", "--auto-reload-all=true")
 		b.meet(map[string]meeting{
 			"marked": {kind: "Deployment", labels: marked, reloads: true}, "plain": {kind: "Deployment", on: anything},
-			"secret": {kind: "Deployment", labels: marked, act: secretTo("2")}, "off": {kind: "Deployment", labels: marked, on: map[string]string{reloaderAuto: "false"}},
+			"secret": {kind: "Deployment", labels: marked, act: secretTo("2")}, "off": {kind: "Deployment", labels: marked, on: map[string]string{fixture.ReloaderAuto: "false"}},
 		})
 	})
 	t.Run("jobs", func(t *testing.T) {
@@ -102,12 +103,12 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	t.Run("rollout", func(t *testing.T) {
 		t.Parallel()
-		define(t, cp, "Rollout")
+		fixture.ServeKind(t, cp, "Rollout")
 		startBare(t, cp, "--reload-strategy=annotations", "--is-Argo-Rollouts=true").restarts()
 	})
 	t.Run("deploymentconfig", func(t *testing.T) {
 		t.Parallel()
-		define(t, cp, "DeploymentConfig")
+		fixture.ServeKind(t, cp, "DeploymentConfig")
 		b := startBare(t, cp, "--reload-strategy=annotations", "--is-openshift=true")
 		b.meet(map[string]meeting{
 			"listed": {kind: "DeploymentConfig", on: named(listed, "listed"), reloads: true}, "auto": {kind: "DeploymentConfig", on: anything, reloads: true},
@@ -119,11 +120,11 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 // restarts changes the configuration of Rollouts right after their creation: the one asks for a new template, the other for a restart.
 func (b *bare) restarts() {
 	b.Helper()
-	restart := map[string]string{reloaderAuto: "true", "reloader.stakater.com/rollout-strategy": "restart"}
-	b.meet(map[string]meeting{"template": {kind: "Rollout", on: map[string]string{reloaderAuto: "true"}, reloads: true}, "restart": {kind: "Rollout", on: restart}})
+	restart := map[string]string{fixture.ReloaderAuto: "true", "reloader.stakater.com/rollout-strategy": "restart"}
+	b.meet(map[string]meeting{"template": {kind: "Rollout", on: map[string]string{fixture.ReloaderAuto: "true"}, reloads: true}, "restart": {kind: "Rollout", on: restart}})
 	b.await("the restart", func() error {
 		rollout := &unstructured.Unstructured{}
-		rollout.SetGroupVersionKind(kindOf("Rollout"))
+		rollout.SetGroupVersionKind(fixture.WorkloadKind("Rollout"))
 		require.NoError(b, b.Get(b.Context(), types.NamespacedName{Namespace: b.namespace, Name: "restart"}, rollout))
 		at, _, _ := unstructured.NestedString(rollout.Object, "spec", "restartAt")
 		if _, err := time.Parse(time.RFC3339, at); err != nil {
@@ -137,7 +138,7 @@ func (b *bare) restarts() {
 // runsAtOnce changes the configuration of a CronJob right after its creation.
 func (b *bare) runsAtOnce(name string) {
 	b.Helper()
-	m := meeting{kind: "CronJob", on: map[string]string{reloaderConfigMaps: name}}
+	m := meeting{kind: "CronJob", on: map[string]string{fixture.ReloaderConfigMaps: name}}
 	b.createObjects(name, m)
 	require.NoError(b, b.Create(b.Context(), m.manifest(b.namespace, name)))
 	configMapTo("2")(b, name)
@@ -157,7 +158,7 @@ func (b *bare) runsAtOnce(name string) {
 // createsAgain does so with a Job.
 func (b *bare) createsAgain(name string) {
 	b.Helper()
-	m := meeting{kind: "Job", on: map[string]string{reloaderAuto: "true"}}
+	m := meeting{kind: "Job", on: map[string]string{fixture.ReloaderAuto: "true"}}
 	b.createObjects(name, m)
 	created := m.manifest(b.namespace, name)
 	require.NoError(b, b.Create(b.Context(), created))
@@ -176,10 +177,10 @@ func (b *bare) createsAgain(name string) {
 
 func (b *bare) pauses() {
 	b.Helper()
-	on := map[string]string{reloaderConfigMaps: "web", "deployment.reloader.stakater.com/pause-period": "2s"}
+	on := map[string]string{fixture.ReloaderConfigMaps: "web", "deployment.reloader.stakater.com/pause-period": "2s"}
 	b.meet(map[string]meeting{"web": {kind: "Deployment", on: on, reloads: true}})
 	web := &unstructured.Unstructured{}
-	web.SetGroupVersionKind(kindOf("Deployment"))
+	web.SetGroupVersionKind(fixture.WorkloadKind("Deployment"))
 	const pausedAt = "deployment.reloader.stakater.com/paused-at"
 	began := time.Now()
 	b.await("the end of the pause", func() error {

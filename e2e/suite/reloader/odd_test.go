@@ -1,4 +1,4 @@
-package edge_test
+package reloader_test
 
 import (
 	"fmt"
@@ -30,31 +30,32 @@ func TestOddAnnotationsOfReloaderReloadOnceOrNever(t *testing.T) {
 		// problem is a part of the Event about it; empty for none.
 		problem string
 	}{
-		"upper-case":       {on: one(reloaderAuto, "TRUE"), reloads: true},
-		"one":              {on: one(reloaderAuto, "1"), reloads: true},
-		"spaces":           {on: one(reloaderAuto, " true "), problem: "is neither true nor false"},
-		"yes":              {on: one(reloaderAuto, "yes"), problem: "is neither true nor false"},
-		"empty-hides-pods": {on: one(reloaderAuto, ""), onPods: one(reloaderAuto, "true"), problem: "is empty"},
+		"upper-case":       {on: one(fixture.ReloaderAuto, "TRUE"), reloads: true},
+		"one":              {on: one(fixture.ReloaderAuto, "1"), reloads: true},
+		"spaces":           {on: one(fixture.ReloaderAuto, " true "), problem: "is neither true nor false"},
+		"yes":              {on: one(fixture.ReloaderAuto, "yes"), problem: "is neither true nor false"},
+		"empty-hides-pods": {on: one(fixture.ReloaderAuto, ""), onPods: one(fixture.ReloaderAuto, "true"), problem: "is empty"},
 		"search-spaces":    {on: one(search, " true"), problem: "has no effect"},
-		"list-spaces":      {on: one(reloaderConfigMaps, "\tapp , ,app,\n"), reloads: true},
-		"list-upper-case":  {on: one(reloaderConfigMaps, "APP"), problem: `the name "APP"`},
-		"list-line-break":  {on: one(reloaderConfigMaps, "x\napp"), problem: "item 1"},
-		"list-semicolon":   {on: one(reloaderConfigMaps, "app;x"), problem: "item 1"},
-		"any-case":         {on: one(reloaderConfigMaps, "(?i)APP"), reloads: true},
-		"anchored":         {on: one(reloaderConfigMaps, "^app$"), reloads: true},
-		"alternatives":     {on: one(reloaderConfigMaps, "x|app|y"), reloads: true},
-		"a-part":           {on: one(reloaderConfigMaps, "ap|pp.*")},
-		"half-wrong":       {on: one(reloaderConfigMaps, "a(,app,*"), reloads: true, problem: "missing closing )"},
-		"off-and-listed":   {on: two(reloaderAuto, "false", reloaderConfigMaps, "app")},
-		"off-but-sap":      {on: two(reloaderAuto, "false", fixture.ConfigMaps, "app"), reloads: true},
+		"list-spaces":      {on: one(fixture.ReloaderConfigMaps, "\tapp , ,app,\n"), reloads: true},
+		"list-upper-case":  {on: one(fixture.ReloaderConfigMaps, "APP"), problem: `the name "APP"`},
+		"list-line-break":  {on: one(fixture.ReloaderConfigMaps, "x\napp"), problem: "item 1"},
+		"list-semicolon":   {on: one(fixture.ReloaderConfigMaps, "app;x"), problem: "item 1"},
+		"any-case":         {on: one(fixture.ReloaderConfigMaps, "(?i)APP"), reloads: true},
+		"anchored":         {on: one(fixture.ReloaderConfigMaps, "^app$"), reloads: true},
+		"alternatives":     {on: one(fixture.ReloaderConfigMaps, "x|app|y"), reloads: true},
+		"a-part":           {on: one(fixture.ReloaderConfigMaps, "ap|pp.*")},
+		"half-wrong":       {on: one(fixture.ReloaderConfigMaps, "a(,app,*"), reloads: true, problem: "missing closing )"},
+		"off-and-listed":   {on: two(fixture.ReloaderAuto, "false", fixture.ReloaderConfigMaps, "app")},
+		"off-but-sap":      {on: two(fixture.ReloaderAuto, "false", fixture.ConfigMaps, "app"), reloads: true},
 		"excluded-but-sap": {on: two(exclude, "app", fixture.ConfigMaps, "app"), reloads: true},
-		"excluded-spaces":  {on: two(exclude, " app ", reloaderAuto, "true")},
-		"label":            {on: one(reloaderAuto, "true"), labels: one("pod-reloader.cs.sap.com/ignored", "true")},
-		"typed-over-pods":  {on: one(typed, "true"), onPods: one(reloaderAuto, "false"), reloads: true},
+		"excluded-spaces":  {on: two(exclude, " app ", fixture.ReloaderAuto, "true")},
+		"label":            {on: one(fixture.ReloaderAuto, "true"), labels: one("pod-reloader.cs.sap.com/ignored", "true")},
+		"typed-over-pods":  {on: one(typed, "true"), onPods: one(fixture.ReloaderAuto, "false"), reloads: true},
 		"pods-over-other":  {on: one("secret.reloader.stakater.com/auto", "false"), onPods: one(typed, "true"), reloads: true},
-		"excluded-by-pods": {on: one(reloaderAuto, "true"), onPods: one(exclude, "app"), reloads: true, problem: "on the pod template has no effect"},
+		"excluded-by-pods": {on: one(fixture.ReloaderAuto, "true"), onPods: one(exclude, "app"), reloads: true, problem: "on the pod template has no effect"},
 	}
-	s := stage(t)
+	t.Cleanup(func() { fixture.AssertNothingDenied(t, shared) })
+	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	workloads := map[string]observe.Workload{}
 	for n, name := range slices.Sorted(maps.Keys(tests)) {

@@ -1,4 +1,4 @@
-package edge_test
+package reloader_test
 
 import (
 	"crypto/sha1"
@@ -45,8 +45,6 @@ func strategyInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
 	cleanUp(fixture.New(t, in))
 }
 
-const stakater = "reloader.stakater.com/"
-
 // forReloader returns a manifest with a sidecar before the container that reads configmap/app and secret/db, both for
 // Reloader's annotations.
 func forReloader(s *fixture.Fixture, kind, image, key string) *unstructured.Unstructured {
@@ -65,26 +63,6 @@ func forReloader(s *fixture.Fixture, kind, image, key string) *unstructured.Unst
 	return object
 }
 
-// environment returns what the container main of a workload has in env, by name, and the names in their order.
-func environment(object *unstructured.Unstructured) (values map[string]string, names []string) {
-	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-	values = map[string]string{}
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
-		entries, _ := container["env"].([]any)
-		for _, e := range entries {
-			entry, _ := e.(map[string]any)
-			name, _ := entry["name"].(string)
-			if container["name"] != "main" {
-				name = fmt.Sprint(container["name"], "/", name)
-			}
-			names = append(names, name)
-			values[name], _ = entry["value"].(string)
-		}
-	}
-	return values, names
-}
-
 func sha1Of(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -97,7 +75,7 @@ func start(s *fixture.Fixture, kinds ...string) []observe.Workload {
 	s.Secret("db", fixture.Data{"key": "1"})
 	var workloads []observe.Workload
 	for _, kind := range kinds {
-		s.CreatePromptly(forReloader(s, kind, "example.com/app:1", stakater+"auto"))
+		s.CreatePromptly(forReloader(s, kind, "example.com/app:1", fixture.ReloaderAuto))
 		w := observe.Workload{Kind: kind, Namespace: s.Namespace, Name: "web"}
 		s.AwaitAdopted(w, "configmap/app")
 		workloads = append(workloads, w)
@@ -110,7 +88,7 @@ func written(s *fixture.Fixture, of observe.Workload, strategy, kind, name strin
 	s.Helper()
 	stored := s.Get(of)
 	if strategy == "env-vars" {
-		values, _ := environment(stored)
+		values, _ := fixture.Environment(stored)
 		return values["STAKATER_"+strings.ToUpper(name+"_"+kind)]
 	}
 	var source struct {
@@ -118,7 +96,7 @@ func written(s *fixture.Fixture, of observe.Workload, strategy, kind, name strin
 		ContainerRefs               []string
 		ObservedAt                  int64
 	}
-	text := fixture.TemplateAnnotations(stored)[stakater+"last-reloaded-from"]
+	text := fixture.TemplateAnnotations(stored)[fixture.ReloadedFrom]
 	require.NoError(s, json.Unmarshal([]byte(text), &source), text)
 	assert.Equal(s, []string{strings.ToUpper(kind), name, s.Namespace}, []string{source.Type, source.Name, source.Namespace})
 	assert.Equal(s, []string{"main"}, source.ContainerRefs)
@@ -132,9 +110,9 @@ func reloadOnceUnderStrategy(s *fixture.Fixture, strategy string) []observe.Work
 	s.Settled()
 	for _, w := range workloads {
 		s.RequireChanges(w, 0, "nothing has changed")
-		_, names := environment(s.Get(w))
+		_, names := fixture.Environment(s.Get(w))
 		assert.Equal(s, []string{"X"}, names, "only a reload writes")
-		assert.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), stakater+"last-reloaded-from")
+		assert.NotContains(s, fixture.TemplateAnnotations(s.Get(w)), fixture.ReloadedFrom)
 	}
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitExactly(1, "one change is one restart", workloads...)
@@ -156,14 +134,14 @@ func reloadUnderStrategy(s *fixture.Fixture, strategy string) {
 	for _, w := range workloads {
 		assert.NotEqual(s, sha1Of("key=2"), written(s, w, strategy, "secret", "db"), "guesses of the content can be tested with a plain digest")
 		for range 2 {
-			require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")), "a PUT that knows nothing of it")
+			require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", fixture.ReloaderAuto)), "a PUT that knows nothing of it")
 		}
 		containers, _, err := unstructured.NestedSlice(forReloader(s, w.Kind, "example.com/app:1", "x").Object, "spec", "template", "spec", "containers")
 		require.NoError(s, err)
 		text, err := json.Marshal(containers)
 		require.NoError(s, err)
 		s.MergeWorkload(w, `{"spec":{"template":{"spec":{"containers":`+string(text)+`}}}}`)
-		applyAsControllersDo(s, forReloader(s, w.Kind, "example.com/app:1", stakater+"auto"))
+		applyAsControllersDo(s, forReloader(s, w.Kind, "example.com/app:1", fixture.ReloaderAuto))
 	}
 	s.AwaitExactly(2, "writes that lack what the strategy has written restart nothing", workloads...)
 }
@@ -173,7 +151,7 @@ func applyAsControllersDo(s *fixture.Fixture, manifest *unstructured.Unstructure
 	s.Helper()
 	text, err := json.Marshal(manifest.Object)
 	require.NoError(s, err)
-	for _, flags := range [][]string{nil, serverSide("argocd-controller"), serverSide("helm-controller")} {
+	for _, flags := range [][]string{nil, controlplane.ServerSide("argocd-controller"), controlplane.ServerSide("helm-controller")} {
 		for range 2 {
 			_, err := s.Installation.ControlPlane().KubectlInput(s.Patiently(), string(text), slices.Concat([]string{"apply", "-f", "-"}, flags)...)
 			require.NoError(s, err)
@@ -187,7 +165,7 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 	w := start(s, "Deployment")[0]
 	put := func(image string) {
 		s.Helper()
-		require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, image, stakater+"auto")))
+		require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, image, fixture.ReloaderAuto)))
 	}
 	template := func() any {
 		spec, _, _ := unstructured.NestedMap(s.Get(w).Object, "spec", "template")
@@ -227,18 +205,18 @@ func comeFromReloader(s *fixture.Fixture, strategy string) {
 		map[string]any{"name": "STAKATER_APP_CONFIGMAP", "value": strings.Repeat("ab", 32)}, map[string]any{"name": "X", "value": "x"},
 	}
 	source := `{"type":"CONFIGMAP","name":"app","namespace":"x","hash":"ab","containerRefs":["main"],"observedAt":1}`
-	template["metadata"].(map[string]any)["annotations"] = map[string]any{stakater + "last-reloaded-from": source} //nolint:forcetypeassert // likewise
+	template["metadata"].(map[string]any)["annotations"] = map[string]any{fixture.ReloadedFrom: source} //nolint:forcetypeassert // likewise
 	require.NoError(s, unstructured.SetNestedMap(object.Object, template, "spec", "template"))
 	s.CreatePromptly(object)
 	w := observe.Deployment(s.Namespace, "web")
-	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+stakater+`auto":"true"}}}`)
+	s.MergeWorkload(w, `{"metadata":{"annotations":{"`+fixture.Reloader+`auto":"true"}}}`)
 	s.AwaitAdopted(w, "configmap/app")
-	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"auto")))
+	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", fixture.ReloaderAuto)))
 	s.AwaitExactly(0, "what Reloader has written is adopted", w)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "the first change")
 	assert.Equal(s, sha1Of("key=2"), written(s, w, strategy, "configmap", "app"))
-	_, names := environment(s.Get(w))
+	_, names := fixture.Environment(s.Get(w))
 	assert.Equal(s, []string{"STAKATER_APP_CONFIGMAP", "X"}, names, "in its position")
 }
 
@@ -265,11 +243,11 @@ func runBesideReloader(s *fixture.Fixture, strategy string) {
 func moveFromAutoToSearch(s *fixture.Fixture) {
 	s.Helper()
 	w := start(s, "Deployment")[0]
-	match := `{"metadata":{"annotations":{"` + stakater + `match":"true"}}}`
+	match := `{"metadata":{"annotations":{"` + fixture.Reloader + `match":"true"}}}`
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitChanges(w, 1, "auto")
 	s.Merge(&corev1.ConfigMap{}, "app", match)
-	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", stakater+"search")))
+	require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, "example.com/app:1", fixture.Reloader+"search")))
 	s.AwaitAdopted(w, "configmap/app")
 	s.SetSecret("db", "key", "2")
 	s.AwaitExactly(1, "neither step restarts, nor an object without match", w)
