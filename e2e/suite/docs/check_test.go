@@ -46,13 +46,14 @@ func TestCompare(t *testing.T) {
 
 func TestParsePage(t *testing.T) {
 	t.Parallel()
-	p, closed := parsePage("x.md", "# The `why` command, again\n\n<!-- not run: too slow -->\n```sh\n# no heading\n```\n\n```text\nb\n```\nend\n")
+	const section = "\n<!-- not run: too slow -->\n```sh\n# no heading\n```\n\n```text\nb\n```\nend\n"
+	p, closed := parsePage("x.md", "# The `why` command, again\n"+section+"## Last\nx\n")
 	assert.True(t, closed)
 	assert.Equal(t, []block{
 		{page: "x.md", language: "sh", text: "# no heading\n", line: 4, reason: "too slow"},
 		{page: "x.md", language: "text", text: "b\n", line: 8},
 	}, p.blocks)
-	assert.Equal(t, map[string]bool{"the-why-command-again": true}, p.anchors())
+	assert.Equal(t, map[string]string{"": "", "the-why-command-again": section, "last": "x\n"}, p.sections())
 	assert.NotContains(t, p.prose, "no heading")
 	_, closed = parsePage("x.md", "```sh\n")
 	assert.False(t, closed, "the end of the block is missing")

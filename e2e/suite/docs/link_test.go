@@ -17,8 +17,10 @@ import (
 )
 
 var (
-	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	testRun = regexp.MustCompile("`go test (\\./\\S+) -run (\\S+)`")
+	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	// commandLink is a link whose text is a command of the program.
+	commandLink = regexp.MustCompile("\\[`(pod-reloader [a-z]+)`\\]\\(([^)\\s#]*)#([^)\\s]+)\\)")
+	testRun     = regexp.MustCompile("`go test (\\./\\S+) -run (\\S+)`")
 )
 
 func TestLinkTargetsExist(t *testing.T) {
@@ -28,19 +30,40 @@ func TestLinkTargetsExist(t *testing.T) {
 			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
 				continue
 			}
-			file, anchor, _ := strings.Cut(match[1], "#")
-			target := p.name
-			if file != "" {
-				target = filepath.Join(filepath.Dir(p.name), file)
-			}
+			file, heading, _ := strings.Cut(match[1], "#")
+			target := p.linked(file)
 			if _, err := os.Stat(filepath.Join(toolchain.RootOf(t), target)); !assert.NoError(t, err, "%s links to %s", p.name, match[1]) {
 				continue
 			}
-			if anchor != "" {
-				assert.True(t, readPage(t, target).anchors()[anchor], "%s links to %s: there is no such heading", p.name, match[1])
+			if heading != "" {
+				_, found := readPage(t, target).sections()[heading]
+				assert.True(t, found, "%s links to %s: there is no such heading", p.name, match[1])
 			}
 		}
 	}
+}
+
+// linked returns the name of the page that a link names; the page itself if the link names none.
+func (p page) linked(file string) string {
+	if file == "" {
+		return p.name
+	}
+	return filepath.Join(filepath.Dir(p.name), file)
+}
+
+func TestLinkOfCommandLeadsToSectionWithCommand(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for _, p := range pages(t) {
+		for _, match := range commandLink.FindAllStringSubmatch(p.prose, -1) {
+			checked++
+			section := readPage(t, p.linked(match[2])).sections()[match[3]]
+			if !strings.Contains(section, match[1]) {
+				t.Errorf("%s: the section of %s does not have the command", p.name, match[0])
+			}
+		}
+	}
+	require.NotZero(t, checked)
 }
 
 func TestEveryPageIsLinkedFromTheReadme(t *testing.T) {

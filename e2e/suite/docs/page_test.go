@@ -123,12 +123,21 @@ func (p *page) readComment(line string, n int) bool {
 	return true
 }
 
-// anchors are those that GitHub gives the headings of a page.
-func (p page) anchors() map[string]bool {
-	found := map[string]bool{}
+// anchor returns the anchor that GitHub gives a heading.
+func anchor(heading string) string {
+	text := outside.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+	return strings.ReplaceAll(text, " ", "-")
+}
+
+// sections are the texts of the headings of a page, each up to the next one, by their anchors.
+func (p page) sections() map[string]string {
+	found := map[string]string{}
+	current, rest := "", p.text
 	for _, match := range heading.FindAllStringSubmatch(p.prose, -1) {
-		text := outside.ReplaceAllString(strings.ToLower(strings.TrimSpace(match[1])), "")
-		found[strings.ReplaceAll(text, " ", "-")] = true
+		before, after, _ := strings.Cut(rest, match[0]+"\n")
+		found[current] = before
+		current, rest = anchor(match[1]), after
 	}
+	found[current] = rest
 	return found
 }
