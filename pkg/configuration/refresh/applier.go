@@ -126,7 +126,7 @@ func NewApplier(options ApplierOptions) *Applier {
 	if options.Metrics != nil {
 		options.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "pod_reloader_configuration_valid",
-			Help: "1 if the current configuration of --config is in force; 0 if it is missing or invalid, and the last valid one is in force.",
+			Help: "1 if the current configuration of --config is in force; 0 if it is missing or invalid.",
 		}, func() float64 {
 			if a.valid.Load() {
 				return 1

@@ -117,6 +117,9 @@ func TestApplierKeepsTheLastGoodConfiguration(t *testing.T) {
 		require.NoError(t, a.Ready(), "a missing configuration does not stop the program")
 		assert.Zero(t, a.valid(t))
 		assert.Equal(t, []string{"Warning ConfigurationUnreadable ConfigMap/config: no valid configuration has been read since the start, only the kinds of the flags are handled: there is none"}, a.events.take())
+		a.Offer(refresh.Content{Faulty: errors.New("x: Required value"), Regarding: object("0")})
+		assert.Equal(t, []string{"Warning ConfigurationRejected ConfigMap/config: no valid configuration has been read since the start, only the kinds of the flags are handled: x: Required value"}, a.events.take())
+		assert.Equal(t, []string{"f.io/v1/F=spec.t"}, a.texts())
 
 		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
 		assert.Equal(t, []string{"a.io/v1/A=spec.t", "f.io/v1/F=spec.t"}, a.texts(), "beside those of the command line")
