@@ -153,6 +153,16 @@ func TestStakater(t *testing.T) {
 			tracked:  []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},
 			problems: []string{`annotation "` + sAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`},
 		},
+		"all, a wrong value": {
+			reason: "As in Reloader, the flag is for workloads without the annotation.", dialect: annotation.Stakater{AutoReloadAll: true},
+			workload: map[string]string{autoKey: "yes", sReloadKey: "x"}, tracked: []reference.Ref{secret("x")},
+			problems: []string{`annotation "` + autoKey + `": "yes" is neither true nor false and enables nothing: write "true" or "false"`},
+		},
+		"all, a wrong value of one kind": {
+			reason: "The other kind is not affected.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{cmAutoKey: "yes"},
+			tracked:  []reference.Ref{secret("app")},
+			problems: []string{`annotation "` + cmAutoKey + `": "yes" is neither true nor false and enables nothing: write "true" or "false"`},
+		},
 		"all, but not this one": {reason: "An explicit no wins.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{autoKey: "F"}, silent: true},
 		"without secrets": {
 			reason: "The kind is not looked at; a list of it is reported.", dialect: annotation.Stakater{Without: []reference.Kind{reference.Secret}},

@@ -16,7 +16,8 @@ const (
 	absent setting = iota
 	enabled
 	disabled
-	// unknown is neither true nor false. It enables nothing, and unlike an explicit false it switches nothing else off.
+	// unknown is neither true nor false. It enables nothing, and unlike an explicit false it does not switch off other annotations. As in
+	// Reloader, --auto-reload-all does not apply to a workload that has it.
 	unknown
 )
 
