@@ -115,7 +115,7 @@ func TestStakater(t *testing.T) {
 				`annotation "configmaps.reloader.stakater.com/reload" has no effect: use "` + cmReloadKey + `"`,
 				`annotation "reloader.stakater.com/Auto" has no effect: use "` + autoKey + `"`,
 				`annotation "secret.exclude.reloader.stakater.com/reload" has no effect: use "` + sExcludeKey + `"`,
-				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap or the Secret`,
+				`annotation "reloader.stakater.com/match" on a workload has no effect: put it on the ConfigMap, Secret or SecretProviderClass`,
 			},
 		},
 		"misspelled and misplaced, on the pod template": {
@@ -125,7 +125,7 @@ func TestStakater(t *testing.T) {
 			},
 			problems: []string{
 				`annotation "configmaps.reloader.stakater.com/reload" has no effect: use "` + cmReloadKey + `"`,
-				`annotation "reloader.stakater.com/ignore" on a workload has no effect: put it on the ConfigMap or the Secret`,
+				`annotation "reloader.stakater.com/ignore" on a workload has no effect: put it on the ConfigMap, Secret or SecretProviderClass`,
 			},
 		},
 		"mistyped": {

@@ -77,7 +77,7 @@ func (r *stakaterReading) misplaced() {
 	}
 	for _, key := range [...]string{r.Keys.Match, r.Keys.Ignore} {
 		if r.source.has(key) {
-			r.report("annotation %q on a workload has no effect: put it on the ConfigMap or the Secret", key)
+			r.report("annotation %q on a workload has no effect: put it on the ConfigMap, Secret or SecretProviderClass", key)
 		}
 	}
 }
