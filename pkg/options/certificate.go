@@ -38,7 +38,7 @@ func (f *certificateFlags) add(set *pflag.FlagSet) {
 		"`name` of the MutatingWebhookConfiguration whose caBundle is set with self-managed certificates (default: --installation-name)")
 	set.StringSliceVar(&f.names, "certificate-dns-names", nil,
 		"`names` or IP addresses in the self-managed certificate (default: those of a Service with the name of --installation-name); "+
-			"a replica whose certificate files are not for all of them is not ready, unless they are the default")
+			"if the flag is set, a replica is ready only with a certificate for all of these names")
 	set.DurationVar(&f.lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of the self-managed certificate; it is renewed when a third is left")
 	set.DurationVar(&f.caLifetime, "certificate-ca-lifetime", 5*365*24*time.Hour, "lifetime of the self-managed CA; it is renewed when a third is left")
 }

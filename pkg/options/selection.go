@@ -41,7 +41,7 @@ func (f *selectionFlags) add(set *pflag.FlagSet) {
 	f.openshift.detect = true
 	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+workload.DeploymentConfig().String()+
 		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
-	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed but on the digest key")
+	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed, except on the Secret of the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")
 	set.StringVar(&f.prefix, "annotation-prefix", annotation.DefaultPrefix, "`prefix` of the annotations and labels")
