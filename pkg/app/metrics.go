@@ -31,7 +31,7 @@ func (o observed) register(registry prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}
-	gauge("pod_reloader_cache_synced", "1 once all ConfigMaps and Secrets have been listed or refused, else 0. The webhook does not need these lists.",
+	gauge("pod_reloader_cache_synced", "1 once all ConfigMaps and Secrets have been listed, or their list was refused or has failed for a minute; else 0.",
 		func() float64 { return boolean(o.synced()) })
 	gauge("pod_reloader_digest_key_loaded", "1 if a digest key is loaded, else 0: then nothing is reloaded or stamped.",
 		func() float64 { return boolean(o.keyed()) })
