@@ -150,6 +150,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if faults.warn != "" {
 		w.Header().Set("Warning", fmt.Sprintf("299 - %q", faults.warn))
 	}
+	if faults.retryAfter != "" {
+		w.Header().Set("Retry-After", faults.retryAfter)
+	}
 	chosen, err := selection(r.URL)
 	watching := q.Get("watch") != ""
 	get := !strings.HasSuffix(r.URL.Path, "/"+ingresses.Resource)

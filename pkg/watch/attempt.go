@@ -7,6 +7,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Limits for the server. Without them a server, or a proxy before it, that
@@ -21,6 +23,8 @@ const (
 	// bodyLimit is for everything else: the body of a list, pauses that the
 	// server asks for by Retry-After, and the client's rate limit.
 	bodyLimit = 5 * time.Minute
+	// repeatLimit is how long a request may be sent again after an answer.
+	repeatLimit = time.Minute
 	// silence is how long a stream may send nothing. Where the API server sends
 	// bookmarks, it sends one about every minute.
 	silence = 150 * time.Second
@@ -29,6 +33,11 @@ const (
 	unheard = 90 * time.Second
 )
 
+// errRepeat is for an answer of 429 or 5xx with Retry-After, which client-go
+// obeys ten times before it returns the error. To client-go, it is a 429: a
+// watch is opened again later, without a list.
+var errRepeat = apierrors.NewTooManyRequests("the server asks to repeat the request later, again and again", 0)
+
 // attempt is one request, which is given up if it is not answered in time.
 type attempt struct {
 	ctx    context.Context
@@ -36,35 +45,74 @@ type attempt struct {
 
 	mu       sync.Mutex
 	timer    *time.Timer
+	sent     time.Time // for the first time
+	answered bool
+	repeated bool // after an answer
 	finished bool
 	lost     error // by which the connection of a watch broke
 }
 
 // newAttempt gives the server the limit to begin its answer, from when the
-// request gets a connection, and again when it is sent again. Before, the client
-// may hold it back, all but watches, until its rate limit allows it: for that it
-// has the time to send. The context is for the client.
-func newAttempt(ctx context.Context, send, limit time.Duration) (context.Context, *attempt) {
+// request first gets a connection, and the rest to end it. Both are for all that
+// client-go makes of the request: it repeats one whose connection breaks, or
+// whose answer asks for that. Before, the client may hold it back, all but
+// watches, until its rate limit allows it: for that it has the rest, too. The
+// context is for the client.
+func newAttempt(ctx context.Context, rest, limit time.Duration) (context.Context, *attempt) {
 	a := &attempt{}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.within(send)
+	a.within(rest)
 	return httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
-		GetConn:              func(string) { a.within(limit) },
-		GotFirstResponseByte: func() { a.within(bodyLimit) },
+		GetConn:              func(string) { a.send(limit) },
+		GotFirstResponseByte: func() { a.answer(rest) },
 	}), a
+}
+
+// send is called each time the request is to be sent.
+func (a *attempt) send(limit time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.repeated = a.answered
+	switch {
+	case a.sent.IsZero():
+		a.sent = time.Now()
+		a.within(limit)
+	case a.repeated && !a.finished && time.Since(a.sent) > repeatLimit:
+		a.cancel(errRepeat)
+	}
+}
+
+// answer is called each time an answer begins.
+func (a *attempt) answer(limit time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.answered {
+		a.answered = true
+		a.within(limit)
+	}
 }
 
 // within sets the time that is left.
 func (a *attempt) within(limit time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.timer != nil {
 		a.timer.Stop()
 	}
 	if !a.finished {
-		a.timer = time.AfterFunc(limit, func() {
-			a.cancel(fmt.Errorf("the server has not answered within %s", limit))
-		})
+		a.timer = time.AfterFunc(limit, func() { a.giveUp(limit) })
+	}
+}
+
+func (a *attempt) giveUp(limit time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.finished:
+	case a.repeated:
+		a.cancel(errRepeat)
+	case a.answered:
+		a.cancel(fmt.Errorf("the server has not answered in full within %s", limit))
+	default:
+		a.cancel(fmt.Errorf("the server has not answered within %s", limit))
 	}
 }
 

@@ -54,6 +54,71 @@ func TestRequestWithoutAnswerIsGivenUp(t *testing.T) {
 	}
 }
 
+// client-go sends the request again, up to ten times, and reports none of these answers.
+func TestAnswersThatAskForARepeatAreReported(t *testing.T) {
+	t.Parallel()
+	const repeat = "asks to repeat the request later"
+	cases := map[string]struct {
+		fault  faults
+		within time.Duration
+		want   string
+	}{
+		"streamed list, soon":    {faults{status: 429, retryAfter: "1"}, 12 * time.Second, "injected"},
+		"streamed list":          {faults{status: 429, retryAfter: "20"}, 31 * time.Second, repeat},
+		"streamed list, unready": {faults{status: 503, retryAfter: "20"}, 31 * time.Second, repeat},
+		"streamed list, an hour": {faults{status: 429, retryAfter: "3600"}, 31 * time.Second, "not answered in full within 30s"},
+		"list, cut late":         {faults{noStreamList: true, end: cutLate}, 121 * time.Second, "not answered within 2m0s"},
+		"list":                   {faults{status: 503, retryAfter: "20", noStreamList: true}, 81 * time.Second, repeat},
+		"list, late":             {faults{status: 503, retryAfter: "120", noStreamList: true}, 121 * time.Second, repeat},
+		"list, an hour":          {faults{status: 503, retryAfter: "3600", noStreamList: true}, 301 * time.Second, "not answered in full within 5m0s"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				s := newServer(t, object("a"))
+				s.Fault(c.fault)
+				bulk := startBulk(t, s, watch.Config{})
+				pass(c.within)
+				_, err := bulk.LastWatchError()
+				require.ErrorContains(t, err, c.want)
+				s.Fault(faults{})
+				pass(6 * time.Minute)
+				assert.True(t, bulk.IsSynced(), "it is tried again")
+			})
+		})
+	}
+}
+
+// client-go sends a list again whose connection breaks.
+func cutLate(http.ResponseWriter, map[string]any) {
+	<-time.After(100 * time.Second)
+	panic(http.ErrAbortHandler)
+}
+
+// The server asks for fewer requests: a list would be one more.
+func TestWatchThatIsToBeRepeatedLaterGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t, object("a"))
+		bulk := startBulk(t, s, watch.Config{OnChange: calls.onChange})
+		pass(time.Minute)
+		calls.read()
+		s.Fault(faults{status: 429, retryAfter: "20"})
+		s.Drop(nil)
+		pass(35 * time.Second)
+		_, err := bulk.LastWatchError()
+		require.ErrorContains(t, err, "asks to repeat the request later")
+		before := len(s.Requests())
+		s.Fault(faults{})
+		s.Update(object("a"))
+		pass(2 * time.Minute)
+		assert.Equal(t, []string{"change +0 ~1 -0 initial=false"}, calls.read())
+		assert.Len(t, s.Requests(), before+1, "a watch")
+	})
+}
+
 func TestMuteStreamedListIsListed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
@@ -101,7 +166,7 @@ func TestListBodyThatStallsIsGivenUp(t *testing.T) {
 		bulk := startBulk(t, s, watch.Config{})
 		pass(5*time.Minute + time.Millisecond)
 		_, err := bulk.LastWatchError()
-		require.ErrorContains(t, err, "not answered within 5m0s")
+		require.ErrorContains(t, err, "not answered in full within 5m0s")
 		s.Fault(faults{})
 		pass(time.Minute)
 		assert.Equal(t, 2, bulk.Store().Len())
