@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -75,6 +76,8 @@ type Loop[Object runtime.Object] struct {
 	began              time.Time
 	delivered, heardOf bool
 	short              int
+	// refusal is that of a watch by the event that there are too many requests. The reflector does not report it.
+	refusal atomic.Pointer[error]
 }
 
 // One makes the requests for one object by its name, as an RBAC rule with the name permits them.
@@ -108,7 +111,7 @@ func Sleep(ctx context.Context, pause time.Duration) bool {
 func (l *Loop[Object]) Run(ctx context.Context) {
 	var expected Object
 	between := backoff()
-	source := &cache.ListWatch{ListWithContextFunc: l.List, WatchFuncWithContext: l.watch}
+	source := &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 	reflector := cache.NewReflectorWithOptions(source, expected, &store[Object]{l}, cache.ReflectorOptions{
 		Name: l.Name, TypeDescription: l.Kind, Backoff: &between,
 	})
@@ -157,21 +160,36 @@ func (l *Loop[Object]) ended() {
 // isShort reports whether the last watch has just begun, and sent no event of an object.
 func (l *Loop[Object]) isShort() bool { return !l.delivered && time.Since(l.began) < atOnce }
 
-// goesOn counts the last watch where the reflector continues it although it has ended at once: it has sent a bookmark. After the third
-// one in a row, the reflector must not open another one without a pause.
+// goesOn counts the last watch where the reflector continues it although it has ended at once: it has sent a bookmark, or there were too
+// many requests. After the third bookmark in a row, the reflector must not open another one without a pause.
 func (l *Loop[Object]) goesOn() error {
-	if !l.heardOf {
-		return nil
+	refusal := l.refusal.Swap(nil)
+	switch {
+	case refusal != nil:
+		l.short++
+		l.interrupted(*refusal)
+	case !l.heardOf:
+	case !l.isShort():
+		l.short = 0
+	default:
+		if l.short++; l.short >= shortInARow {
+			l.heardOf = false
+			return errShort
+		}
 	}
 	l.heardOf = false
-	if !l.isShort() {
-		l.short = 0
-		return nil
+	return nil
+}
+
+// busy keeps a refusal for the next request of the reflector.
+func (l *Loop[Object]) busy(err error) { l.refusal.Store(&err) }
+
+// list fails without a request after a streaming list with too many of them: the reflector lists instead.
+func (l *Loop[Object]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if refusal := l.refusal.Swap(nil); refusal != nil {
+		return nil, *refusal // Run retries
 	}
-	if l.short++; l.short < shortInARow {
-		return nil
-	}
-	return errShort
+	return l.List(ctx, options)
 }
 
 func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -213,7 +231,11 @@ func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOpt
 			return nil, errRestored // the reflector lists again
 		}
 	}
-	return l.Watch(ctx, options)
+	w, err := l.Watch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return newChecked(w, false, false, l.busy), nil
 }
 
 // isBehind reports whether a list is of an earlier state than a version. Where the two have no order, nothing is known.
@@ -242,7 +264,7 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	case err != nil:
 		return nil, err
 	}
-	return newInitialList(w, canExpire(options)), nil
+	return newChecked(w, true, canExpire(options), l.busy), nil
 }
 
 // isExpired is the condition on which the reflector opens a streaming list again at once, at no version.
