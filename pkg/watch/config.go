@@ -74,9 +74,10 @@ type Config struct {
 	// OnWatchError, if set, gets every error of list and watch, as
 	// LastWatchError returns it: the latest one only of those that come while it
 	// runs. It runs on a goroutine of its own, one call at a time, also beside
-	// other callbacks, and may block. The watcher tries again by itself: with
-	// pauses of up to a minute, so that a watch whose last error is older works.
-	// Panics are logged.
+	// other callbacks, and may block. The watcher tries again by itself, with
+	// pauses of up to a minute. An attempt may last for minutes until it fails:
+	// the age of the last error does not show whether the watch works. Panics
+	// are logged.
 	OnWatchError func(ctx context.Context, err error)
 
 	// Logger may be the zero value, which discards everything.
@@ -109,9 +110,10 @@ type SingleConfig struct {
 	// OnWatchError, if set, gets every error of list and watch, as
 	// LastWatchError returns it: the latest one only of those that come while it
 	// runs. It runs on a goroutine of its own, one call at a time, also beside
-	// other callbacks, and may block. The watcher tries again by itself: with
-	// pauses of up to a minute, so that a watch whose last error is older works.
-	// Panics are logged.
+	// other callbacks, and may block. The watcher tries again by itself, with
+	// pauses of up to a minute. An attempt may last for minutes until it fails:
+	// the age of the last error does not show whether the watch works. Panics
+	// are logged.
 	OnWatchError func(ctx context.Context, err error)
 
 	// Logger may be the zero value, which discards everything.
