@@ -57,7 +57,8 @@ type Loop[Object runtime.Object] struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	Sink  Sink[Object]
-	// Failed is called for each failure to list or watch. Refused means that a permission is missing; nil calls nothing.
+	// Failed is called for each failure to list or watch. Refused means that a permission is missing, or that the credentials are not
+	// accepted; nil calls nothing.
 	Failed func(err error, refused bool)
 	Log    logr.Logger
 	// What the objects are, as the value "watch" of the lines about failures; empty logs none. The same failure is logged once.
@@ -295,16 +296,16 @@ func (l *Loop[Object]) interrupted(err error) {
 
 // report passes an error on, and logs it when it is another one than last time.
 func (l *Loop[Object]) report(err error) {
-	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	forbidden := apierrors.IsForbidden(err)
 	if l.Failed != nil {
-		l.Failed(err, refused)
+		l.Failed(err, forbidden || apierrors.IsUnauthorized(err))
 	}
 	cause := Cause(err)
 	if cause == l.failure || l.What == "" {
 		return
 	}
 	l.failure = cause
-	if refused {
+	if forbidden {
 		l.Log.Error(err, "not allowed to watch; grant get, list and watch; retrying", "watch", l.What)
 		return
 	}

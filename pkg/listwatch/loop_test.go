@@ -123,18 +123,19 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 		var lines []string
 		var refusals []bool
 		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission"))
-		s := &server{fails: []error{errors.New("away"), errors.New("away"), forbidden}}
+		s := &server{fails: []error{errors.New("away"), errors.New("away"), forbidden, apierrors.NewUnauthorized("the token has expired")}}
 		run(t, s, &Loop[*corev1.ConfigMap]{
 			What: "config objects", Failed: func(_ error, refused bool) { refusals = append(refusals, refused) },
 			Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
 		})
 		<-s.watches
 		synctest.Wait()
-		require.Len(t, lines, 3)
+		require.Len(t, lines, 4)
 		assert.Contains(t, lines[0], `"cannot watch; retrying"`)
 		assert.Contains(t, lines[1], `"not allowed to watch; grant get, list and watch; retrying"`)
-		assert.Contains(t, lines[2], `"watching again","watch":"config objects"`)
-		assert.Equal(t, []bool{false, false, true}, refusals)
+		assert.Contains(t, lines[2], `"cannot watch; retrying"`, "no permission helps")
+		assert.Contains(t, lines[3], `"watching again","watch":"config objects"`)
+		assert.Equal(t, []bool{false, false, true, true}, refusals)
 		assert.Less(t, s.lists[1].Sub(s.lists[0]), s.lists[3].Sub(s.lists[2]), "the pauses grow")
 	})
 }

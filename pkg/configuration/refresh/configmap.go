@@ -141,7 +141,7 @@ func denied(err error) bool {
 
 func unreadable(location configuration.Location, err error) error {
 	advice := ""
-	if denied(err) {
+	if apierrors.IsForbidden(err) {
 		advice = ", grant get, list and watch of it"
 	}
 	return fmt.Errorf("the ConfigMap %s/%s cannot be read%s: %w", location.Namespace, location.Name, advice, err)

@@ -188,6 +188,21 @@ func TestConfigMapThatMayNotBeRead(t *testing.T) {
 	})
 }
 
+// No permission helps.
+func TestConfigMapWhoseReadHasNoValidCredentials(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient()
+		client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewUnauthorized("the token has expired")
+		})
+		offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
+		refused := <-offered
+		require.ErrorContains(t, refused.Missing, "the ConfigMap ops/config cannot be read: ")
+		require.ErrorContains(t, refused.Missing, "the token has expired")
+	})
+}
+
 // The watch pauses for up to a minute between its attempts, and list and watch may not be permitted at all.
 func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 	t.Parallel()
