@@ -16,8 +16,8 @@ type IndexerConfig struct {
 	// IndexBy are the JSONPath expressions of the composite key, in order; at
 	// least one.
 	IndexBy []string
-	// IgnoreFields are JSONPath expressions of fields that are removed. The
-	// last step of each is a field's name.
+	// IgnoreFields are JSONPath expressions of fields that are removed, in any
+	// order. The last step of each is a field's name.
 	IgnoreFields []string
 }
 
@@ -102,9 +102,7 @@ func (x *Indexer) conflicts(reader jsonpath.Path, who string) []error {
 // -2^53 and 2^53 into int64. It changes the object in place, so that nothing
 // else may hold it yet; doing it twice changes nothing more.
 func (x *Indexer) Prepare(object *unstructured.Unstructured) {
-	for _, ignored := range x.ignore {
-		ignored.Remove(object.Object)
-	}
+	jsonpath.Remove(object.Object, x.ignore)
 	wholeToInt(object.Object)
 }
 

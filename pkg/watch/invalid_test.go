@@ -137,6 +137,31 @@ func TestIgnoredFieldsInManyPlaces(t *testing.T) {
 	}
 }
 
+// A filter compares what the API server has sent.
+func TestOrderOfIgnoredFieldsDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	for name, ignored := range map[string][2]string{
+		"a field and a filter":         {"spec.rules[*].host", `spec.rules[?(@.host=="a")].path`},
+		"filters that read each other": {`spec.rules[?(@.path)].host`, `spec.rules[?(@.host=="a")].path`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, fields := range [][]string{{ignored[0], ignored[1]}, {ignored[1], ignored[0]}} {
+				indexer, err := watch.NewIndexer(watch.IndexerConfig{IndexBy: []string{"kind"}, IgnoreFields: fields})
+				require.NoError(t, err)
+				rules := []any{map[string]any{"host": "a", "path": "/1"}, map[string]any{"host": "b", "path": "/2"}}
+				u := object("a", with(rules, "spec", "rules"))
+				for range 2 {
+					indexer.Prepare(u)
+					left, err := json.Marshal(u.Object["spec"].(map[string]any)["rules"])
+					require.NoError(t, err)
+					assert.JSONEq(t, `[{},{"path":"/2"}]`, string(left), fields)
+				}
+			}
+		})
+	}
+}
+
 func TestPositionsCountCharacters(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

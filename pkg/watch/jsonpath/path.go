@@ -150,22 +150,27 @@ func (f filter) matches(item any) bool {
 	return found
 }
 
-// Remove deletes the field from every place that the path leads to; places
-// that do not exist are passed over. The parser has seen to it that the last
-// step is a field.
-func (p Path) Remove(root map[string]any) {
-	last := len(p.steps) - 1
-	if p.plain {
-		if fields, ok := descend(root, p.steps[:last]).(map[string]any); ok {
-			delete(fields, p.steps[last].name)
-		}
-		return
+// Remove deletes the last field of each path from every place that the path
+// leads to; places that do not exist are passed over. All places are found
+// first: the order does not matter, and no filter misses what it compares. The
+// last step of each path must be a field, as Split reports.
+func Remove(root map[string]any, paths []Path) {
+	type place struct {
+		fields map[string]any
+		name   string
 	}
-	walk(root, p.steps[:last], func(parent any) {
-		if fields, ok := parent.(map[string]any); ok {
-			delete(fields, p.steps[last].name)
-		}
-	})
+	var places []place
+	for _, p := range paths {
+		last := len(p.steps) - 1
+		walk(root, p.steps[:last], func(parent any) {
+			if fields, ok := parent.(map[string]any); ok {
+				places = append(places, place{fields, p.steps[last].name})
+			}
+		})
+	}
+	for _, p := range places {
+		delete(p.fields, p.name)
+	}
 }
 
 // Overlaps reports whether removing p changes what q reads. Steps that choose

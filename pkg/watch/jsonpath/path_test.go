@@ -199,7 +199,7 @@ func TestFindAndRemove(t *testing.T) {
 		}
 		root := object()
 		assert.Equal(t, want, find(root), expression)
-		path.Remove(root)
+		jsonpath.Remove(root, []jsonpath.Path{path})
 		assert.Empty(t, find(root), "%s: after it is removed", expression)
 		if want == nil {
 			assert.Equal(t, object(), root, "%s: nothing else is removed", expression)
