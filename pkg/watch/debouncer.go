@@ -49,6 +49,8 @@ type Debouncer struct {
 	config DebouncerConfig
 	log    *slog.Logger
 	wake   chan struct{} // holds one token: there may be something to do
+	// running holds a token while Run does.
+	running chan struct{}
 
 	mu      sync.Mutex
 	pending ChangeStats
@@ -78,6 +80,7 @@ func NewDebouncer(config DebouncerConfig) (*Debouncer, error) {
 		config:  config,
 		log:     newLogger(config.Logger),
 		wake:    make(chan struct{}, 1),
+		running: make(chan struct{}, 1),
 		syncing: config.InitialSync,
 	}, nil
 }
@@ -154,10 +157,22 @@ func (d *Debouncer) signal() {
 }
 
 // Run makes the callbacks, on the calling goroutine, until the context ends.
-// What has accumulated then is not delivered. Call it once.
+// What has accumulated then is delivered by the next Run, if there is one. One
+// that is called before another has ended waits for that end, or for its own.
 func (d *Debouncer) Run(ctx context.Context) {
+	select {
+	case d.running <- struct{}{}:
+		defer func() { <-d.running }()
+	case <-ctx.Done():
+		return
+	}
+	d.signal() // another Run may have taken the signal of what is pending
+	d.run(ctx)
+}
+
+func (d *Debouncer) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
-	timer.Stop() // until there is something to wait for: what was recorded before has left a signal
+	timer.Stop() // until there is something to wait for
 	defer timer.Stop()
 	for {
 		select {

@@ -129,3 +129,51 @@ func TestSlowOnSyncCompleteDoesNotExtendTheInterval(t *testing.T) {
 		assert.Equal(t, []string{"+1 ~0 -0 after 0s", "+0 ~1 -0 after 13s"}, calls.read())
 	})
 }
+
+func TestRunAfterAnotherDeliversWhatIsPending(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		debouncer := newDebouncer(t, watch.DebouncerConfig{}, func(stats watch.ChangeStats) { calls.add("%s", stats) })
+		ctx, cancel := context.WithCancel(t.Context())
+		go debouncer.Run(ctx)
+		debouncer.Record(one)
+		synctest.Wait()
+		assert.Equal(t, []string{"+0 ~1 -0"}, calls.read())
+		debouncer.Record(one)
+		synctest.Wait()
+		cancel()
+		pass(time.Minute)
+		assert.Empty(t, calls.read())
+		debouncer.Record(one)
+		go debouncer.Run(t.Context())
+		synctest.Wait()
+		assert.Equal(t, []string{"+0 ~2 -0"}, calls.read())
+	})
+}
+
+func TestRunWaitsForTheEndOfAnother(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		debouncer := newDebouncer(t, watch.DebouncerConfig{Interval: watch.NoDebounce}, func(stats watch.ChangeStats) {
+			calls.add("begin %s", stats)
+			<-time.After(time.Minute)
+			calls.add("end")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go debouncer.Run(ctx)
+		debouncer.Record(one)
+		synctest.Wait()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		debouncer.Run(ended)
+		go debouncer.Run(t.Context())
+		debouncer.Record(one)
+		cancel()
+		pass(59 * time.Second)
+		assert.Equal(t, []string{"begin +0 ~1 -0"}, calls.read())
+		pass(2 * time.Minute)
+		assert.Equal(t, []string{"end", "begin +0 ~1 -0", "end"}, calls.read(), "calls do not overlap")
+	})
+}
