@@ -203,9 +203,13 @@ func (p Path) Names() []string {
 }
 
 // Split cuts the last field off; the parent of a path of one field is the object.
-// Where the last step is no field, position is that of the step, counted from 1.
+// Where the last step is no field, position is that of the step, counted from 1;
+// 1 for the path of the object itself.
 func (p Path) Split() (parent Path, field string, position int) {
 	last := len(p.steps) - 1
+	if last < 0 {
+		return Path{}, "", 1
+	}
 	if step := p.steps[last]; step.kind != stepField {
 		return Path{}, "", step.at
 	}

@@ -40,6 +40,13 @@ func TestSplitCutsTheLastFieldOff(t *testing.T) {
 	assert.Equal(t, len("spec.refs["), position, "the step that is no field")
 }
 
+func TestPathOfTheObjectHasNoLastField(t *testing.T) {
+	t.Parallel()
+	parent, _, _ := parse(t, "name").Split()
+	_, _, position := parent.Split()
+	assert.Equal(t, 1, position)
+}
+
 func TestParentOfOneFieldIsTheObject(t *testing.T) {
 	t.Parallel()
 	parent, field, _ := parse(t, "name").Split()
