@@ -150,6 +150,19 @@ func TestOnlyARestartIsRecordedWithAnotherState(t *testing.T) {
 	}
 }
 
+// The controller keeps the pods that were created at spec.restartAt or later. Reloader and kubectl argo rollouts restart write the present time
+// without fractions of a second: a pod of that second may have started before the change.
+func TestRestartByAnotherWriterLeavesTheReloadDue(t *testing.T) {
+	t.Parallel()
+	w := rollout(t)
+	before := w.managed()
+	require.Nil(t, w.write(func(raw map[string]any) {
+		raw["spec"].(map[string]any)["restartAt"] = w.inputs(nil).Now.Format(time.RFC3339)
+	}))
+	assert.Equal(t, before, w.managed())
+	assert.Equal(t, policy.Reload, w.verdict().Action)
+}
+
 // What is held here has the content that the loop has read: this replica may not know the custom resource yet.
 func TestRestartKeepsWhatTheLoopHasReadOfObjectsThatAreHeldHere(t *testing.T) {
 	t.Parallel()
