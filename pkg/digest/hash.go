@@ -81,7 +81,7 @@ func KeyOf(hash string) (KeyID, bool) {
 	return KeyID(hash[:keyIDSize]), true
 }
 
-// Revision returns the digest that SAP's pod-reloader publishes, bit for bit, for tools that compute it themselves:
+// Revision returns the digest that SAP's pod-reloader publishes for lists without white space and empty items, for tools that compute it:
 // SHA-256, in hex, over one line for each ConfigMap and then each Secret, in the order listed and repeated where they
 // are listed twice. A name without a State is absent.
 func Revision(namespace string, configMaps, secrets []string, states map[reference.Ref]State) string {
