@@ -8,8 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -175,11 +177,27 @@ func (rs *reloaderSettings) variables() bool {
 // reloader returns what decides in Reloader.
 func (rs *reloaderSettings) reloader(s options.Selection, reload options.Reload) plan.Reloader {
 	return plan.Reloader{
-		Dialect: s.Stakater, ReloadOnCreate: rs.isTrue("reload-on-create"), ReloadOnDelete: rs.isTrue("reload-on-delete"),
+		Dialect: rs.dialect(s), ReloadOnCreate: rs.isTrue("reload-on-create"), ReloadOnDelete: rs.isTrue("reload-on-delete"),
 		OneKind:    rs.ignoresResources() && !rs.isTrue("sync-after-restart"),
 		Namespaces: rs.manager.NamedNamespaces(rs.environment), IgnoredNamespaces: s.Scope.Ignored, NamespaceSelector: s.Scope.NamespaceSelector,
 		Kinds: rs.kinds(s.Kinds), Variables: rs.variables(), NotifyOnly: reload.NotifyOnly,
 	}
+}
+
+// dialect returns the annotations and flags of Reloader, which handles Secrets with --secrets=false as well.
+func (rs *reloaderSettings) dialect(s options.Selection) annotation.Stakater {
+	theirs := s.Stakater
+	if s.WithoutSecrets && !rs.ignoresSecrets() {
+		theirs.Without = slices.DeleteFunc(slices.Clone(theirs.Without), func(kind reference.Kind) bool { return kind == reference.Secret })
+	}
+	return theirs
+}
+
+// ignoresSecrets reports whether --resources-to-ignore names Secrets.
+func (rs *reloaderSettings) ignoresSecrets() bool {
+	return slices.ContainsFunc(rs.items("resources-to-ignore"), func(item string) bool {
+		return strings.EqualFold(strings.TrimSpace(item), "secrets")
+	})
 }
 
 // kinds returns those of ours that Reloader handles, and DeploymentConfigs, which it handles by default.

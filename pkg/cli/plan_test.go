@@ -105,6 +105,10 @@ func TestSettingsOfReloader(t *testing.T) {
 			want:   map[string]string{},
 			check:  func(t *testing.T, r plan.Reloader) { t.Helper(); assert.False(t, r.OneKind) },
 		},
+		"without secrets": {
+			reason: "Reloader does not know the flag.", args: []string{"--reload-strategy=annotations", "--secrets=false"}, want: map[string]string{},
+			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.Empty(t, r.Dialect.Without) },
+		},
 		"labels of statuses": {
 			reason: "Reloader selects the statuses.",
 			args:   []string{"--reload-strategy=annotations", "--resource-label-selector=team=a", "--enable-csi-integration=true"},
@@ -309,7 +313,8 @@ func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 		"Reloader handles them":                 {nil, false, true},
 		"Reloader ignores them":                 {[]string{"--resources-to-ignore=secrets"}, false, false},
 		"Reloader ignores them, a list is ours": {[]string{"--resources-to-ignore=secrets"}, true, true},
-		"neither handles them":                  {[]string{"--secrets=false"}, true, false},
+		"Reloader handles them, we do not":      {[]string{"--secrets=false"}, false, true},
+		"neither handles them":                  {[]string{"--secrets=false", "--resources-to-ignore=Secrets"}, true, false},
 	} {
 		l := &lister{t: t}
 		if tc.sap {

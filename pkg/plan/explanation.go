@@ -35,6 +35,11 @@ func aboutWorkloads() map[Reason]Explanation {
 			"handles the built-in kinds, those of --is-Argo-Rollouts and --is-openshift, which are off by default, and those of --workload-kinds",
 			"nothing if that is right; else name the kind by its flag and grant the permissions, or leave it out",
 		},
+		bySecrets: {
+			"handles Secrets, unless --resources-to-ignore names them",
+			"does not handle Secrets with --secrets=false",
+			"nothing if that is right; else remove --secrets=false",
+		},
 		byJob: {
 			"deletes the Job and creates it again, also one that is finished, suspended or made by a CronJob",
 			"leaves such a Job alone, and one that only the annotations of SAP's pod-reloader name",

@@ -134,6 +134,10 @@ func (r random) comparison(patterns *pattern.Cache) *comparison {
 	}
 	in.Here.NotifyOnly = in.Reloader.NotifyOnly
 	if r.IntN(4) == 0 {
+		dialect.Without, in.Here.WithoutSecrets = []reference.Kind{reference.Secret}, true
+		in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: keys, WithoutSecrets: true}, dialect}
+	}
+	if r.IntN(4) == 0 {
 		in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"dev"}, scope.Scope{Ignored: []string{"dev"}}
 	}
 	return &comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}, compiled: compiled{}}

@@ -33,7 +33,7 @@ type Input struct {
 
 // Reloader is how Reloader runs.
 type Reloader struct {
-	// Dialect has its annotations and flags.
+	// Dialect has its annotations and flags. It knows no --secrets=false.
 	Dialect annotation.Stakater
 	// Namespaces are the only ones that it watches (--namespaces, KUBERNETES_NAMESPACE); empty means all.
 	Namespaces []string
@@ -62,6 +62,8 @@ type Here struct {
 	Kinds    workload.Kinds
 	// ReloadMissingRequired is --missing-required=reload, NotifyOnly --webhook-url.
 	ReloadMissingRequired, NotifyOnly bool
+	// WithoutSecrets is --secrets=false.
+	WithoutSecrets bool
 	// RerunFinishedJobs is --rerun-finished-jobs.
 	RerunFinishedJobs bool
 }

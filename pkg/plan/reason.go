@@ -8,6 +8,7 @@ const (
 	byScope           Reason = "namespace"
 	byExcluded        Reason = "excluded-label"
 	byKind            Reason = "kind"
+	bySecrets         Reason = "secrets"
 	byJob             Reason = "job"
 	bySuspended       Reason = "suspended"
 	byConcurrency     Reason = "concurrency"
@@ -36,7 +37,7 @@ const (
 // rules returns the rules that can be exchanged in the model of Reloader.
 func rules() []Reason {
 	return []Reason{
-		byScope, byExcluded, byKind, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
+		byScope, byExcluded, byKind, bySecrets, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
 		byRejected, byLimit, byReferences, bySAP, bySwitch, byOneKind, byRequiredCreated, byDeletedVariable,
 	}
 }

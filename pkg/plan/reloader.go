@@ -164,7 +164,10 @@ func (m model) items(s subject, kind reference.Kind) []string {
 
 // watchesKind reports whether objects of a kind are watched.
 func (m model) watchesKind(kind reference.Kind) bool {
-	return slices.Contains(m.Dialect.Kinds(), kind) && !slices.Contains(m.Dialect.Without, kind)
+	if m.usesOurRule(bySecrets) && m.ours.WithoutSecrets && kind == reference.Secret {
+		return false
+	}
+	return slices.Contains(m.Dialect.HandledKinds(), kind)
 }
 
 // selects is ShouldReload of pkg/common/common.go, with the search for a container that uses the object

@@ -59,7 +59,7 @@ func (c *comparison) read(object workload.Object) subject {
 	s.intent, s.problems = annotation.Parse(s.source, c.Here.Dialects...)
 	s.resolved, dropped = annotation.Resolve(s.intent, annotation.Listed(s.objects), recorded{}, s.source.References)
 	s.problems = append(s.problems, dropped...)
-	s.sap, _ = annotation.SAP{Keys: c.Here.Keys}.Parse(s.source)
+	s.sap, _ = annotation.SAP{Keys: c.Here.Keys, WithoutSecrets: c.Here.WithoutSecrets}.Parse(s.source)
 	s.concerned = s.intent.Asked || c.Reloader.Dialect.AutoReloadAll || hasAny(s.source.Workload, keys) || hasAny(s.source.Template, keys)
 	s.candidates = c.candidates(s)
 	return s

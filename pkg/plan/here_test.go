@@ -1,0 +1,53 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/plan"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+)
+
+// withoutSecrets is --secrets=false.
+func withoutSecrets(in *plan.Input) {
+	dialect := in.Reloader.Dialect
+	dialect.Without = append(dialect.Without, reference.Secret)
+	in.Here.WithoutSecrets = true
+	in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: in.Here.Keys, WithoutSecrets: true}, dialect}
+}
+
+// Flags of this program that Reloader does not have.
+func TestReasonsOfOurFlags(t *testing.T) {
+	t.Parallel()
+	readsSecret := `, envFrom: [{secretRef: {name: pull}}]}]`
+	ignoredByBoth := func(in *plan.Input) {
+		in.Reloader.Dialect.Without = []reference.Kind{reference.Secret}
+		withoutSecrets(in)
+	}
+	tests := map[string]struct {
+		manifest string
+		adapt    func(*plan.Input)
+		want     []string
+	}{
+		"secrets=false": {deployment(auto, readsSecret), withoutSecrets, []string{"secrets: secret/pull modified restart nothing"}},
+		"secrets=false, a list": {
+			deployment(`secret.`+domain+`reload: pull`, noRefs), withoutSecrets,
+			[]string{"problem", "secrets: secret/pull modified restart nothing"},
+		},
+		"secrets=false, a ConfigMap": {deployment(auto, reads), withoutSecrets, nil},
+		"secrets=false, a list of SAP's": {
+			deployment(`pod-reloader.cs.sap.com/secrets: pull`, noRefs), withoutSecrets, []string{"problem"},
+		},
+		"secrets=false, and ignored by Reloader": {deployment(auto, readsSecret), ignoredByBoth, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, tc.manifest)
+			tc.adapt(&in)
+			assert.Equal(t, tc.want, summary(plan.Compare(in)))
+		})
+	}
+}
