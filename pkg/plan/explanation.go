@@ -25,6 +25,11 @@ func aboutWorkloads() map[Reason]Explanation {
 			"handles kube-system only where --namespaces names it, and applies all flags for namespaces",
 			"nothing if that is right; else adapt --namespaces, --namespaces-to-ignore and --namespace-selector",
 		},
+		byObjectSelector: {
+			"handles workloads whatever their labels",
+			"leaves out workloads with other labels than those of --object-selector",
+			"nothing if that is right; else adapt --object-selector, or the labels of the workload",
+		},
 		byExcluded: {
 			"does not know the labels ignored and disabled of pod-reloader",
 			"leaves the workload alone",

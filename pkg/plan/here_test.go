@@ -1,9 +1,11 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/plan"
@@ -26,6 +28,10 @@ func TestReasonsOfOurFlags(t *testing.T) {
 		in.Reloader.Dialect.Without = []reference.Kind{reference.Secret}
 		withoutSecrets(in)
 	}
+	tier := func(value string) string {
+		return strings.Replace(deployment(auto, reads), "name: cart\n", "name: cart\n  labels: {tier: "+value+"}\n", 1)
+	}
+	selects := func(in *plan.Input) { in.Here.Scope.ObjectSelector = labels.SelectorFromSet(labels.Set{"tier": "web"}) }
 	tests := map[string]struct {
 		manifest string
 		adapt    func(*plan.Input)
@@ -41,6 +47,12 @@ func TestReasonsOfOurFlags(t *testing.T) {
 			deployment(`pod-reloader.cs.sap.com/secrets: pull`, noRefs), withoutSecrets, []string{"problem"},
 		},
 		"secrets=false, and ignored by Reloader": {deployment(auto, readsSecret), ignoredByBoth, nil},
+		"object-selector, selected":              {tier("web"), selects, nil},
+		"object-selector, other labels":          {tier("db"), selects, []string{"object-selector: configmap/app modified restart nothing"}},
+		"object-selector, another namespace": {tier("db"), func(in *plan.Input) {
+			selects(in)
+			in.Here.Scope.Ignored = []string{"shop"}
+		}, []string{"namespace: configmap/app modified restart nothing"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,4 +62,12 @@ func TestReasonsOfOurFlags(t *testing.T) {
 			assert.Equal(t, tc.want, summary(plan.Compare(in)))
 		})
 	}
+}
+
+func TestWorkloadThatNeitherProgramHandlesIsNotComparedForItsLabels(t *testing.T) {
+	t.Parallel()
+	in := input(t, deployment(auto, reads))
+	in.Reloader.Namespaces = []string{"bank"}
+	in.Here.Scope.ObjectSelector = labels.SelectorFromSet(labels.Set{"tier": "web"})
+	assert.Zero(t, plan.Compare(in).Compared)
 }

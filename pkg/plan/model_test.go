@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -78,6 +78,9 @@ func (r random) podSpec() map[string]any {
 func (r random) workload(kinds []workload.Kind) workload.Object {
 	kind := kinds[r.IntN(len(kinds))]
 	metadata := map[string]any{"name": "w", "namespace": r.one("shop", "kube-system", "dev"), "annotations": r.annotations()}
+	if r.chance() {
+		metadata["labels"] = map[string]any{"tier": "web"}
+	}
 	if r.IntN(8) == 0 {
 		metadata["labels"] = map[string]any{"pod-reloader.cs.sap.com/" + r.one("ignored", "disabled"): "true"}
 	}
@@ -138,7 +141,10 @@ func (r random) comparison(patterns *pattern.Cache) *comparison {
 		in.Here.Dialects = []annotation.Dialect{annotation.SAP{Keys: keys, WithoutSecrets: true}, dialect}
 	}
 	if r.IntN(4) == 0 {
-		in.Reloader.IgnoredNamespaces, in.Here.Scope = []string{"dev"}, scope.Scope{Ignored: []string{"dev"}}
+		in.Here.Scope.ObjectSelector = labels.SelectorFromSet(labels.Set{"tier": "web"})
+	}
+	if r.IntN(4) == 0 {
+		in.Reloader.IgnoredNamespaces, in.Here.Scope.Ignored = []string{"dev"}, []string{"dev"}
 	}
 	return &comparison{Input: in, groups: map[Reason]*Group{}, named: map[string]map[reference.Ref]bool{}, compiled: compiled{}}
 }

@@ -124,7 +124,7 @@ type comparison struct {
 // compare adds the differences of one workload.
 func (c *comparison) compare(object workload.Object) {
 	s := c.read(object)
-	if !s.concerned || !c.reloaderModel().inScope(s) && !c.reloaderModel(byScope).inScope(s) {
+	if !s.concerned || !c.reloaderModel().inScope(s) && !c.reloaderModel(byScope, byObjectSelector).inScope(s) {
 		return
 	}
 	c.compared++

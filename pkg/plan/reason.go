@@ -6,6 +6,7 @@ type Reason string
 // The rules of Reloader that this program has otherwise, in the order in which they are looked for.
 const (
 	byScope           Reason = "namespace"
+	byObjectSelector  Reason = "object-selector"
 	byExcluded        Reason = "excluded-label"
 	byKind            Reason = "kind"
 	bySecrets         Reason = "secrets"
@@ -37,7 +38,7 @@ const (
 // rules returns the rules that can be exchanged in the model of Reloader.
 func rules() []Reason {
 	return []Reason{
-		byScope, byExcluded, byKind, bySecrets, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
+		byScope, byObjectSelector, byExcluded, byKind, bySecrets, byJob, bySuspended, byConcurrency, byAutoFalse, byWholeName,
 		byRejected, byLimit, byReferences, bySAP, bySwitch, byOneKind, byRequiredCreated, byDeletedVariable,
 	}
 }

@@ -68,11 +68,15 @@ func (m model) watches(namespace string, namespaceLabels map[string]string) bool
 	return selected && !slices.Contains(m.IgnoredNamespaces, namespace)
 }
 
-// inScope reports whether the workload is in a namespace to watch.
+// inScope reports whether the workload is in a namespace to watch, and is selected there.
 func (m model) inScope(s subject) bool {
 	namespace := s.object.Namespace()
+	selector := m.ours.Scope.ObjectSelector
+	if m.usesOurRule(byObjectSelector) && selector != nil && !selector.Matches(labels.Set(s.object.Labels())) {
+		return false
+	}
 	if m.usesOurRule(byScope) {
-		return m.ours.Scope.Outside(namespace, s.namespaceLabels, s.object.Labels()) == ""
+		return m.ours.Scope.Namespace(namespace, s.namespaceLabels)
 	}
 	return m.watches(namespace, s.namespaceLabels)
 }
