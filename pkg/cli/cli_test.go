@@ -51,6 +51,12 @@ func TestRun(t *testing.T) {
 			[]string{`pod-reloader: unexpected argument "true": write --flag=value, or all arguments of Reloader after --`},
 			"the value would be taken for an argument of Reloader",
 		},
+		"plan without annotations": {
+			[]string{"plan", "--from-reloader", "--stakater-annotations=false"},
+			2, nil,
+			[]string{"pod-reloader: --stakater-annotations=false leaves nothing to compare: remove it"},
+			"every workload would differ, for no reason of a rule",
+		},
 		"plan with all wrong": {
 			[]string{"plan", "-o", "xml", "--reloader", "a/b/c", "--namespace-selector", "a b"},
 			2, nil,

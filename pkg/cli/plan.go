@@ -73,13 +73,21 @@ func afterDash(cmd *cobra.Command, args []string) error {
 
 // check returns all that is wrong with the command line.
 func (f *planFlags) check() error {
-	_, _, err := f.manager.CompleteShared(f.environment)
+	selection, _, err := f.manager.CompleteShared(f.environment)
 	_, named := parseName("reloader", f.reloader)
-	errs := []error{f.output.check(), err, named}
+	errs := []error{f.output.check(), err, named, checkDialect(selection)}
 	if !f.fromReloader {
 		errs = append(errs, errors.New("name what is compared: --from-reloader"))
 	}
 	return errors.Join(errs...)
+}
+
+// checkDialect returns an error where this program does not read Reloader's annotations.
+func checkDialect(selection options.Selection) error {
+	if selection.WithoutStakater {
+		return errors.New("--stakater-annotations=false leaves nothing to compare: remove it")
+	}
+	return nil
 }
 
 func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
@@ -117,6 +125,9 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 // compare reads the cluster and compares both programs.
 func (f *planFlags) compare(ctx context.Context, reader planReader, from reloaderSettings) (plan.Report, error) {
 	selection, reload, settings := from.complete()
+	if err := checkDialect(selection); err != nil { // it may be one of the arguments of Reloader
+		return plan.Report{}, usageError{err}
+	}
 	in := plan.Input{
 		Reloader: from.reloader(selection, reload),
 		Here: plan.Here{

@@ -334,6 +334,16 @@ func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 }
 
 // The driver may be installed after the comparison.
+func TestPlanRefusesArgumentsThatLeaveNothingToCompare(t *testing.T) {
+	t.Parallel()
+	l := &lister{t: t}
+	p := newReloaderSettings(nil)
+	p.parse([]string{"--stakater-annotations=false"})
+	_, err := (&planFlags{}).compare(t.Context(), planReader{l}, p)
+	require.ErrorAs(t, err, &usageError{})
+	assert.Empty(t, l.asked)
+}
+
 func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 	t.Parallel()
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "app"}
