@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -129,7 +130,7 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, from reloade
 		return plan.Report{}, usageError{err}
 	}
 	in := plan.Input{
-		Reloader: from.reloader(selection, reload),
+		Now: time.Now(), Reloader: from.reloader(selection, reload),
 		Here: plan.Here{
 			Keys: selection.Keys, Dialects: selection.Dialects(options.Referents{}), Scope: selection.Scope, Kinds: selection.Kinds,
 			ReloadMissingRequired: reload.ReloadMissingRequired, NotifyOnly: reload.NotifyOnly, RerunFinishedJobs: reload.RerunFinishedJobs,

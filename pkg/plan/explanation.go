@@ -127,6 +127,11 @@ func aboutEvents() map[Reason]Explanation {
 			"accepts durations above 0 and up to 168h, reports others, and does not pause for them",
 			"correct the annotation",
 		},
+		byPaused: {
+			"leaves the Deployment paused until its next reload: it was restarted in the pause",
+			"ends the pause at its start: what has changed in the pod template since then rolls out",
+			"resume the Deployment when it suits you, or remove the annotation with the time to keep it paused",
+		},
 		byUnnamedObject: {
 			"posts each change of these objects to --webhook-url",
 			"posts what changed for which workload; no workload depends on these",

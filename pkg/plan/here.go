@@ -18,8 +18,7 @@ import (
 // ourAction returns what this program does when an object changes.
 func (c *comparison) ourAction(s subject, ch change) Action {
 	_, known := c.Here.Kinds.Get(s.object.Kind.GroupVersionKind)
-	outside := c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels())
-	if !known || outside != "" || excluded(s, c.Here.Keys) || s.object.Check() != nil {
+	if !known || !c.inOurScope(s) || excluded(s, c.Here.Keys) || s.object.Check() != nil {
 		return Nothing
 	}
 	in, ok := c.input(s, ch)
@@ -31,6 +30,11 @@ func (c *comparison) ourAction(s subject, ch change) Action {
 		return Notify
 	}
 	return action
+}
+
+// inOurScope reports whether this program handles workloads with the namespace and the labels of this one.
+func (c *comparison) inOurScope(s subject) bool {
+	return c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels()) == ""
 }
 
 // workloadAction returns how a reload restarts a workload of its kind.

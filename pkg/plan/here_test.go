@@ -3,6 +3,7 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,6 +60,54 @@ func TestReasonsOfOurFlags(t *testing.T) {
 			t.Parallel()
 			in := input(t, tc.manifest)
 			tc.adapt(&in)
+			assert.Equal(t, tc.want, summary(plan.Compare(in)))
+		})
+	}
+}
+
+// The present time is noon.
+func TestPauseThatIsOverIsADifference(t *testing.T) {
+	t.Parallel()
+	paused := func(at string) string {
+		manifest := deployment(auto+`, deployment.`+domain+`pause-period: 5m, deployment.`+domain+`paused-at: "`+at+`"`, reads)
+		return strings.Replace(manifest, "spec:\n  template", "spec:\n  paused: true\n  template", 1)
+	}
+	late := paused("2026-01-01T00:00:00Z")
+	tests := map[string]struct {
+		manifest string
+		adapt    func(*plan.Input)
+		want     []string
+	}{
+		"over":             {manifest: late, want: []string{"paused"}},
+		"not over":         {manifest: paused("2026-01-01T11:56:00Z")},
+		"no time":          {manifest: paused("soon"), want: []string{"paused"}},
+		"resumed":          {manifest: strings.Replace(late, "paused: true", "paused: false", 1)},
+		"paused by a user": {manifest: strings.Replace(late, `, deployment.`+domain+`paused-at: "2026-01-01T00:00:00Z"`, "", 1)},
+		"another kind":     {manifest: strings.Replace(late, "Deployment", "StatefulSet", 1)},
+		"excluded by a label": {
+			manifest: strings.Replace(late, "name: cart\n", "name: cart\n  labels: {pod-reloader.cs.sap.com/ignored: \"true\"}\n", 1),
+			want:     []string{"excluded-label: configmap/app modified restart nothing", "paused"},
+		},
+		"in another namespace": {
+			manifest: late, adapt: func(in *plan.Input) { in.Here.Scope.Ignored = []string{"shop"} },
+			want: []string{"namespace: configmap/app modified restart nothing"},
+		},
+		"with another key": {
+			manifest: late, adapt: func(in *plan.Input) {
+				dialect := in.Reloader.Dialect
+				dialect.Keys.PausedAt = "example.com/paused-at"
+				speak(in, dialect)
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := input(t, tc.manifest)
+			in.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+			if tc.adapt != nil {
+				tc.adapt(&in)
+			}
 			assert.Equal(t, tc.want, summary(plan.Compare(in)))
 		})
 	}

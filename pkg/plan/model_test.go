@@ -39,6 +39,7 @@ func (r random) annotations() map[string]any {
 		"secretproviderclass." + domain + "auto":   {"true"},
 		"secretproviderclass." + domain + "reload": {"vault", "va.*", ".*, x"},
 		"deployment." + domain + "pause-period":    {"5m", "soon", "-1s", "0s", "1000h"},
+		"deployment." + domain + "paused-at":       {"2026-01-01T00:00:00Z"},
 		domain + "rollout-strategy":                {"restart", "rollout", "x"},
 	}
 	set := map[string]any{}
@@ -89,6 +90,7 @@ func (r random) workload(kinds []workload.Kind) workload.Object {
 		at = map[string]any{kind.Template[i]: at}
 	}
 	spec := at.(map[string]any)
+	spec["paused"] = r.chance()
 	if kind.Schedules() {
 		spec["suspend"], spec["concurrencyPolicy"] = r.chance(), r.one("Allow", "Forbid", "Replace")
 	}
@@ -181,8 +183,8 @@ func TestEveryRuleExplainsADifference(t *testing.T) {
 	for seed := range uint64(1_000) {
 		c := random{rand.New(rand.NewPCG(seed, 2))}.comparison(patterns)
 		c.compare(c.Workloads[0])
-		for reason := range c.groups {
-			found[reason] = true
+		for _, group := range c.report().Groups {
+			found[group.Reason] = true
 		}
 	}
 	for _, rule := range rules() {

@@ -9,10 +9,12 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -29,6 +31,8 @@ type Input struct {
 	NamespaceLabels map[string]map[string]string
 	Reloader        Reloader
 	Here            Here
+	// Now is the time of the comparison.
+	Now time.Time
 }
 
 // Reloader is how Reloader runs.
@@ -141,16 +145,26 @@ func (c *comparison) compare(object workload.Object) {
 	if !s.samePause(c.Reloader.Dialect.Keys.PausePeriod) {
 		of(found, byPausePeriod, object)
 	}
+	if c.resumes(s) {
+		of(found, byPaused, object)
+	}
 	c.add(found)
 }
 
 // reported returns the Problems of a workload that this program would handle.
 func (c *comparison) reported(s subject) []annotation.Problem {
-	outside := c.Here.Scope.Outside(s.object.Namespace(), s.namespaceLabels, s.object.Labels())
-	if outside != "" || excluded(s, c.Here.Keys) {
+	if !c.inOurScope(s) || excluded(s, c.Here.Keys) {
 		return nil
 	}
 	return s.problems
+}
+
+// resumes reports whether this program ends a pause of the workload at its start.
+func (c *comparison) resumes(s subject) bool {
+	since, ours := s.source.Workload[c.Reloader.Dialect.Keys.PausedAt]
+	state := pause.State{Period: s.intent.PausePeriod, Paused: s.object.Paused(), Since: since, Ours: ours}
+	action, _ := state.Decide(c.Now)
+	return action == pause.Resume && s.object.Kind.Pausable() && c.inOurScope(s)
 }
 
 // effect adds what differs about one change of one object.

@@ -29,6 +29,8 @@ const (
 const (
 	// byPausePeriod is a pause that only one of the programs makes.
 	byPausePeriod Reason = "pause-period"
+	// byPaused is a pause that Reloader has not ended.
+	byPaused Reason = "paused"
 	// byUnnamedObject is a config object that no workload depends on.
 	byUnnamedObject Reason = "unnamed-object"
 	// byProblem is something wrong in an annotation.

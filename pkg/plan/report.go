@@ -74,7 +74,7 @@ type Object struct {
 
 func (c *comparison) report() Report {
 	r := Report{Compared: c.compared, Different: c.differs, Settings: c.permissions(), Groups: []Group{}}
-	for _, reason := range append(rules(), byPausePeriod, byUnnamedObject, byProblem) {
+	for _, reason := range append(rules(), byPausePeriod, byPaused, byUnnamedObject, byProblem) {
 		if g, ok := c.groups[reason]; ok {
 			slices.SortFunc(g.Workloads, func(a, b Difference) int {
 				return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
