@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,9 +137,9 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 	}
 }
 
-// recreated completes the reload of a Job that exists again: its last-reload, which the webhook drops from what is created, and the end
-// of the Secret. Where the last-reload is refused for good, the Secret ends all the same: the Job may finish and be removed, and another
-// leader would create it a second time.
+// recreated completes the reload of a Job that exists again: its Event, its last-reload, which the webhook drops from what is created, and
+// the end of the Secret. The Job may finish and be removed before the last-reload is written: the Event comes first, and where the
+// last-reload is refused for good, or for long, the Secret ends all the same. Another leader would create the Job a second time.
 func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload.Object, r recreation) Outcome {
 	s = c.withObject(s, o)
 	c.state.Recreations.Created(s.Key, r.secret.GetName())
@@ -148,17 +147,16 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 	if err != nil {
 		last = r.manifest.Reload
 		last.Hash = record.HashName(s.View.Managed[stamp.Hash])
-		last.Time = s.View.ReloadTime(c.now()).UTC().Truncate(time.Millisecond)
-		last.Generation = s.Object.Generation() // by which the webhook knows it where clocks differ
+		last.Time = s.View.ReloadTime(last.Time).UTC() // the same for each attempt and each leader, so that there is one Event
+		last.Generation = s.Object.Generation()        // by which the webhook knows it where clocks differ
+		c.events.EmitOwn(s.Reported(), last)
 		err = c.explainRecreation(ctx, s, last, jobrun.FieldsOf(&unstructured.Unstructured{Object: o.Raw}, r.manifest.Job, string(fieldOwner)))
-		if err != nil && (failedWrite(s.Object.Kind, reasonRecreationFailed, err).soon || apierrors.IsUnauthorized(err)) {
+		if err != nil && c.mayExplainLater(s, err) {
 			return failed{s, c.failedCompletion(r.secret.GetName(), err)}
 		}
-		s.Effects.Unwritten = err != nil
 	}
 	ended := c.endRecreation(ctx, s, r)
-	if s.Effects.Unwritten && mayHaveEnded(ended) {
-		c.events.EmitOwn(s.Reported(), last) // nothing else names the reload from now on
+	if err != nil && mayHaveEnded(ended) {
 		c.events.Warn(s.Reported(), reasonRecreationFailed,
 			"the Job was created again, but its last-reload annotation cannot be written: "+textOf(err))
 	}
@@ -167,6 +165,12 @@ func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload
 	}
 	c.queue.Add(queue.Workload, s.Key) // it is compared again: where an earlier leader has created it, no event follows
 	return reloaded{s, policy.ChangesOf(last), last, s.Object.Generation()}
+}
+
+// mayExplainLater reports whether a last-reload that could not be written may soon be.
+func (c recreations) mayExplainLater(s gather.Subject, err error) bool {
+	soon := failedWrite(s.Object.Kind, reasonRecreationFailed, err).soon && !c.backoff.HasFailedLong(s.Key)
+	return soon || apierrors.IsUnauthorized(err)
 }
 
 // explainRecreation writes last-reload on the new Job, and its managedFields where there are some to write.

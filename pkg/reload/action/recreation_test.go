@@ -57,15 +57,29 @@ func TestJobThatAUserDeletesAfterItWasCreatedAgainStaysDeleted(t *testing.T) {
 	j.API.Before = nil
 	assert.Zero(t, j.reconcile(t, actions))
 	assert.Empty(t, j.API.Objects, "the Job is not created a second time, and the manifest is gone")
+	assert.Contains(t, j.Notes(), "Reloaded: created again: configmap/app modified")
+}
+
+// Its ttlSecondsAfterFinished removes it.
+func TestJobThatIsGoneBeforeItsLastReloadIsWrittenIsReported(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
+	actions := j.leader()
+	j.reconcile(t, actions)
+	delete(j.API.Objects, reloadtest.JobName)
+	assert.Zero(t, j.reconcile(t, actions))
+	assert.Equal(t, 2, j.API.Created, "one new Job was created")
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 }
 
 // The clock of this process is behind that of the API server, which has created the new Job a moment ago.
 func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
-	j.API.Before = failing("patch Job", errors.New("the connection is lost"))
+	j.API.After = failing("create Job", errors.New("the connection is lost"))
 	j.reconcile(t, j.leader())
-	j.API.Before = nil
+	j.API.After = nil
 	created := j.Now.Add(time.Minute).UTC().Truncate(time.Second)
 	j.Stored().SetCreationTimestamp(metav1.NewTime(created))
 	next := j.unlistedLeader()
@@ -172,17 +186,29 @@ func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A policy may refuse each update of a Job. It finishes and is removed after its ttlSecondsAfterFinished, and the leader changes.
+// A policy may refuse each update of a Job, or a webhook may have no backend for long. The Job finishes and is removed after its
+// ttlSecondsAfterFinished, and the leader changes.
 func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
 	t.Parallel()
-	for name, deletion := range map[string]error{"the manifest is deleted": nil, "without an answer": errors.New("the connection is lost")} {
+	noBackend := apierrors.NewInternalError(errors.New(`failed calling webhook "jobs.example.org": no endpoints available`))
+	for name, tc := range map[string]struct {
+		patch, deletion error
+		attempts        int
+	}{
+		"refused, the manifest is deleted":    {forbidden("Job"), nil, 1},
+		"refused, deletion without an answer": {forbidden("Job"), errors.New("the connection is lost"), 1},
+		"a webhook without a backend":         {noBackend, nil, 10},
+		"a webhook that hangs":                {errNoAnswer, nil, 10},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newJobFixture(t, nil, nil)
-			j.API.Before = failing("patch Job", forbidden("Job"))
-			j.API.After = failing("delete Secret", deletion)
+			j.API.Before = failing("patch Job", tc.patch)
+			j.API.After = failing("delete Secret", tc.deletion)
 			actions := j.leader()
-			j.reconcile(t, actions)
+			for range tc.attempts {
+				j.reconcile(t, actions)
+			}
 			assert.Len(t, j.API.Objects, 1, "the manifest is gone")
 			j.reconcile(t, actions)
 			delete(j.API.Objects, reloadtest.JobName)
@@ -193,8 +219,7 @@ func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
 			assert.Equal(t, 2, j.API.Created, "one new Job was created")
 			notes := j.Notes()
 			assert.Contains(t, notes, "Reloaded: created again: configmap/app modified")
-			assert.Contains(t, notes, `RecreationFailed: the Job was created again, but its last-reload annotation cannot be written: `+
-				`jobs.batch is forbidden: User "x" cannot do that`)
+			assert.Contains(t, notes, "RecreationFailed: the Job was created again, but its last-reload annotation cannot be written: "+tc.patch.Error())
 		})
 	}
 }
