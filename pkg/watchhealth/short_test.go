@@ -153,7 +153,7 @@ func TestRetryAfterOfFailedWritesIsNotPassedOn(t *testing.T) {
 		{http.MethodGet, http.StatusTooManyRequests, "1"},
 		{http.MethodPatch, http.StatusServiceUnavailable, ""},
 		{http.MethodPost, http.StatusInternalServerError, ""},
-		{http.MethodPatch, http.StatusTooManyRequests, "1"},
+		{http.MethodPatch, http.StatusTooManyRequests, ""},
 	} {
 		next := func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil

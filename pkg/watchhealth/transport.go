@@ -84,14 +84,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // limitRetryAfter removes a pause that is too long, and each one of a failed write. client-go waits for it within a request, ten times,
-// and its caller sees neither the failure nor the wait: a proxy could stop a watch for hours, and a write that a webhook rejects for now
-// would end as one without an answer. Without it the failure is reported, and the caller retries with pauses of its own. To too many
-// requests, the API server itself says when to repeat them.
+// and its caller sees neither the failure nor the wait: a proxy could stop a watch for hours, and a write that a webhook, or an API server
+// with too many requests, rejects for now would end as one without an answer. Without it the failure is reported, and the caller retries
+// with pauses of its own.
 func limitRetryAfter(method string, response *http.Response) {
 	const name = "Retry-After"
 	seconds, err := strconv.Atoi(response.Header.Get(name))
-	write := method != http.MethodGet && response.StatusCode != http.StatusTooManyRequests
-	if write || err == nil && seconds > int(longestRetryAfter/time.Second) {
+	if method != http.MethodGet || err == nil && seconds > int(longestRetryAfter/time.Second) {
 		response.Header.Del(name)
 	}
 }

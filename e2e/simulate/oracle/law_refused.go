@@ -11,12 +11,11 @@ import (
 
 // The most refusals of one write in refusedTime. The program repeats what a user must mend after 1 s and 2 s, and then, where config
 // objects change all the time, every 3 s: these are 7. What may pass by itself it repeats after 25 ms at first, and each pause is twice the
-// one before, up to 3 s: these are 11. To too many requests, the API server itself answers after how many seconds to repeat it.
+// one before, up to 3 s: these are 11.
 const (
 	refusedTime    = 15 * time.Second
 	mostRefusals   = 8
 	mostTransients = 13
-	mostBusy       = 17
 )
 
 // refusal is a write of one process that is refused again and again.
@@ -76,9 +75,8 @@ func (l *refusedLaw) reply(r world.Reply) {
 // most returns how many refusals like this one there may be.
 func most(r world.Reply) int {
 	switch r.Status {
-	case http.StatusTooManyRequests:
-		return mostBusy
-	case http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity: // as a patch of what has changed meanwhile
+	case http.StatusTooManyRequests,
+		http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity: // as a patch of what has changed meanwhile
 		return mostTransients
 	}
 	if r.Lost || r.Status >= http.StatusInternalServerError {

@@ -65,7 +65,7 @@ func TestRefusedWrites(t *testing.T) {
 			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable),
 		},
 		"too many requests, every second": {
-			options: hooked, because: "the API server asks for it",
+			options: hooked, want: "hot-loop/refused", because: "the pauses grow, whatever its Retry-After is",
 			happens: refused(30, time.Second, http.StatusTooManyRequests),
 		},
 		"without a permission, and half of the answers are lost": {
