@@ -150,7 +150,7 @@ func TestWorkloadsWhoseLiveReadWasSkippedAreReadAtTheNextRecheck(t *testing.T) {
 		const all = 10 * workloadReads
 		crowd(l, two[1], all)
 		for round := range 10 {
-			l.tracking.rechecks.once(t.Context())
+			recheckOnce(t.Context(), l.tracking.rechecks)
 			queued := store.queued()
 			require.Len(t, queued, all)
 			for _, key := range queued {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -19,7 +21,7 @@ import (
 const (
 	// recheckEvery is how often the objects of a failing watch are read.
 	recheckEvery = time.Minute
-	// recheckPause is the least time between two objects, recheckInFlight how many are read at a time, so that the
+	// recheckPause is the least time between two objects, recheckInFlight how many of a kind are read at a time, so that the
 	// reads do not overload a failing API server. A round of 3,000 objects takes a minute.
 	recheckPause    = 20 * time.Millisecond
 	recheckInFlight = 8
@@ -31,14 +33,24 @@ type rechecks struct {
 	watches *watches
 	index   *index.Index
 	failing failingWatches
+	pace    *rate.Limiter
+	// rounds has the kinds of config objects of which a round has not ended; reading waits for the end of all.
+	rounds  sync.Map
+	reading sync.WaitGroup
 	// skips counts in how many rounds the live read of a workload was skipped since it was read. One goroutine uses it.
 	skips map[workload.Key]int
+}
+
+func newRechecks(t *Tracking) *rechecks {
+	pace := rate.NewLimiter(rate.Every(recheckPause), 1)
+	return &rechecks{with: t.with, watches: t.watches, index: t.index, failing: t.failing, pace: pace}
 }
 
 // run reads the objects of each watch that fails, again and again until the context ends. It runs on every replica: the webhook of a
 // standby, too, answers from what the watches of config objects have delivered, where it does not read them live. Without that, it would
 // go on to refuse or to purge what the leader asks for.
 func (r *rechecks) run(ctx context.Context) error {
+	defer r.reading.Wait()
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
 	for {
@@ -51,7 +63,7 @@ func (r *rechecks) run(ctx context.Context) error {
 	}
 }
 
-// once looks once at everything that failing watches would report. A config object that has changed queues its workloads, as
+// once begins to look at everything that failing watches would report. A config object that has changed queues its workloads, as
 // its watch would have done; a workload is queued, and read when it is reconciled. Mostly, all watches work.
 func (r *rechecks) once(ctx context.Context) {
 	r.countSkips()
@@ -64,20 +76,39 @@ func (r *rechecks) once(ctx context.Context) {
 		return
 	}
 	log.FromContext(ctx).V(1).Info("reading tracked objects, because watches fail", "configObjects", len(objects), "workloads", len(keys))
-	pause := time.NewTicker(recheckPause)
-	defer pause.Stop()
-	paced := func() bool {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-pause.C:
-			return true
-		}
+	kinds := map[reference.Kind][]index.Object{}
+	for _, at := range objects {
+		kinds[at.Ref.Kind] = append(kinds[at.Ref.Kind], at)
 	}
+	for kind, of := range kinds {
+		r.begin(ctx, kind, of)
+	}
+	for _, key := range keys {
+		if r.pace.Wait(ctx) != nil {
+			return
+		}
+		r.with.Queue.Add(queue.Workload, key)
+	}
+}
+
+// begin begins a round of a kind of config objects, unless its last one has not ended. Mostly, reads hang by kind: those of Secrets behind
+// a KMS, or those of a custom resource behind a conversion webhook.
+func (r *rechecks) begin(ctx context.Context, kind reference.Kind, objects []index.Object) {
+	if _, runs := r.rounds.LoadOrStore(kind, struct{}{}); runs {
+		return
+	}
+	r.reading.Go(func() {
+		defer r.rounds.Delete(kind)
+		r.read(ctx, objects)
+	})
+}
+
+// read reads config objects.
+func (r *rechecks) read(ctx context.Context, objects []index.Object) {
 	var group errgroup.Group
 	group.SetLimit(recheckInFlight)
 	for _, at := range objects {
-		if !paced() {
+		if r.pace.Wait(ctx) != nil {
 			break
 		}
 		group.Go(func() error {
@@ -88,12 +119,6 @@ func (r *rechecks) once(ctx context.Context) {
 		})
 	}
 	_ = group.Wait() // each error is logged
-	for _, key := range keys {
-		if !paced() {
-			return
-		}
-		r.with.Queue.Add(queue.Workload, key)
-	}
 }
 
 // unwatched returns the config objects whose watch fails, each once: those that workloads track, by name or by a pattern, and those to

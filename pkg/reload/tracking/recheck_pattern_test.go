@@ -98,7 +98,7 @@ func TestRecheckLooksAtWhatPatternsMatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, store, of := matching(t, c.watches)
-			l.tracking.rechecks.once(t.Context())
+			recheckOnce(t.Context(), l.tracking.rechecks)
 			assert.ElementsMatch(t, c.want, store.seen)
 			assert.Equal(t, c.reads, of.reads, "workloads are read only where a watch of config objects fails")
 		})
@@ -111,7 +111,7 @@ func TestRecheckLooksOnceAtWhatIsNamedAndMatched(t *testing.T) {
 	l, store, of := matching(t, failing{"configmaps": true})
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app-1"}
 	l.tracking.index.SetRefs(of.workload.Key(), []reference.Ref{app})
-	l.tracking.rechecks.once(t.Context())
+	recheckOnce(t.Context(), l.tracking.rechecks)
 	assert.ElementsMatch(t, []string{"app-1", "app-2", "app-3"}, namesOf(store.seen))
 }
 

@@ -3,16 +3,20 @@ package tracking
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -25,6 +29,12 @@ type readsOnce struct {
 func (r *readsOnce) Recheck(_ context.Context, _ string, ref reference.Ref) error {
 	r.reads.Add(1)
 	return r.read(ref)
+}
+
+// recheckOnce looks once at everything that failing watches would report.
+func recheckOnce(ctx context.Context, r *rechecks) {
+	r.once(ctx)
+	r.reading.Wait()
 }
 
 func TestRecheckLogsWhatItCannotRead(t *testing.T) {
@@ -44,9 +54,47 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 		return nil
 	}}
 	l.tracking.rechecks.with.Store = store
-	l.tracking.rechecks.once(ctx)
+	recheckOnce(ctx, l.tracking.rechecks)
 	assert.Equal(t, int32(3), store.reads.Load())
 	assert.Equal(t, int32(1), failures.Load())
+}
+
+// hanging is a Store whose reads of Secrets have no answer.
+type hanging struct{ *recheckStore }
+
+func (h hanging) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
+	if ref.Kind == reference.Secret {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return h.recheckStore.Recheck(ctx, namespace, ref)
+}
+
+func TestRecheckOfAKindThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, store, keys := trackingWithFailing(t, failing{"secrets": true, "configmaps": true, "fleets.example.com": true}, nil, nil)
+		l.tracking.rechecks.with.Store = hanging{store}
+		var refs []reference.Ref
+		for n := range 2 * recheckInFlight {
+			refs = append(refs, reference.Ref{Kind: reference.Secret, Name: strconv.Itoa(n)})
+		}
+		l.tracking.index.SetRefs(keys[0], refs)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.tracking.Recheck(ctx) }()
+		app := index.Object{Namespace: "shop", Ref: reference.Ref{Kind: reference.ConfigMap, Name: "app"}}
+		for _, want := range [][]index.Object{{app}, {app, app}} {
+			<-time.After(recheckEvery + time.Second)
+			synctest.Wait()
+			store.mu.Lock()
+			assert.Equal(t, want, store.seen)
+			store.mu.Unlock()
+			assert.ElementsMatch(t, keys, store.queued())
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
 
 func TestRecheckEndsWithItsContext(t *testing.T) {
@@ -55,7 +103,7 @@ func TestRecheckEndsWithItsContext(t *testing.T) {
 		l, rechecked, _ := trackingWithFailing(t, failing{"secrets": true, "fleets.example.com": true}, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		l.tracking.rechecks.once(ctx)
+		recheckOnce(ctx, l.tracking.rechecks)
 		assert.Empty(t, rechecked.seen)
 		assert.Empty(t, rechecked.queued())
 	})
@@ -84,7 +132,7 @@ func TestRecheckAsksForNoWatchWhileAllWork(t *testing.T) {
 			l, _, _ := trackingWithFailing(t, nil, nil, nil)
 			watches := &countingWatches{failing: tc.watches}
 			l.tracking.rechecks.failing.health = watches
-			l.tracking.rechecks.once(t.Context())
+			recheckOnce(t.Context(), l.tracking.rechecks)
 			assert.Equal(t, tc.asks, watches.asked > 0)
 		})
 	}
@@ -99,10 +147,10 @@ func TestRoundInWhichAllWatchesWorkEndsTheSkips(t *testing.T) {
 		if skipped {
 			w.setSkipped(keys[1], true)
 		}
-		rechecks.once(t.Context())
+		recheckOnce(t.Context(), rechecks)
 		assert.Equal(t, skipped, len(rechecks.skips) > 0)
 	}
 	w.setSkipped(keys[1], true)
-	rechecks.once(t.Context())
+	recheckOnce(t.Context(), rechecks)
 	assert.Equal(t, map[workload.Key]int{keys[1]: 1}, rechecks.skips, "it is counted anew")
 }

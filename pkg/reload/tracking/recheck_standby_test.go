@@ -18,7 +18,7 @@ func TestStandbyRechecksWhatItsWebhookAnswersFrom(t *testing.T) {
 	l, store, _ := trackingWithFailing(t, failing{"secrets": true, "fleets.example.com": true}, nil, nil)
 	l.tracking.rechecks.with.Queue = queue.New(&queue.Leadership{}, time.Now)
 	l.tracking.rechecks.with.Store = referring{store, map[string][]reference.Ref{"shop": {tls}}}
-	l.tracking.rechecks.once(t.Context())
+	recheckOnce(t.Context(), l.tracking.rechecks)
 	assert.ElementsMatch(t, []index.Object{
 		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls},
 	}, store.seen)

@@ -127,7 +127,7 @@ func TestRecheckLooksAtWhatFailingWatchesWouldReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, store, _ := trackingWithFailing(t, c.watches, nil, c.selector)
-			l.tracking.rechecks.once(t.Context())
+			recheckOnce(t.Context(), l.tracking.rechecks)
 			assert.ElementsMatch(t, c.places, store.seen)
 			var queued []string
 			for _, key := range store.queued() {
@@ -154,7 +154,7 @@ func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 	l.tracking.rechecks.with.Store = referring{store, map[string][]reference.Ref{
 		"shop": {db, tls, {Kind: reference.ConfigMap, Name: "settings"}}, "elsewhere": {tls},
 	}}
-	l.tracking.rechecks.once(t.Context())
+	recheckOnce(t.Context(), l.tracking.rechecks)
 	assert.ElementsMatch(t, []index.Object{
 		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls}, {Namespace: "elsewhere", Ref: tls},
 	}, store.seen, "each once, and nothing of a watch that works")

@@ -103,7 +103,7 @@ func New(o Options) *Tracking {
 		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
-	t.rechecks = &rechecks{with: o, watches: t.watches, index: t.index, failing: t.failing}
+	t.rechecks = newRechecks(t)
 	return t
 }
 
