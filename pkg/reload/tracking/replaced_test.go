@@ -87,9 +87,11 @@ func TestStateOfAJobThatIsLeftAloneIsForgottenWithItsEnd(t *testing.T) {
 			now := time.Now()
 			l.state.Writes.Stamped(finished.Key(), 1, now)
 			l.state.Deferrals.Failed(finished.Key(), state.Deferral{Until: now.Add(time.Second)}, now)
+			l.backoff.When(finished.Key(), state.NeedsUser)
 			changesOf(l, finished.Kind)(finished, tc.after)
 			assert.Equal(t, tc.forgotten, l.state.Writes.StampedAt(finished.Key()).IsZero())
 			assert.Equal(t, tc.forgotten, l.state.Deferrals.WaitToWrite(finished.Key(), now) == 0, "its re-creation waits no longer")
+			assert.Equal(t, !tc.forgotten, l.backoff.Failing(finished.Key()), "another one has failed in no attempt")
 		})
 	}
 }

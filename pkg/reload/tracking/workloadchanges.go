@@ -29,6 +29,7 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
 	if gone {
 		// Here, since a standby treats nothing that is queued, and the end of a Job that is left alone queues nothing.
 		c.with.State.Forget(key)
+		c.with.Backoff.Forget(key)
 	}
 	before, after = c.ifHandled(before), c.ifHandled(after)
 	if entered {
