@@ -121,3 +121,14 @@ func Unwatched(ctx context.Context) context.Context {
 
 // isUnwatched reports whether a context is one of Unwatched.
 func isUnwatched(ctx context.Context) bool { return ctx.Value(unwatched{}) != nil }
+
+// retried is the key of the value that Retried sets.
+type retried struct{}
+
+// Retried returns a context for reads that the caller repeats by itself: a failure is reported at once, whatever pause its answer asks for.
+func Retried(ctx context.Context) context.Context { return context.WithValue(ctx, retried{}, true) }
+
+// isRetried reports whether the caller repeats a request by itself: each write, and a read with the context of Retried.
+func isRetried(r *http.Request) bool {
+	return r.Method != http.MethodGet || r.Context().Value(retried{}) != nil
+}

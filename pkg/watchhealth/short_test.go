@@ -1,6 +1,7 @@
 package watchhealth_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -142,24 +143,28 @@ func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
 }
 
 // client-go would repeat a write that a webhook rejects for now within one request, until that ends without an answer.
-func TestRetryAfterOfFailedWritesIsNotPassedOn(t *testing.T) {
+func TestRetryAfterOfRequestsThatTheCallerRepeatsIsNotPassedOn(t *testing.T) {
 	t.Parallel()
+	retried := watchhealth.Retried(t.Context())
 	for _, c := range []struct {
+		ctx    context.Context //nolint:containedctx // that of a request
 		method string
 		status int
 		want   string
 	}{
-		{http.MethodGet, http.StatusServiceUnavailable, "1"},
-		{http.MethodGet, http.StatusTooManyRequests, "1"},
-		{http.MethodPatch, http.StatusServiceUnavailable, ""},
-		{http.MethodPost, http.StatusInternalServerError, ""},
-		{http.MethodPatch, http.StatusTooManyRequests, ""},
+		{t.Context(), http.MethodGet, http.StatusServiceUnavailable, "1"},
+		{t.Context(), http.MethodGet, http.StatusTooManyRequests, "1"},
+		{retried, http.MethodGet, http.StatusServiceUnavailable, ""},
+		{retried, http.MethodGet, http.StatusTooManyRequests, ""},
+		{t.Context(), http.MethodPatch, http.StatusServiceUnavailable, ""},
+		{t.Context(), http.MethodPost, http.StatusInternalServerError, ""},
+		{t.Context(), http.MethodPatch, http.StatusTooManyRequests, ""},
 	} {
 		next := func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
 		}
 		const path = "https://api/apis/apps/v1/namespaces/shop/deployments/cart"
-		request, err := http.NewRequestWithContext(t.Context(), c.method, path, http.NoBody)
+		request, err := http.NewRequestWithContext(c.ctx, c.method, path, http.NoBody)
 		require.NoError(t, err)
 		response, err := newClient(t).monitor.Wrap(server(next)).RoundTrip(request)
 		require.NoError(t, err)

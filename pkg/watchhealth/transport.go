@@ -78,19 +78,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	e.answered(response.StatusCode)
-	limitRetryAfter(r.Method, response)
+	limitRetryAfter(r, response)
 	response.Body = newBody(ctx, e, response.Body, response.StatusCode)
 	return response, nil
 }
 
-// limitRetryAfter removes a pause that is too long, and each one of a failed write. client-go waits for it within a request, ten times,
-// and its caller sees neither the failure nor the wait: a proxy could stop a watch for hours, and a write that a webhook, or an API server
-// with too many requests, rejects for now would end as one without an answer. Without it the failure is reported, and the caller retries
-// with pauses of its own.
-func limitRetryAfter(method string, response *http.Response) {
+// limitRetryAfter removes a pause that is too long, and each one of a failed request that the caller repeats. client-go waits for it within
+// a request, ten times, and its caller sees neither the failure nor the wait: a proxy could stop a watch for hours, and a write that a
+// webhook, or an API server with too many requests, rejects for now would end as one without an answer. Without it the failure is reported,
+// and the caller retries with pauses of its own.
+func limitRetryAfter(request *http.Request, response *http.Response) {
 	const name = "Retry-After"
 	seconds, err := strconv.Atoi(response.Header.Get(name))
-	if method != http.MethodGet || err == nil && seconds > int(longestRetryAfter/time.Second) {
+	if isRetried(request) || err == nil && seconds > int(longestRetryAfter/time.Second) {
 		response.Header.Del(name)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -67,7 +68,7 @@ func (w writer) write(ctx context.Context, s gather.Subject, send func(context.C
 
 // withWriteTimeout sends a request, and gives it up after a while.
 func withWriteTimeout(ctx context.Context, send func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, writeLimit)
+	limited, cancel := context.WithTimeout(watchhealth.Retried(ctx), writeLimit)
 	defer cancel()
 	err := send(limited)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {

@@ -3,18 +3,26 @@ package action
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -45,6 +53,38 @@ func TestAnsweredWriteIsNoHangingOne(t *testing.T) {
 	cancel()
 	err = actions.write(ended, s, func(ctx context.Context) error { return ctx.Err() })
 	assert.NotErrorIs(t, err, errNoAnswer, "the process ends")
+}
+
+// busy answers each request with 429.
+type busy struct{}
+
+func (busy) RoundTrip(*http.Request) (*http.Response, error) {
+	body := `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}`
+	header := http.Header{"Content-Type": {"application/json"}, "Retry-After": {"1"}}
+	return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+func TestRequestAnsweredWithTooManyRequestsIsNoHangingOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		web := reloadtest.Web(t)
+		gvk := web.Object.Kind.GroupVersionKind
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+		overloaded, err := client.New(&rest.Config{Host: "https://api", Transport: (&watchhealth.Monitor{}).Wrap(busy{})}, client.Options{Mapper: mapper})
+		require.NoError(t, err)
+		actions := newActions(Options{Client: overloaded, Gather: gather.Gatherer{APIReader: overloaded}}, &reloadtest.Outbox{})
+		began := time.Now()
+		_, written := actions.merge(t.Context(), web, map[string]any{})
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(gvk)
+		read := actions.gather.APIReader.Get(t.Context(), client.ObjectKey{Namespace: web.Key.Namespace, Name: web.Key.Name}, object)
+		for _, err := range []error{written, read} {
+			assert.True(t, apierrors.IsTooManyRequests(err))
+			assert.NotErrorIs(t, err, errNoAnswer)
+		}
+		assert.Equal(t, began, time.Now(), "the loop pauses, not the client")
+	})
 }
 
 // The client may return what has just arrived although the time is over.
