@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,8 +76,8 @@ type world struct {
 	outside atomic.Bool
 	// applying is called by each write before it reaches the client, which makes one write after the other by itself; nil calls nothing.
 	applying func()
-	// stalled has writes hang until they are given up.
-	stalled atomic.Bool
+	// stalled has writes of objects whose names have a prefix hang until they are given up; nil has none hang.
+	stalled atomic.Pointer[string]
 	// unanswered has live reads of custom resources hang until they are given up.
 	unanswered atomic.Bool
 	// listing is how long a list of custom resources takes.
@@ -113,7 +114,7 @@ type namespaced struct {
 func (n namespaced) Apply(
 	ctx context.Context, name string, object *unstructured.Unstructured, options metav1.ApplyOptions, subresources ...string,
 ) (*unstructured.Unstructured, error) {
-	if n.of.stalled.Load() {
+	if prefix := n.of.stalled.Load(); prefix != nil && strings.HasPrefix(name, *prefix) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

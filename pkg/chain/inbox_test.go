@@ -12,8 +12,15 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-func published(namespaces ...string) func(*pending) {
-	return func(p *pending) { p.published = append(p.published, namespaces...) }
+func published(namespace string) func(*pending) {
+	return func(p *pending) { p.published = append(p.published, batchEnd{namespace: namespace}) }
+}
+
+func namespacesOf(batches []batchEnd) (names []string) {
+	for _, batch := range batches {
+		names = append(names, batch.namespace)
+	}
+	return names
 }
 
 func TestGatheredEventsWaitForDebounce(t *testing.T) {
@@ -23,12 +30,12 @@ func TestGatheredEventsWaitForDebounce(t *testing.T) {
 	in.arrive(published("arrived"))
 
 	first := in.take(false)
-	assert.Equal(t, []string{"arrived"}, first.published, "what has arrived does not wait")
+	assert.Equal(t, []string{"arrived"}, namespacesOf(first.published), "what has arrived does not wait")
 	assert.False(t, first.gathered)
 
 	in.arrive(published("later"))
 	second := in.take(true)
-	assert.Equal(t, []string{"later", "gathered"}, second.published, "what has arrived comes first: a change began it earlier")
+	assert.Equal(t, []string{"later", "gathered"}, namespacesOf(second.published), "what has arrived comes first: a change began it earlier")
 	assert.True(t, second.gathered)
 
 	assert.Empty(t, in.take(true).published, "all is taken once")

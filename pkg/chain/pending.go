@@ -29,9 +29,9 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
-	// published are namespaces whose writes have ended, written the writes of them, paced and unpublished those to be repeated. removed
+	// published are batches of writes that have ended, written the writes of them, paced and unpublished those to be repeated. removed
 	// are objects that have come without the correct annotation some time ago.
-	published            []string
+	published            []batchEnd
 	written              []written
 	paced                []referent.Key
 	unpublished, removed []again

@@ -20,6 +20,8 @@ const (
 	defaultFieldOwner = "pod-reloader-referents"
 	// writeLimit bounds one write.
 	writeLimit = 10 * time.Second
+	// batchLimit is after how long no further write of a batch begins: what has become due meanwhile may come before it.
+	batchLimit = time.Second
 	// scopeAgain is when a namespace is looked at again in which nothing is published.
 	scopeAgain = time.Minute
 	// contestAgain is when a digest that another writer has removed is restored. maxContest bounds how often that is doubled: to
@@ -92,9 +94,12 @@ func (u *publisher) take(p pending) {
 		u.clear()
 	}
 	u.finish(p.written)
-	for _, namespace := range p.published {
-		at := u.of(namespace)
+	for _, batch := range p.published {
+		at := u.of(batch.namespace)
 		at.busy, at.underWay = false, nil
+		for _, key := range batch.left {
+			u.due(key)
+		}
 	}
 }
 
@@ -243,7 +248,8 @@ func (u *publisher) due(key referent.Key) {
 	}
 }
 
-// next begins writes of a namespace, if some are due and none is under way.
+// next begins writes of a namespace, if some are due and none is under way: first those of objects whose last write has not failed, then
+// the others, the earliest failure first.
 func (u *publisher) next(namespace string, at *publications) {
 	if at.busy {
 		return
@@ -253,7 +259,7 @@ func (u *publisher) next(namespace string, at *publications) {
 		return
 	}
 	var writes []publication
-	for _, key := range slices.SortedFunc(maps.Keys(at.due), referent.Key.Compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(at.due), u.unpublished.compare) {
 		if len(writes) == maxWrites {
 			break
 		}
@@ -272,16 +278,29 @@ func (u *publisher) next(namespace string, at *publications) {
 	u.lifetime.run(func(ctx context.Context) { u.writeAll(ctx, leads, namespace, writes) })
 }
 
-// writeAll writes until one of the contexts ends: that of the configuration, which waits for it, and that of the leadership.
+// batchEnd is the end of writes of a namespace that were begun together, and the objects that were left for the next batch.
+type batchEnd struct {
+	namespace string
+	left      []referent.Key
+}
+
+// writeAll writes for batchLimit, or until one of the contexts ends: that of the configuration, which waits for it, and that of the
+// leadership.
 func (u *publisher) writeAll(ctx, leads context.Context, namespace string, writes []publication) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(leads, cancel)()
 	var done []written
+	batch := batchEnd{namespace: namespace}
 	defer func() {
-		u.inbox.arrive(func(p *pending) { p.published, p.written = append(p.published, namespace), append(p.written, done...) })
+		u.inbox.arrive(func(p *pending) { p.published, p.written = append(p.published, batch), append(p.written, done...) })
 	}()
+	began := u.now()
 	for _, write := range writes {
+		if u.now().Sub(began) >= batchLimit {
+			batch.left = append(batch.left, write.key)
+			continue
+		}
 		err := u.write(ctx, write)
 		switch end := (written{write, err}); {
 		case ctx.Err() != nil:
@@ -303,7 +322,7 @@ func (u *publisher) postpone(namespace string, at *publications) {
 		return
 	}
 	at.busy = true
-	u.inbox.gatherAfter(scopeAgain, func(p *pending) { p.published = append(p.published, namespace) })
+	u.inbox.gatherAfter(scopeAgain, func(p *pending) { p.published = append(p.published, batchEnd{namespace: namespace}) })
 }
 
 // publication is one write.

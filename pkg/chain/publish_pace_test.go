@@ -65,13 +65,62 @@ func TestADigestThatWaitsForOtherWritesIsNotContested(t *testing.T) {
 		w := newRefused(t)
 		w.refuse(nil)
 		w.pass(time.Minute)
-		w.stalled.Store(true)
+		w.stalled.Store(new(string))
 		for n := range 150 {
 			w.put(proxies, fmt.Sprint("q", n), map[string]any{"service": "s"})
 			synctest.Wait() // the client buffers some events only
 		}
 		w.pass(11 * time.Second)
 		assert.Zero(t, w.Contested())
+	})
+}
+
+// A validating webhook delays the writes of many objects until they are given up. Their repetitions must not keep another digest waiting.
+func TestFirstWriteOfADigestPrecedesRepeatedOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		prefix := "p"
+		w.stalled.Store(&prefix)
+		const many = 150
+		for n := range many {
+			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
+			synctest.Wait() // the client buffers some events only
+		}
+		w.pass(time.Hour)
+		assert.InDelta(t, many, w.unpublished(), 0, "each has been tried")
+		before := w.writes.Load()
+		w.put(proxies, "z", map[string]any{"service": "s"})
+		w.pass(12 * time.Second)
+		assert.Greater(t, w.writes.Load(), before)
+
+		w.stalled.Store(nil)
+		w.pass(70 * time.Second)
+		assert.Zero(t, w.unpublished())
+	})
+}
+
+// Writes that fail are repeated in turn, whatever their names.
+func TestRepeatedWritesOfManyDigestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newRefused(t)
+		w.refuse(nil)
+		w.pass(time.Minute)
+		w.stalled.Store(new(string))
+		for n := range 150 {
+			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
+			synctest.Wait() // the client buffers some events only
+		}
+		w.put(proxies, "z", map[string]any{"service": "s"})
+		w.pass(time.Hour)
+		before := w.writes.Load()
+		prefix := "p"
+		w.stalled.Store(&prefix)
+		w.pass(time.Hour)
+		assert.Equal(t, before+1, w.writes.Load())
 	})
 }
 

@@ -260,10 +260,10 @@ func TestWriteThatHangsIsGivenUpAfterTenSecondsAndRepeated(t *testing.T) {
 		w.refuse(nil)
 		w.pass(time.Minute)
 		before := w.writes.Load()
-		w.stalled.Store(true)
+		w.stalled.Store(new(string))
 		w.set(tls, "2")
 		w.pass(9 * time.Second)
-		w.stalled.Store(false) // the write that is under way hangs on
+		w.stalled.Store(nil) // the write that is under way hangs on
 		assert.Zero(t, w.unpublished(), "a slow answer is waited for")
 		w.pass(2 * time.Second)
 		assert.InDelta(t, 1, w.unpublished(), 0)

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"net/http"
@@ -55,6 +56,8 @@ type unpublished struct {
 type failure struct {
 	value string
 	times int
+	// last is when it failed last.
+	last time.Time
 	// due is when it is written again; zero if it does not wait.
 	due time.Time
 	// reported is when it was reported last; zero if it was not.
@@ -77,6 +80,7 @@ func (u *unpublished) failed(key referent.Key, value string, err error, now time
 		f.value, f.times = value, 0
 	}
 	f.times++
+	f.last = now
 	wait = writeDelay(key, f.times, err)
 	f.due = now.Add(wait)
 	return wait, (isRefused(err) || wait >= reportWait) && u.report(f, key.Namespace, now)
@@ -108,6 +112,19 @@ func (u *unpublished) ready(key referent.Key, due time.Time) bool {
 	}
 	f.due = time.Time{}
 	return true
+}
+
+// compare orders objects for their next write: what has just failed comes last, so that it keeps nothing else waiting.
+func (u *unpublished) compare(a, b referent.Key) int {
+	return cmp.Or(u.last(a).Compare(u.last(b)), a.Compare(b))
+}
+
+// last is when the write of an object failed last; zero if it has not.
+func (u *unpublished) last(key referent.Key) time.Time {
+	if f, ok := u.failures[key]; ok {
+		return f.last
+	}
+	return time.Time{}
 }
 
 func (u *unpublished) has(key referent.Key) bool { return u.failures[key] != nil }
