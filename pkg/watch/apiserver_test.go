@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -172,7 +173,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case get:
 		s.serveObject(w, r.URL.Path)
 	default:
-		faults.sendList(w, s.list(chosen))
+		faults.sendList(w, s.list(q, chosen))
 	}
 }
 
@@ -247,20 +248,24 @@ func send(w io.Writer, value any) {
 	}
 }
 
-func (s *apiServer) list(chosen func(*unstructured.Unstructured) bool) map[string]any {
+// list is a page of a list. The token of the next one is the number of objects before it: nothing may change between them.
+func (s *apiServer) list(query url.Values, chosen func(*unstructured.Unstructured) bool) map[string]any {
 	items, version := s.snapshot(chosen)
-	return map[string]any{
-		"apiVersion": "v1", "kind": "List", "items": items,
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version)},
+	metadata := map[string]any{"resourceVersion": strconv.Itoa(version)}
+	from, _ := strconv.Atoi(query.Get("continue"))
+	if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && from+limit < len(items) {
+		metadata["continue"] = strconv.Itoa(from + limit)
+		items = items[:from+limit]
 	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items[from:], "metadata": metadata}
 }
 
 func (s *apiServer) snapshot(chosen func(*unstructured.Unstructured) bool) ([]map[string]any, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := []map[string]any{}
-	for _, object := range s.objects {
-		if chosen(object) {
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		if object := s.objects[key]; chosen(object) {
 			items = append(items, object.Object)
 		}
 	}

@@ -34,6 +34,11 @@
 //
 // # Costs
 //
+// A list that the server does not stream is read in pages of ten objects, which
+// are prepared before the next page comes: large objects do not fill the memory.
+// The server answers each page from etcd. Where the version of the first page
+// expires meanwhile, all objects are read at once.
+//
 // Compared with a bare dynamic informer, for 20,000 objects of 2 kB on two cores
 // that the API server shares: the initial sync of a Bulk takes the same time and
 // 1.02 times the memory, or 0.9 times where IgnoreFields names

@@ -22,7 +22,7 @@ func isExpired(err error) bool {
 
 // canExpire reports whether the request names a version.
 func canExpire(options metav1.ListOptions) bool {
-	return options.ResourceVersion != "" && options.ResourceVersion != "0" || options.Continue != ""
+	return options.ResourceVersion != "" && options.ResourceVersion != "0"
 }
 
 // permanent is an error that isExpired does not find, so that client-go treats it as

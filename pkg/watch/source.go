@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,32 +93,59 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if refusal := s.refusal.Swap(nil); refusal != nil {
 		return nil, *refusal
 	}
-	consistent(&options)
-	list, err := s.tryList(ctx, options)
-	if s.narrowed(ctx, err) {
-		list, err = s.tryList(ctx, options)
-	}
+	options.ResourceVersion, options.Limit = "", pageSize
+	list, err := s.listPages(ctx, options)
 	if err != nil {
 		return nil, s.rejected(ctx, options, err)
 	}
 	s.maybeRestored.Store(false)
-	for i := range list.Items {
-		if err := s.prepareListed(ctx, &list.Items[i]); err != nil {
-			return nil, err
-		}
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(item unstructured.Unstructured) bool { return !s.selects(&item) })
 	return list, nil
 }
 
-// consistent has the first list be of the newest state, as a streamed one is.
-// client-go asks for any state: an API server that is behind the others would
-// answer with an older one than another watch, or the process before, has seen.
-// Without pages, servers answer out of their watch cache all the same.
-func consistent(options *metav1.ListOptions) {
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion, options.Limit = "", 0
+// pageSize is how many objects are in memory as the server sends them: many
+// large ones would fill it. A streamed list has one at a time.
+const pageSize = 10
+
+// listPages lists the newest state, as a streamed list does. client-go asks for
+// any state, or for one that is not older than the last: an API server that is
+// behind the others would answer with an older one than another watch, or the
+// process before, has seen. Where the version of the first page expires before
+// the last one, all is listed at once, as client-go does.
+func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	all := &unstructured.UnstructuredList{}
+	for {
+		page, err := s.listPage(ctx, options)
+		if isExpired(err) && options.Continue != "" {
+			all, options.Continue, options.Limit = &unstructured.UnstructuredList{}, "", 0
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if err := s.prepareListed(ctx, &page.Items[i]); err != nil {
+				return nil, err
+			}
+			if s.selects(&page.Items[i]) {
+				all.Items = append(all.Items, page.Items[i])
+			}
+		}
+		if all.Object == nil {
+			all.Object = page.Object // the watch continues at its version
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			all.SetContinue("")
+			return all, nil
+		}
 	}
+}
+
+func (s *source) listPage(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := s.tryList(ctx, options)
+	if s.narrowed(ctx, err) {
+		list, err = s.tryList(ctx, options)
+	}
+	return list, err
 }
 
 // prepareListed prepares an object of a list unless the watcher has ended.
