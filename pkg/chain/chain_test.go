@@ -236,6 +236,18 @@ func TestAnotherScopeThanThatOfTheClusterIsNamed(t *testing.T) {
 	})
 }
 
+// Where each namespace has a list of its own, the path of that list is not found.
+func TestScopeIsNamedWhereTheListOfANamespaceIsNotFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "ns")
+		w.refuse(services, apierrors.NewNotFound(services.GroupResource(), ""))
+		w.graph()
+		assert.Contains(t, w.hold(), "s is not-installed: the cluster does not serve kafkaservices.kroxylicious.io in version v1alpha1, "+
+			"or its objects have no namespace: then set scope: Cluster in referents[0]")
+	})
+}
+
 func TestPathsLeadUpToTheTrackedResource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

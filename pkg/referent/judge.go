@@ -61,14 +61,19 @@ func (g *Graph) unknown(n *node) *Hold {
 		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.usage.of(n.key.Namespace).excess()}
 	}
 	if source := g.sources.of(n.resource, n.key.Namespace); source.Source != SourceSynced {
-		return &Hold{Reason: source.reason(), Node: n.key, Detail: n.resource.unknownResource(source), Lacking: n.resource}
+		return &Hold{Reason: source.reason(), Node: n.key, Detail: g.sources.unknownResource(n.resource, source), Lacking: n.resource}
 	}
 	return n.unread
 }
 
-// unknownResource says which resource is not known. A cluster can serve it in another version than that of the configuration.
-func (r *Resource) unknownResource(source sourceState) string {
+// unknownResource says which resource is not known. A cluster can serve it in another version than that of the configuration, or, where
+// each namespace has a source of its own, without namespaces.
+func (s sources) unknownResource(r *Resource, source sourceState) string {
+	_, everywhere := s[sourceKey{resource: r}]
 	switch {
+	case source.Source == SourceNotInstalled && !everywhere:
+		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version +
+			", or its objects have no namespace: then set scope: Cluster in " + r.at
 	case source.Source == SourceNotInstalled:
 		return "the cluster does not serve " + r.String() + " in version " + r.GVR.Version
 	case source.Source == SourceOutside:
@@ -122,7 +127,7 @@ func (g *Graph) incomplete(n *node) *Hold {
 			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 		if source := g.sources.referrers(edge, n.key.Namespace); source.Source != SourceSynced {
-			detail := edge.from.unknownResource(source) + ", and its objects can refer to this one"
+			detail := g.sources.unknownResource(edge.from, source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
 		if g.leftOut.reach(edge, n.key.Namespace) {
