@@ -171,28 +171,34 @@ func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
 	return sorted(keys)
 }
 
-// Held counts the causes of holds for each Reason: nodes that are held because of another one do not count.
+// Held counts the causes of holds for each Reason: nodes that are held because of another one do not count, nor do missing ones that no
+// other requires.
 func (g *Graph) Held() map[Reason]int {
 	held := make(map[Reason]int, len(Reasons()))
 	for _, reason := range Reasons() {
 		held[reason] = 0
 	}
 	for key, n := range g.nodes {
-		if n.hold != nil && n.hold.Node == key && !g.isAbsentOptional(n) {
+		if n.hold != nil && n.hold.Node == key && (n.hold.Reason != Missing || n.isRequired()) {
 			held[n.hold.Reason]++
 		}
 	}
 	return held
 }
 
-// isAbsentOptional reports whether a node is missing and every reference to it allows that.
-func (g *Graph) isAbsentOptional(n *node) bool {
+// isAbsentOptional reports whether a node that is held is missing, and every reference to it allows that.
+func (n *node) isAbsentOptional() bool {
+	return n.hold.Reason == Missing && len(n.above) > 0 && !n.isRequired()
+}
+
+// isRequired reports whether a node is held because of this one, which is held.
+func (n *node) isRequired() bool {
 	for parent := range n.above {
 		if !parent.mayBeAbsent(n) {
-			return false
+			return true
 		}
 	}
-	return n.hold.Reason == Missing && len(n.above) > 0
+	return false
 }
 
 // Has reports whether the graph has a node.

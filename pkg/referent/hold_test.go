@@ -197,6 +197,18 @@ func TestARequiredReferenceBesideAnOptionalOneHolds(t *testing.T) {
 	assert.Zero(t, w.Held()[referent.Missing], "absence that is allowed is no hold")
 }
 
+func TestMissingObjectThatHoldsNoOtherIsNotCounted(t *testing.T) {
+	t.Parallel()
+	w := tangle(t)
+	w.Delete(key("proxies/p"))
+	w.Evaluate()
+	require.Equal(t, referent.Missing, w.Hold(key("proxies/p")).Reason)
+	assert.Zero(t, w.Held()[referent.Missing], "clusters refer to it, and do not depend on it")
+	w.Delete(key("services/s"))
+	w.Evaluate()
+	assert.Equal(t, 1, w.Held()[referent.Missing], "clusters depend on it")
+}
+
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	condition := func(fields ...any) map[string]any {

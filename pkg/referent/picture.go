@@ -75,7 +75,7 @@ func (g *Graph) Picture(roots ...Key) Picture {
 	for _, key := range g.Below(p.Roots...) {
 		n := g.nodes[key]
 		drawn := PictureNode{Key: key, Hold: n.hold, Problems: g.Problems(key)}
-		if n.hold != nil && g.isAbsentOptional(n) {
+		if n.hold != nil && n.isAbsentOptional() {
 			drawn.Absent, drawn.Hold = true, nil
 		}
 		p.Nodes = append(p.Nodes, drawn)
