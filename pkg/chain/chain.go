@@ -118,7 +118,7 @@ func New(o Options) *Chain {
 	c.publisher = &publisher{
 		client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
 		inbox: c.inbox, graphState: c.graphState, sources: c.sources, lifetime: c.lifetime, writes: fairlimit.New(inFlight, 1),
-		in: map[string]*publications{}, contested: map[referent.Key]int{}, restoring: map[referent.Key]time.Time{},
+		in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
 	}
 	return c
 }

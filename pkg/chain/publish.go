@@ -53,9 +53,8 @@ type publisher struct {
 	leads context.Context // nil while this process does not lead
 	sweep bool            // look at all publications
 	// in has the publications by namespace.
-	in map[string]*publications
-	// contested is how often the digest of an object was restored in a row.
-	contested map[referent.Key]int
+	in        map[string]*publications
+	contested contests
 	// restoring are the objects that have come without the correct annotation, and when they are looked at once more.
 	restoring map[referent.Key]time.Time
 	// unpublished are the objects whose digest could not be written.
@@ -176,7 +175,7 @@ func (u *publisher) restore(changes []change) {
 				u.due(o.key) // nothing was written, so that nothing was removed
 			case waits && u.now().Before(until): // a writer that repeats itself is one writer
 			default:
-				times := min(u.contested[o.key], maxContest)
+				times := min(u.contested.times(o.key, u.now()), maxContest)
 				wrong[times] = append(wrong[times], o.key)
 			}
 		}
@@ -225,7 +224,7 @@ func (u *publisher) contest(removed []referent.Key) {
 		if waits {
 			continue // it was not replaced: it waits to be written
 		}
-		if u.contested[key]++; u.contested[key] == reportContest {
+		if u.contested.add(key, u.now()) == reportContest {
 			u.log.Info("another writer replaces a published digest",
 				"namespace", key.Namespace, "referent", key.String(), "remedy", "configure another annotation")
 		}

@@ -141,6 +141,46 @@ func TestADeletedObjectIsContestedNoLonger(t *testing.T) {
 	})
 }
 
+// Each removal is another event, such as a restore of an old manifest by hand.
+func TestDigestThatIsRarelyRemovedIsRestoredSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPublishing(t)
+		w.graph()
+		w.pass(time.Second)
+		for day := range int32(8) {
+			w.keep()
+			w.pass(24 * time.Hour)
+			require.Equal(t, 1+day, w.writes.Load())
+			w.strip()
+			w.pass(11 * time.Second)
+			assert.Equal(t, 2+day, w.writes.Load())
+		}
+	})
+}
+
+// Such as a GitOps controller that applies its manifest every hour.
+func TestDigestThatIsRemovedEachHourIsContested(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPublishing(t)
+		w.graph()
+		w.pass(time.Second)
+		for range 8 {
+			w.keep()
+			w.pass(time.Hour)
+			w.strip()
+			w.pass(12 * time.Minute)
+		}
+		w.strip()
+		before := w.writes.Load()
+		w.pass(10 * time.Minute)
+		assert.Equal(t, before, w.writes.Load(), "after 11 minutes")
+		w.pass(time.Minute)
+		assert.Equal(t, before+1, w.writes.Load())
+	})
+}
+
 func TestAFailureOutOfScopeIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
