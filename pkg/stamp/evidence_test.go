@@ -124,7 +124,7 @@ func TestRestartWithoutAReadableExplanationIsOneOfAUser(t *testing.T) {
 	}
 	old := View{Intent: annotation.Intent{Restart: true}, Managed: Managed{LastReload: "{"}}
 	assert.False(t, Write{Old: old}.endsRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil)))
-	last := record.LastReload{Time: someTime.Add(-time.Minute), Hash: someHash, Cause: record.CauseConfigChange}
+	last := record.LastReload{Time: someTime.Add(-time.Minute), Hash: someHash, Cause: record.CauseConfigChange, Restarted: true}
 	old.Managed[LastReload] = last.String()
 	assert.True(t, Write{Old: old}.endsRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil)), "the same with one that can be read")
 }

@@ -27,7 +27,7 @@ func RestartTime(reload time.Time) time.Time { return reload.Truncate(time.Secon
 // that of the leader before.
 func (r Write) endsRestart(old, current workload.Object) bool {
 	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
-	if err != nil || !current.Kind.Restartable() || r.restartsByLoop() {
+	if err != nil || !last.Restarted || !current.Kind.Restartable() || r.restartsByLoop() {
 		return false
 	}
 	reload, at := RestartTime(last.Time), timeIn(old.Raw, "spec", "restartAt")

@@ -33,7 +33,7 @@ func (w *world) restarted(raw map[string]any) {
 	hash := w.managed()[Hash]
 	verdict := w.verdict()
 	last := policy.NewLastReload(verdict.Changes, w.inputs(nil).Now, w.managed()[LastReload])
-	last.Hash, last.Generation = record.HashName(hash), w.object().Generation()
+	last.Hash, last.Restarted, last.Generation = record.HashName(hash), true, w.object().Generation()
 	w.setManaged(raw, Record, w.liveRecord(true).String())
 	w.setManaged(raw, LastReload, last.String())
 	raw["spec"].(map[string]any)["restartAt"] = last.Time.Format(time.RFC3339)
@@ -278,6 +278,28 @@ func TestEndOfARestartByAUserBehindOneByTheLoopIsStamped(t *testing.T) {
 			before := w.managed()
 			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }))
 			assert.Equal(t, from == 0, w.managed().sameStamp(before))
+		})
+	}
+}
+
+// A reload by the template has replaced all pods: what follows of restarts is up to users.
+func TestEndOfARestartByAUserBehindAStampRestartsNothing(t *testing.T) {
+	t.Parallel()
+	removed := func(_ *world, raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }
+	for name, write := range map[string]func(*world, map[string]any){
+		"the workload is handled":  removed,
+		"the workload is excluded": both(removed, (*world).ignore),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.reader.Dialects = append(w.reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+			annotate(w.stored, "reloader.stakater.com/rollout-strategy", "restart")
+			require.Nil(t, w.write(setImage("image:2")))
+			askedByUser(10 * time.Hour)(w)
+			before := w.managed()
+			require.Nil(t, w.write(func(raw map[string]any) { write(w, raw) }))
+			assert.Equal(t, before, w.managed())
 		})
 	}
 }
