@@ -22,6 +22,7 @@ type draft struct {
 
 func newDraft(p Plan, req Write, inputs Inputs) *draft {
 	inputs.States, inputs.Ring = req.Old.Known().Keep(inputs.States, inputs.Ring)
+	req.EndsRestart = req.endsRestartAt(inputs.Now)
 	given := facts{Write: req, inputs: inputs, refs: req.tracked()}
 	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	d.fields.facts = &d.facts

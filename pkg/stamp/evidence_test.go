@@ -123,10 +123,15 @@ func TestRestartWithoutAReadableExplanationIsOneOfAUser(t *testing.T) {
 		return o
 	}
 	old := View{Intent: annotation.Intent{Restart: true}, Managed: Managed{LastReload: "{"}}
-	assert.False(t, Write{Old: old}.endsRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil)))
+	ended := func() bool {
+		req := Write{Old: old}
+		req.readEndOfRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil))
+		return req.EndsRestart
+	}
+	assert.False(t, ended())
 	last := record.LastReload{Time: someTime.Add(-time.Minute), Hash: someHash, Cause: record.CauseConfigChange, Restarted: true}
 	old.Managed[LastReload] = last.String()
-	assert.True(t, Write{Old: old}.endsRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil)), "the same with one that can be read")
+	assert.True(t, ended(), "the same with one that can be read")
 }
 
 // What replaces all pods anyway needs no generation on the template.

@@ -9,8 +9,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// templateChanged (rule 5) fits a release, or its rollback, and what ends a restart of the pods, which needs a new template then.
-func templateChanged(req Write) bool { return req.TemplateChanged || req.EndsRestart }
+// templateChanged (rule 5) fits a release, or its rollback, and what ends a restart of the pods, which needs a new template then. Whether a later
+// restart does so depends on the time.
+func templateChanged(req Write) bool {
+	return req.TemplateChanged || req.EndsRestart || !req.restartsLater.IsZero()
+}
 
 // listsEdited (rule 5) fits a write that edits SAP's lists, as sets.
 func listsEdited(req Write) bool { return !req.New.Intent.SameLists(req.Old.Intent) }
@@ -20,6 +23,9 @@ func listsEdited(req Write) bool { return !req.New.Intent.SameLists(req.Old.Inte
 // that have it. Otherwise the template bears the hash that it had: a release that changes no configuration leaves it alone, and a rollback
 // finds its old pods.
 func stampRelease(d *draft) bool {
+	if !d.TemplateChanged && !d.EndsRestart {
+		return false // the pods restart soon
+	}
 	templateAnnotations := d.judgedAnnotations()
 	if d.ReadError != nil {
 		if d.EndsRestart {

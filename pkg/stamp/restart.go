@@ -21,18 +21,33 @@ func restarts(old, current workload.Object) bool {
 // of creation have no fractions of a second.
 func RestartTime(reload time.Time) time.Time { return reload.Truncate(time.Second).Add(time.Second) }
 
-// endsRestart reports whether a write ends the last restart by the loop before the controller has noted that it is complete: it takes
+// restartsSoon is how far in the future a user may restart the pods whose restart by the loop is not complete: clocks differ, and so much later
+// the pods start with the present configuration.
+const restartsSoon = time.Minute
+
+// readEndOfRestart reads whether a write ends the last restart by the loop before the controller has noted that it is complete: it takes
 // spec.restartAt away, as a PUT of a manifest without it does, or sets an earlier time. Pods may be left then that started earlier. A restart
-// by a user, at a later time, is in the place of that by the loop. The next restart by the loop leaves no pods, also where its clock is behind
-// that of the leader before.
-func (r Write) endsRestart(old, current workload.Object) bool {
+// by a user, at a later time, is in the place of that by the loop, if it is not far in the future. The next restart by the loop leaves no pods,
+// also where its clock is behind that of the leader before.
+func (r *Write) readEndOfRestart(old, current workload.Object) {
 	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
 	if err != nil || !last.Restarted || !current.Kind.Restartable() || r.restartsByLoop() {
-		return false
+		return
 	}
-	reload, at := RestartTime(last.Time), timeIn(old.Raw, "spec", "restartAt")
-	byLoop := at.Equal(reload) || at.After(reload) && r.Old.Intent.Restart
-	return byLoop && timeIn(old.Raw, "status", "restartedAt").Before(reload) && timeIn(current.Raw, "spec", "restartAt").Before(reload)
+	reload, before, at := RestartTime(last.Time), timeIn(old.Raw, "spec", "restartAt"), timeIn(current.Raw, "spec", "restartAt")
+	byLoop := before.Equal(reload) || before.After(reload) && r.Old.Intent.Restart
+	switch {
+	case !byLoop || !timeIn(old.Raw, "status", "restartedAt").Before(reload):
+	case at.Before(reload):
+		r.EndsRestart = true
+	case !at.Equal(before):
+		r.restartsLater = at
+	}
+}
+
+// endsRestartAt reports whether a write that is made at some time keeps the last restart by the loop from being completed.
+func (r Write) endsRestartAt(now time.Time) bool {
+	return r.EndsRestart || r.restartsLater.After(now.Add(restartsSoon))
 }
 
 // restartsByLoop reports whether a write is one by which the loop restarts the pods without a stamp.

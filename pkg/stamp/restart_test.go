@@ -225,8 +225,15 @@ func TestEndOfARestartIsStamped(t *testing.T) {
 		"another webhook changes the object, too": {before: func(w *world) {
 			w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
 		}, write: removed, stamped: true},
-		"the time is earlier":             {write: sets(func(at time.Time) time.Time { return at.Add(-time.Second) }), stamped: true},
-		"the time is later":               {write: sets(func(at time.Time) time.Time { return at.Add(time.Minute) })},
+		"the time is earlier":       {write: sets(func(at time.Time) time.Time { return at.Add(-time.Second) }), stamped: true},
+		"the time is later":         {write: sets(func(at time.Time) time.Time { return at.Add(30 * time.Second) })},
+		"the time is in the future": {write: sets(func(at time.Time) time.Time { return at.Add(10 * time.Hour) }), stamped: true},
+		"the time is in the future, and another webhook changes the object, too": {before: func(w *world) {
+			w.other = func(raw map[string]any) { annotate(raw, "other", "1") }
+		}, write: sets(func(at time.Time) time.Time { return at.Add(10 * time.Hour) }), stamped: true},
+		"the time is in the future, and the restart is complete": {
+			before: completed(0), write: sets(func(at time.Time) time.Time { return at.Add(10 * time.Hour) }),
+		},
 		"the time is the same":            {write: sets(func(at time.Time) time.Time { return at })},
 		"an earlier restart is complete":  {before: completed(-time.Minute), write: removed, stamped: true},
 		"the restart is complete":         {before: completed(0), write: removed},
@@ -307,16 +314,21 @@ func TestEndOfARestartByAUserBehindAStampRestartsNothing(t *testing.T) {
 // An excluded workload is left alone. What its pods have is known from the hash alone then, so that the end of the exclusion restarts them.
 func TestRestartThatEndsWithAnExclusionIsDueAfterIt(t *testing.T) {
 	t.Parallel()
-	w := rollout(t)
-	w.restartNow()
-	before := w.managed()
-	require.Nil(t, w.write(func(raw map[string]any) {
-		delete(raw["spec"].(map[string]any), "restartAt")
-		w.ignore(raw)
-	}))
-	assert.True(t, w.managed().sameStamp(before))
-	require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
-	assert.Equal(t, policy.Reload, w.verdict().Action)
+	for name, restartAt := range map[string]string{"the time is removed": "", "the time is in the future": "2027-01-01T00:00:00Z"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rollout(t)
+			w.restartNow()
+			before := w.managed()
+			require.Nil(t, w.write(func(raw map[string]any) {
+				raw["spec"].(map[string]any)["restartAt"] = restartAt
+				w.ignore(raw)
+			}))
+			assert.True(t, w.managed().sameStamp(before))
+			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+			assert.Equal(t, policy.Reload, w.verdict().Action)
+		})
+	}
 }
 
 // A write that edits the lists, too, is explained by that; one while another change is due, by the change.

@@ -209,6 +209,8 @@ type Write struct {
 	Restarts bool
 	// EndsRestart says that the write keeps the last restart by the loop from being completed.
 	EndsRestart bool
+	// restartsLater is the time of a restart that the write sets in the place of one by the loop that is not complete; zero if it sets none.
+	restartsLater time.Time
 }
 
 // Parsed is what both versions of a workload name and ask for.
@@ -245,7 +247,7 @@ func (r Reader) ReadWrite(old *workload.Object, current workload.Object, p Parse
 	// way round the write would seem to have added it.
 	req.New, problems = r.judge(current.Kind, current, p.current, managedBy(*old, r.Keys))
 	req.Old, before = r.judge(old.Kind, *old, p.old)
-	req.EndsRestart = req.endsRestart(*old, current)
+	req.readEndOfRestart(*old, current)
 	req.Old.Managed.setFields(req.Old.Managed.fields().On(current.Template()))
 	if req.recordsNothing() {
 		delete(req.New.Managed, Record)

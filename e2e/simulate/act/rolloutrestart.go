@@ -32,7 +32,7 @@ func rolloutRestartActs() []act {
 		},
 		{
 			name: RestartRollout, on: onRollout(),
-			with:  []parameter{optional("in", "0s", isOneOf("0s", "10s", "1m"), pick("0s", "0s", "0s", "10s", "1m"))},
+			with:  []parameter{optional("in", "0s", isOneOf("0s", "10s", "1m", "10h"), pick("0s", "0s", "0s", "10s", "1m"))},
 			words: "user restarts {on} in {in}",
 			do: func(ctx context.Context, c client, s step) error {
 				// It is "kubectl argo rollouts restart".

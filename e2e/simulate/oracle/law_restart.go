@@ -95,7 +95,7 @@ func (l *currentLaw) awaitsRestart(p *pod, now time.Time) string {
 			return ""
 		case w.cutShort > s.version:
 			return "the restart was ended"
-		case s.isRestart() && restartAt(w.object).After(later(s.restartAt, now)):
+		case s.isRestart() && restartAt(w.object).After(later(s.restartAt, now)) && restartAt(w.object).Before(now.Add(time.Minute)):
 			return "the restart was put off"
 		}
 		wrong := l.faults.clockWrongOf(s.call.Client, s.at.Add(-recovery), s.at)

@@ -44,19 +44,26 @@ func (l *rules) restarted(c world.Commit) time.Time {
 	return restartAt(c.New)
 }
 
-// endsRestart reports whether a user takes the time of the last restart by the program away, or sets an earlier one, before all pods are
-// replaced. A later restart by a user takes its place.
-func (l *rules) endsRestart(w *workload, c world.Commit) bool {
+// endsRestart reports whether a user takes the time of the last restart by the program away, or sets an earlier one, or one in the future, before
+// all pods are replaced. Another later restart by a user takes its place.
+func (l *ledger) endsRestart(w *workload, c world.Commit) bool {
 	if c.Key.Resource.Plural != rollouts || l.isProgram(c.Call) {
 		return false
 	}
 	for _, s := range slices.Backward(w.stamps) {
 		if s.isRestart() {
 			done, _ := time.Parse(time.RFC3339, world.Text(c.Old, "status", "restartedAt"))
-			return !restartAt(c.Old).Before(s.restartAt) && done.Before(s.restartAt) && restartAt(c.New).Before(s.restartAt)
+			incomplete := !restartAt(c.Old).Before(s.restartAt) && done.Before(s.restartAt)
+			return incomplete && (restartAt(c.New).Before(s.restartAt) || l.putsOff(c))
 		}
 	}
 	return false
+}
+
+// putsOff reports whether a user sets a later time that is in the future, or may be by the clock of a webhook.
+func (l *ledger) putsOff(c world.Commit) bool {
+	at := restartAt(c.New)
+	return at.After(restartAt(c.Old)) && (at.After(c.At) || l.faults.clocksWrong(c.At))
 }
 
 // recordEndOfRestart records that a restart has ended where the webhook may not have seen it: then pods may be left.

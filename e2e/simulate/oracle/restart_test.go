@@ -112,6 +112,13 @@ func TestKeptWithoutATemplate(t *testing.T) {
 			s.sends("update", pay, ended, "b")
 			s.rollout(pay)
 		}},
+		"by a template, since a user has put it off": {options: customByFlags, because: "pods are left until then", happens: func(s *harness) {
+			s.beginRestartable()
+			s.changesApp("2")
+			s.restartPay()
+			s.sends("update", pay, edited(s.objects[pay], func(o world.Object) { setRestartAt(o, s.now.Add(time.Hour)) }), "b")
+			s.rollout(pay)
+		}},
 		"of a pod that is younger than the request": {options: customByFlags, because: "creation times have no fractions", happens: func(s *harness) {
 			s.beginRestartable()
 			s.changesApp("2")
@@ -189,8 +196,14 @@ func TestCurrentWithoutATemplate(t *testing.T) {
 			s.endsRestart("")
 			s.quiet()
 		}},
-		"put off by a user": {options: customByFlags, because: "it is what was asked for", happens: func(s *harness) {
+		"put off by a user": {options: customByFlags, want: "current/rollout", because: "a template can replace the pods", happens: func(s *harness) {
 			s.endsRestart(s.now.Add(time.Hour).Format(time.RFC3339))
+			s.quiet()
+		}},
+		"put off by a user, unseen": {options: customByFlags, because: "nothing shows that pods are left", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
+			s.endsRestart(s.now.Add(time.Hour).Format(time.RFC3339))
+			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
 			s.quiet()
 		}},
 		"changed since": {options: customByFlags, want: "current/modified", because: "the restart was before", happens: func(s *harness) {
