@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -170,15 +171,17 @@ func (f *facts) recordsFewer() bool {
 	return belongs && err == nil && rec.SameContents(old.Only(f.refs))
 }
 
-// warnRestored explains restored managed annotations to a user who changed them on purpose. A write that merely lacks them
-// comes under annotationsMissing, and means nothing.
+// consequenceUndone says what an undo across a reload leaves as it is.
+const consequenceUndone = "after rollout undo, change the ConfigMaps and Secrets instead: it does not roll them back"
+
+// warnRestored explains restored managed annotations to a user who changed them on purpose, or by an undo, which brings those of an earlier
+// template: a manifest with copies of them looks the same. A write that merely lacks them comes under annotationsMissing, and means nothing.
 func (d *draft) warnRestored() {
 	edited := d.edited()
-	_, hashed := d.New.Managed[Hash]
-	switch {
-	case hashed && !d.New.Managed.same(d.Old.Managed, Hash) && len(edited) > 1:
-		d.warn("pod-reloader: configuration is not rolled back by rollout undo: the pods keep the current ConfigMaps and Secrets; change those instead")
-	default:
-		d.warn("pod-reloader manages these annotations and has restored them: %s", strings.Join(edited, ", "))
+	text := fmt.Sprintf("pod-reloader manages these annotations and has restored them: %s; if a manifest has them, remove them there",
+		strings.Join(edited, ", "))
+	if slices.ContainsFunc(edited, func(name string) bool { return name != string(Record) && name != string(LastReload) }) {
+		text += "; " + consequenceUndone
 	}
+	d.Warnings = append(d.Warnings, text)
 }

@@ -120,6 +120,14 @@ func TestRule6Restore(t *testing.T) {
 	}
 	live := func(w *world, raw map[string]any) { w.setManaged(raw, Hash, w.hash()) }
 	report := func(w *world, raw map[string]any) { w.setManaged(raw, Record, w.liveRecord(true).String()) }
+	// earlier brings the hash of another content, as an undo to an earlier reload does.
+	earlier := func(w *world, raw map[string]any) {
+		now := w.configs[cm("a")]
+		w.set(cm("a"), "earlier")
+		w.setManaged(raw, Hash, w.hash())
+		w.configs[cm("a")] = now
+	}
+	const undo = "; after rollout undo, change the ConfigMaps and Secrets instead"
 	notifying := func(since func(*world)) func(*world) {
 		return func(w *world) { since(w); w.notifyOnly = true }
 	}
@@ -129,12 +137,13 @@ func TestRule6Restore(t *testing.T) {
 			report(w, raw)
 			w.set(cm("a"), "over")
 		}, hash: kept, record: kept, last: kept, warning: "config-record"},
-		"a report, but held":    {since: notifying(held), write: report, hash: kept, record: kept, last: kept, warning: "config-record"},
-		"a hash by hand":        {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
-		"a restart by hand":     {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
-		"a Record by hand":      {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record"},
-		"a last reload by hand": {write: edit(LastReload, "{}"), hash: kept, record: kept, last: kept, warning: "last-reload"},
-		"a stamp that is due":   {since: changed, write: live, hash: written, record: written, last: written},
+		"a report, but held": {since: notifying(held), write: report, hash: kept, record: kept, last: kept, warning: "config-record"},
+		"a hash by hand":     {write: edit(Hash, "mine"), hash: kept, record: kept, last: kept, warning: "has restored them: config-hash"},
+		"a restart by hand":  {write: edit(Restart, "7"), hash: kept, record: kept, last: kept, warning: "config-restart"},
+		"a Record by hand":   {write: edit(Record, "v1:garbage"), hash: kept, record: kept, last: kept, warning: "config-record; if a manifest has them"},
+		"an earlier hash, by an undo of a StatefulSet": {write: earlier, hash: kept, record: kept, last: kept, warning: "restored them: config-hash of the pod template; if a manifest has them, remove them there" + undo},
+		"a last reload by hand":                        {write: edit(LastReload, "{}"), hash: kept, record: kept, last: kept, warning: "last-reload"},
+		"a stamp that is due":                          {since: changed, write: live, hash: written, record: written, last: written},
 		"a stamp of a state that is over": {since: changed, write: func(w *world, raw map[string]any) {
 			live(w, raw)
 			w.set(cm("a"), "over")
@@ -149,6 +158,18 @@ func TestRule6Restore(t *testing.T) {
 			w.setManaged(raw, LastReload, record.LastReload{Time: w.inputs(nil).Now, Hash: w.managed()[Hash], Cause: record.CauseConfigChange}.String())
 		}, hash: kept, record: written, last: written},
 		"the state cannot be read": {since: func(w *world) { changed(w); unread(w) }, write: live, hash: kept, record: kept, last: kept, warning: "the API server is down"},
+	})
+	judge(t, RuleSecondPass, map[string]row{ // which goes on with rule 6
+		"an earlier hash with its Record and last reload, by an undo of a Deployment or an exported manifest": {
+			write: func(w *world, raw map[string]any) {
+				earlier(w, raw)
+				hash := w.managedOf(raw)[Hash]
+				w.setManaged(raw, Record, record.New(hash, "", nil).String())
+				w.setManaged(raw, LastReload, record.LastReload{Time: someTime, Hash: hash, Cause: record.CauseRelease}.String())
+			},
+			hash: kept, record: kept, last: kept,
+			warning: "config-hash of the pod template, config-record, last-reload; if a manifest has them, remove them there" + undo,
+		},
 	})
 }
 

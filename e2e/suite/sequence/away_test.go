@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,20 +58,37 @@ func dummyStoredWhileTheWebhookWasAway(d *downtime) error {
 	return nil
 }
 
-// ReplicaSets have the annotations of their revision; undo across a reload brings back only our annotations.
+// ReplicaSets have the annotations of their revision, and ControllerRevisions those of its pod template: undo across a reload brings back only
+// our annotations.
 func TestUndoAcrossAReloadKeepsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	steadily(t, func(s *fixture.Fixture) error {
-		s.ConfigMap("app", fixture.Data{"key": "1"})
-		w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
-		rolledOut(s, w, 1)
-		s.SetConfigMap("app", "key", "2")
-		s.AwaitChanges(w, 1, "the content changed")
-		rolledOut(s, w, 2)
-		_, err := s.Installation.ControlPlane().Kubectl(t.Context(), "-n", s.Namespace, "rollout", "undo", "deployment/web")
-		require.NoError(t, err)
-		s.Settled()
-		return changed(s, w, 1, "configuration is not rolled back by rollout undo")
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			steadily(t, func(s *fixture.Fixture) error {
+				s.ConfigMap("app", fixture.Data{"key": "1"})
+				w := s.Workload(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
+				awaitRevision(s, w)
+				s.SetConfigMap("app", "key", "2")
+				s.AwaitChanges(w, 1, "the content changed")
+				awaitRevision(s, w)
+				_, err := s.Installation.ControlPlane().Kubectl(t.Context(),
+					"--warnings-as-errors", "-n", s.Namespace, "rollout", "undo", strings.ToLower(kind)+"/web")
+				require.ErrorContains(t, err, "config-hash of the pod template")
+				require.ErrorContains(t, err, "after rollout undo, change the ConfigMaps and Secrets instead: it does not roll them back")
+				s.Settled()
+				return changed(s, w, 1, "configuration is not rolled back by rollout undo")
+			})
+		})
+	}
+}
+
+// awaitRevision waits until the controller has stored the revision of a workload, so that it can be undone.
+func awaitRevision(s *fixture.Fixture, of observe.Workload) {
+	s.Helper()
+	s.AwaitWorkload(of, "the revision", func(u *unstructured.Unstructured) bool {
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return observed == u.GetGeneration()
 	})
 }
 
