@@ -27,20 +27,20 @@ import (
 
 // admission: how long the webhook takes for a write, at a fixed rate whatever it takes. Every review is of the dear kind:
 // the template changes, so that the configuration is read live.
-func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func admission(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	watcher.Stop()
-	targets, err := w.targets(ctx)
+	targets, err := e.targets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = w.profiled(ctx, time.Duration(w.Loads)*w.Load, func() error {
-		for range w.Loads {
+	err = e.profiled(ctx, time.Duration(e.Loads)*e.Load, func() error {
+		for range e.Loads {
 			for _, target := range targets.all() {
-				found, err := w.load(ctx, target.address, target.reviews)
+				found, err := e.load(ctx, target.address, target.reviews)
 				if err != nil {
 					return err
 				}
@@ -55,7 +55,7 @@ func admission(ctx context.Context, w *world) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.judge(targets), nil
+	return e.judge(targets), nil
 }
 
 // target is a webhook that reviews are sent to.
@@ -85,40 +85,40 @@ type targets struct{ ours, noop, live *target }
 func (t targets) all() []*target { return []*target{t.noop, t.live, t.ours} }
 
 // targets starts what pod-reloader is compared with.
-func (w *world) targets(ctx context.Context) (targets, error) {
-	stored, err := w.reviewed(ctx)
+func (e *environment) targets(ctx context.Context) (targets, error) {
+	stored, err := e.reviewed(ctx)
 	if err != nil {
 		return targets{}, err
 	}
-	reviews, poking, err := w.reviews(stored)
+	reviews, poking, err := e.reviews(stored)
 	if err != nil {
 		return targets{}, err
 	}
-	noophook, err := w.startHook(ctx, "noophook")
+	noophook, err := e.startHook(ctx, "noophook")
 	if err != nil {
 		return targets{}, err
 	}
-	if err := w.configMap(ctx, "live"); err != nil {
+	if err := e.configMap(ctx, "live"); err != nil {
 		return targets{}, err
 	}
-	kubeconfig, err := w.kubeconfig("livehook")
+	kubeconfig, err := e.kubeconfig("livehook")
 	if err != nil {
 		return targets{}, err
 	}
-	live, err := w.startHook(ctx, "livehook", kubeconfig, w.name, "live")
+	live, err := e.startHook(ctx, "livehook", kubeconfig, e.name, "live")
 	if err != nil {
 		return targets{}, err
 	}
 	return targets{
-		ours: &target{address: w.in.Replicas()[0].WebhookAddress, reviews: reviews},
+		ours: &target{address: e.in.Replicas()[0].WebhookAddress, reviews: reviews},
 		noop: &target{address: noophook, reviews: reviews},
 		live: &target{address: live, reviews: poking},
 	}, nil
 }
 
 // judge returns what the loads have shown.
-func (w *world) judge(t targets) []figure.Figure {
-	at := fmt.Sprintf(" at %d reviews/s", w.Rate)
+func (e *environment) judge(t targets) []figure.Figure {
+	at := fmt.Sprintf(" at %d reviews/s", e.Rate)
 	var all answers
 	for _, found := range t.ours.found {
 		all.took = append(all.took, found.took...)
@@ -159,30 +159,30 @@ func percentiles(loads []answers, p float64) []float64 {
 }
 
 // reviewed are the stored workloads that reviews are about.
-func (w *world) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
+func (e *environment) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
 	const workloads = 50
 	stored := make([]*appsv1.Deployment, workloads)
 	return stored, parallel(ctx, workloads, func(ctx context.Context, i int) error {
 		config, secret := numbered("config", i), numbered("secret", i)
-		if err := errors.Join(w.configMap(ctx, config), w.secret(ctx, secret)); err != nil {
+		if err := errors.Join(e.configMap(ctx, config), e.secret(ctx, secret)); err != nil {
 			return err
 		}
 		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{secret}}
-		if _, err := w.deploy(ctx, d); err != nil {
+		if _, err := e.deploy(ctx, d); err != nil {
 			return err
 		}
 		stored[i] = &appsv1.Deployment{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: d.name}, stored[i]); err != nil {
+		if err := e.Get(ctx, client.ObjectKey{Namespace: e.name, Name: d.name}, stored[i]); err != nil {
 			return fmt.Errorf("read %s: %w", d.name, err)
 		}
 		stored[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		// The stamp is then another one, so that every answer has a patch.
-		return w.change(ctx, config, 1)
+		return e.change(ctx, config, 1)
 	})
 }
 
 // reviews are the bodies of admission reviews for updates of the workloads, and the same with the poke that the livehook reads for.
-func (w *world) reviews(stored []*appsv1.Deployment) (plain, poking [][]byte, err error) {
+func (e *environment) reviews(stored []*appsv1.Deployment) (plain, poking [][]byte, err error) {
 	for _, workload := range stored {
 		one, err := review(workload)
 		if err != nil {
@@ -250,12 +250,12 @@ func (a answers) failure() string {
 
 // load sends reviews at a fixed rate and does not wait for one answer before the next: a webhook that stalls makes all
 // that follow late, and their time counts from when they were due.
-func (w *world) load(ctx context.Context, address string, reviews [][]byte) (answers, error) {
-	if err := w.idle(ctx); err != nil {
+func (e *environment) load(ctx context.Context, address string, reviews [][]byte) (answers, error) {
+	if err := e.idle(ctx); err != nil {
 		return answers{}, err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(w.cp.CA())
+	pool.AppendCertsFromPEM(e.cp.CA())
 	http2 := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
 	}
@@ -268,14 +268,14 @@ func (w *world) load(ctx context.Context, address string, reviews [][]byte) (ans
 		}
 	}
 	// Those of the first second do not count: under load more connections are opened than one after the other.
-	warming := w.Rate
-	count := warming + int(w.Load.Seconds()*float64(w.Rate))
+	warming := e.Rate
+	count := warming + int(e.Load.Seconds()*float64(e.Rate))
 	var found answers
 	var mutex sync.Mutex
 	var running sync.WaitGroup
 	started := time.Now()
 	for n := range count {
-		due := started.Add(time.Duration(n) * time.Second / time.Duration(w.Rate))
+		due := started.Add(time.Duration(n) * time.Second / time.Duration(e.Rate))
 		if err := pause(ctx, time.Until(due)); err != nil {
 			return answers{}, err
 		}

@@ -45,31 +45,31 @@ type outcome struct {
 // takeover is the most time until another replica leads after a crash: the lease lasts 15 s, and is tried for every 2 s.
 const takeover = 20 * time.Second
 
-func (w *world) events() []event {
+func (e *environment) events() []event {
 	return []event{
-		{name: "rolling update, failurePolicy Fail", policy: admissionv1.Fail, do: w.rollingUpdate},
-		{name: "leader stopped, failurePolicy Fail", policy: admissionv1.Fail, do: w.signalLeader(syscall.SIGTERM), handover: 3 * time.Second},
-		{name: "leader killed", policy: admissionv1.Ignore, do: w.killLeader, handover: takeover},
-		{name: "leader killed, failurePolicy Fail", policy: admissionv1.Fail, do: w.killLeader, handover: takeover, crash: true},
-		{name: "leader frozen", policy: admissionv1.Ignore, do: w.signalLeader(syscall.SIGSTOP), handover: takeover},
-		{name: "standby killed", policy: admissionv1.Ignore, do: w.killStandby},
-		{name: "standby killed, failurePolicy Fail", policy: admissionv1.Fail, do: w.killStandby, crash: true},
-		{name: "API server restarted", policy: admissionv1.Ignore, do: w.restartAPIServer, outage: true},
+		{name: "rolling update, failurePolicy Fail", policy: admissionv1.Fail, do: e.rollingUpdate},
+		{name: "leader stopped, failurePolicy Fail", policy: admissionv1.Fail, do: e.signalLeader(syscall.SIGTERM), handover: 3 * time.Second},
+		{name: "leader killed", policy: admissionv1.Ignore, do: e.killLeader, handover: takeover},
+		{name: "leader killed, failurePolicy Fail", policy: admissionv1.Fail, do: e.killLeader, handover: takeover, crash: true},
+		{name: "leader frozen", policy: admissionv1.Ignore, do: e.signalLeader(syscall.SIGSTOP), handover: takeover},
+		{name: "standby killed", policy: admissionv1.Ignore, do: e.killStandby},
+		{name: "standby killed, failurePolicy Fail", policy: admissionv1.Fail, do: e.killStandby, crash: true},
+		{name: "API server restarted", policy: admissionv1.Ignore, do: e.restartAPIServer, outage: true},
 	}
 }
 
 // availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
-func availability(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	watcher, err := w.enter(ctx)
+func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
 	// The Service takes a replica out later than that replica knows that it ends.
-	w.in.Balancer().SetEndpointDelay(time.Second)
-	defer w.in.Balancer().SetEndpointDelay(0)
-	err = w.with(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
-		figures, err = w.allEvents(ctx, watcher)
+	e.in.Balancer().SetEndpointDelay(time.Second)
+	defer e.in.Balancer().SetEndpointDelay(0)
+	err = e.with(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
+		figures, err = e.allEvents(ctx, watcher)
 		return err
 	})
 	return figures, err
@@ -78,15 +78,15 @@ func availability(ctx context.Context, w *world) (figures []figure.Figure, err e
 // reloaded is how many workloads depend on a ConfigMap that is changed during each event, writers how many users write others.
 const reloaded, writers = 10, 8
 
-func (w *world) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+func (e *environment) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
 	for _, create := range []func(ctx context.Context, i int) error{
-		func(ctx context.Context, i int) error { return w.configMap(ctx, numbered("config", i)) },
+		func(ctx context.Context, i int) error { return e.configMap(ctx, numbered("config", i)) },
 		func(ctx context.Context, i int) error {
-			_, err := w.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
+			_, err := e.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
 			return err
 		},
 		func(ctx context.Context, i int) error {
-			_, err := w.deploy(ctx, deployment{name: numbered("users", i), configMaps: []string{numbered("config", i)}})
+			_, err := e.deploy(ctx, deployment{name: numbered("users", i), configMaps: []string{numbered("config", i)}})
 			return err
 		},
 	} {
@@ -94,15 +94,15 @@ func (w *world) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figu
 			return nil, err
 		}
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
 	var figures []figure.Figure
-	events := slices.DeleteFunc(w.events(), func(e event) bool { return e.handover == takeover && !w.Crashes })
-	for n, e := range events {
-		found, err := w.during(ctx, watcher, e, n+1)
+	events := slices.DeleteFunc(e.events(), func(ev event) bool { return ev.handover == takeover && !e.Crashes })
+	for n, ev := range events {
+		found, err := e.during(ctx, watcher, ev, n+1)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", e.name, err)
+			return nil, fmt.Errorf("%s: %w", ev.name, err)
 		}
 		figures = append(figures, found...)
 	}
@@ -110,42 +110,42 @@ func (w *world) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figu
 }
 
 // during lets an event happen while users write, right after a change of the configuration, and counts.
-func (w *world) during(ctx context.Context, watcher *observe.Watcher, e event, round int) ([]figure.Figure, error) {
-	if err := w.setFailurePolicy(ctx, e.policy); err != nil {
+func (e *environment) during(ctx context.Context, watcher *observe.Watcher, ev event, round int) ([]figure.Figure, error) {
+	if err := e.setFailurePolicy(ctx, ev.policy); err != nil {
 		return nil, err
 	}
-	users := w.startUsers(ctx, e.outage)
-	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error { return w.change(ctx, numbered("config", i), round) })
+	users := e.startUsers(ctx, ev.outage)
+	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error { return e.change(ctx, numbered("config", i), round) })
 	var out outcome
 	if err == nil {
-		out, err = e.do(ctx)
+		out, err = ev.do(ctx)
 	}
-	written, failures, stopped := users.end(ctx, w.Writes)
-	if err := errors.Join(err, stopped, w.in.StartAll(ctx)); err != nil {
+	written, failures, stopped := users.end(ctx, e.Writes)
+	if err := errors.Join(err, stopped, e.in.StartAll(ctx)); err != nil {
 		return nil, err
 	}
 	var workloads []observe.Workload
 	for i := range reloaded {
-		workloads = append(workloads, observe.Deployment(w.name, numbered("ours", i)))
+		workloads = append(workloads, observe.Deployment(e.name, numbered("ours", i)))
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, workload := range workloads {
 		if _, err := watcher.AwaitTemplateChanges(waiting, workload, round); err != nil {
-			w.say("%v", err) // the figure reports it
+			e.say("%v", err) // the figure reports it
 		}
 	}
-	if err := errors.Join(w.settled(ctx), watcher.Sync(ctx)); err != nil {
+	if err := errors.Join(e.settled(ctx), watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
-	figures := w.judgeWrites(e, out, written, failures)
+	figures := e.judgeWrites(ev, out, written, failures)
 	figures = append(figures, figure.Figure{
-		Name: e.name + ": missed or doubled", Value: float64(unequal(watcher, workloads, round)), Budget: figure.Exactly(0),
+		Name: ev.name + ": missed or doubled", Value: float64(unequal(watcher, workloads, round)), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("%d workloads whose configuration has changed", len(workloads)),
 	})
-	if e.handover > 0 {
+	if ev.handover > 0 {
 		figures = append(figures, figure.Figure{
-			Name: e.name + ": until another leads", Unit: figure.Seconds, Value: out.handover.Seconds(), Budget: figure.AtMost(e.handover.Seconds()),
+			Name: ev.name + ": until another leads", Unit: figure.Seconds, Value: out.handover.Seconds(), Budget: figure.AtMost(ev.handover.Seconds()),
 		})
 	}
 	return figures, nil
@@ -153,25 +153,25 @@ func (w *world) during(ctx context.Context, watcher *observe.Watcher, e event, r
 
 // judgeWrites counts the writes that failed. With failurePolicy Fail, those that began before the endpoint of a crashed replica
 // was removed are counted apart, without a budget.
-func (w *world) judgeWrites(e event, out outcome, written int, failures []failure) []figure.Figure {
+func (e *environment) judgeWrites(ev event, out outcome, written int, failures []failure) []figure.Figure {
 	early := 0
 	for _, f := range failures {
-		if e.crash && f.began.Before(out.routed) {
+		if ev.crash && f.began.Before(out.routed) {
 			early++
 			continue
 		}
-		w.say("%s: after %s: %s", e.name, f.took.Round(time.Millisecond), f.text)
+		e.say("%s: after %s: %s", ev.name, f.took.Round(time.Millisecond), f.text)
 	}
-	w.say("%s: %d writes, %d failed, %d of them until the endpoint was removed, handover %s",
-		e.name, written, len(failures), early, out.handover.Round(time.Millisecond))
+	e.say("%s: %d writes, %d failed, %d of them until the endpoint was removed, handover %s",
+		ev.name, written, len(failures), early, out.handover.Round(time.Millisecond))
 	figures := []figure.Figure{{
-		Name: e.name + ": failed writes", Value: float64(len(failures) - early), Budget: figure.Exactly(0),
+		Name: ev.name + ": failed writes", Value: float64(len(failures) - early), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("%d writes of users through the webhook", written),
 	}}
-	if e.crash {
+	if ev.crash {
 		figures[0].Note += ", without those until the endpoint was removed"
 		figures = append(figures, figure.Figure{
-			Name: e.name + ": failed writes until the endpoint was removed", Value: float64(early),
+			Name: ev.name + ": failed writes until the endpoint was removed", Value: float64(early),
 			Note: "calls in flight, and connections to a replica that has ended",
 		})
 	}
@@ -186,9 +186,9 @@ const patient = 30
 const shipped = 3
 
 // setFailurePolicy sets it in the webhook's configuration.
-func (w *world) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
+func (e *environment) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
 	object := &admissionv1.MutatingWebhookConfiguration{}
-	if err := w.Get(ctx, client.ObjectKey{Name: w.in.WebhookConfiguration()}, object); err != nil {
+	if err := e.Get(ctx, client.ObjectKey{Name: e.in.WebhookConfiguration()}, object); err != nil {
 		return err
 	}
 	timeout := int32(patient)
@@ -198,23 +198,23 @@ func (w *world) setFailurePolicy(ctx context.Context, policy admissionv1.Failure
 	for n := range object.Webhooks {
 		object.Webhooks[n].FailurePolicy, object.Webhooks[n].TimeoutSeconds = &policy, &timeout
 	}
-	return w.Update(ctx, object)
+	return e.Update(ctx, object)
 }
 
-func (w *world) rollingUpdate(ctx context.Context) (outcome, error) {
-	return outcome{}, w.in.RestartAll(ctx)
+func (e *environment) rollingUpdate(ctx context.Context) (outcome, error) {
+	return outcome{}, e.in.RestartAll(ctx)
 }
 
 // signalLeader sends the leader a signal that ends it, or freezes it: then it goes on when another replica leads, and ends.
-func (w *world) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
+func (e *environment) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
 	return func(ctx context.Context) (outcome, error) {
-		leader, err := w.in.Leader(ctx)
+		leader, err := e.in.Leader(ctx)
 		if err != nil {
 			return outcome{}, err
 		}
 		exited, started := leader.Exited(), time.Now()
 		leader.Signal(signal)
-		err = w.awaitOther(ctx, leader.Name())
+		err = e.awaitOther(ctx, leader.Name())
 		out := outcome{handover: time.Since(started)}
 		leader.Signal(syscall.SIGCONT)
 		if err != nil {
@@ -230,42 +230,42 @@ func (w *world) signalLeader(signal syscall.Signal) func(ctx context.Context) (o
 }
 
 // killLeader kills the leader: the webhook loses half of its endpoints, and the lease runs out.
-func (w *world) killLeader(ctx context.Context) (outcome, error) {
-	leader, err := w.in.Leader(ctx)
+func (e *environment) killLeader(ctx context.Context) (outcome, error) {
+	leader, err := e.in.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
 	started := time.Now()
 	leader.Kill()
 	// The lease lasts longer than the endpoint.
-	out, err := w.awaitUnrouted(ctx, leader.Name())
+	out, err := e.awaitUnrouted(ctx, leader.Name())
 	if err != nil {
 		return out, err
 	}
-	err = w.awaitOther(ctx, leader.Name())
+	err = e.awaitOther(ctx, leader.Name())
 	out.handover = time.Since(started)
 	return out, err
 }
 
 // killStandby kills a replica that does not lead: the webhook loses half of its endpoints.
-func (w *world) killStandby(ctx context.Context) (outcome, error) {
-	leader, err := w.in.Leader(ctx)
+func (e *environment) killStandby(ctx context.Context) (outcome, error) {
+	leader, err := e.in.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	for _, r := range w.in.Replicas() {
+	for _, r := range e.in.Replicas() {
 		if r != leader {
 			r.Kill()
-			return w.awaitUnrouted(ctx, r.Name())
+			return e.awaitUnrouted(ctx, r.Name())
 		}
 	}
 	return outcome{}, errors.New("there is no standby")
 }
 
 // awaitUnrouted waits until the endpoint of a replica is removed.
-func (w *world) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
+func (e *environment) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
 	err := await(ctx, "the endpoint of "+name+" to be removed", 10*time.Millisecond, time.Minute, func(context.Context) error {
-		if slices.Contains(w.in.Balancer().Ready(), name) {
+		if slices.Contains(e.in.Balancer().Ready(), name) {
 			return errors.New("it gets new connections")
 		}
 		return nil
@@ -274,9 +274,9 @@ func (w *world) awaitUnrouted(ctx context.Context, name string) (outcome, error)
 }
 
 // awaitOther waits until another replica than the named one leads.
-func (w *world) awaitOther(ctx context.Context, name string) error {
+func (e *environment) awaitOther(ctx context.Context, name string) error {
 	return await(ctx, "another leader", 20*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		for _, r := range w.in.Replicas() {
+		for _, r := range e.in.Replicas() {
 			if r.Name() == name || r.PID() == 0 {
 				continue
 			}
@@ -288,8 +288,8 @@ func (w *world) awaitOther(ctx context.Context, name string) error {
 	})
 }
 
-func (w *world) restartAPIServer(ctx context.Context) (outcome, error) {
-	return outcome{}, w.cp.Component(controlplane.APIServer).Restart(ctx)
+func (e *environment) restartAPIServer(ctx context.Context) (outcome, error) {
+	return outcome{}, e.cp.Component(controlplane.APIServer).Restart(ctx)
 }
 
 // users write to workloads through the webhook until they are stopped.
@@ -310,7 +310,7 @@ type failure struct {
 }
 
 // startUsers starts them. With an outage, writes that fail in the API server itself do not count.
-func (w *world) startUsers(ctx context.Context, outage bool) *users {
+func (e *environment) startUsers(ctx context.Context, outage bool) *users {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &users{stop: cancel}
 	for user := range writers {
@@ -318,7 +318,7 @@ func (w *world) startUsers(ctx context.Context, outage bool) *users {
 			for ctx.Err() == nil {
 				began := time.Now()
 				patch := fmt.Sprintf(`{"metadata":{"annotations":{"write":"%d"}}}`, began.UnixNano())
-				err := w.merge(context.WithoutCancel(ctx), &appsv1.Deployment{}, numbered("users", user), patch)
+				err := e.merge(context.WithoutCancel(ctx), &appsv1.Deployment{}, numbered("users", user), patch)
 				if !outage || err == nil || strings.Contains(err.Error(), "webhook") {
 					u.count(began, err)
 				}

@@ -25,12 +25,12 @@ type beside struct {
 type settings struct{ args, env []string }
 
 // startBeside starts pod-reloader.
-func (w *world) startBeside(ctx context.Context, m *model.Model, more settings) (*beside, error) {
+func (e *environment) startBeside(ctx context.Context, m *model.Model, more settings) (*beside, error) {
 	path, err := installation.Build(ctx, ".")
 	if err != nil {
 		return nil, err
 	}
-	directory, err := w.temporary(fmt.Sprintf("model-%s-%d", w.name, m.Workloads))
+	directory, err := e.temporary(fmt.Sprintf("model-%s-%d", e.name, m.Workloads))
 	if err != nil {
 		return nil, err
 	}

@@ -27,39 +27,39 @@ type trial struct {
 
 func (t trial) workload(i int) string     { return fmt.Sprintf("%s-%d", t.name, i) }
 func (t trial) configMap(i, n int) string { return fmt.Sprintf("%s-%d-%d", t.name, i, n) }
-func (t trial) seen(w *world, i int) observe.Workload {
-	return observe.Deployment(w.name, t.workload(i))
+func (t trial) seen(e *environment, i int) observe.Workload {
+	return observe.Deployment(e.name, t.workload(i))
 }
 
 // burst: what must be one rollout, and what must be none, as shipped.
-func burst(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	trials := w.trials()
+	trials := e.trials()
 	for _, t := range trials {
-		if err := w.prepare(ctx, t); err != nil {
+		if err := e.prepare(ctx, t); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.try(ctx, watcher, trials); err != nil {
+	if err := e.try(ctx, watcher, trials); err != nil {
 		return nil, err
 	}
 	figures := make([]figure.Figure, 0, len(trials))
 	for _, t := range trials {
-		figures = append(figures, t.figure(w, watcher))
+		figures = append(figures, t.figure(e, watcher))
 	}
 	return figures, nil
 }
 
 // try makes everything happen, one trial after the other, and waits: first for all that must happen, then until nothing
 // is left to do.
-func (w *world) try(ctx context.Context, watcher *observe.Watcher, trials []trial) error {
+func (e *environment) try(ctx context.Context, watcher *observe.Watcher, trials []trial) error {
 	for _, t := range trials {
 		err := parallel(ctx, t.workloads, func(ctx context.Context, i int) error { return t.do(ctx, t, i) })
 		if err != nil {
@@ -70,42 +70,42 @@ func (w *world) try(ctx context.Context, watcher *observe.Watcher, trials []tria
 	defer cancel()
 	for _, t := range trials {
 		for i := range t.workloads {
-			if _, err := watcher.AwaitTemplateChanges(waiting, t.seen(w, i), t.restarts); err != nil {
-				w.say("%v", err) // the figure shows it
+			if _, err := watcher.AwaitTemplateChanges(waiting, t.seen(e, i), t.restarts); err != nil {
+				e.say("%v", err) // the figure shows it
 			}
 		}
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return err
 	}
 	return watcher.Sync(ctx)
 }
 
 // prepare creates the workloads of a trial with their configuration.
-func (w *world) prepare(ctx context.Context, t trial) error {
+func (e *environment) prepare(ctx context.Context, t trial) error {
 	return parallel(ctx, t.workloads, func(ctx context.Context, i int) error {
 		d := deployment{name: t.workload(i)}
 		for n := range t.configMaps {
 			d.configMaps = append(d.configMaps, t.configMap(i, n))
-			if err := w.configMap(ctx, t.configMap(i, n)); err != nil {
+			if err := e.configMap(ctx, t.configMap(i, n)); err != nil {
 				return err
 			}
 		}
-		_, err := w.deploy(ctx, d)
+		_, err := e.deploy(ctx, d)
 		return err
 	})
 }
 
 // figure counts new templates, and ReplicaSets: a rollout is whichever there were more of.
-func (t trial) figure(w *world, watcher *observe.Watcher) figure.Figure {
+func (t trial) figure(e *environment, watcher *observe.Watcher) figure.Figure {
 	off, most := 0, 0
 	for i := range t.workloads {
-		workload := t.seen(w, i)
+		workload := t.seen(e, i)
 		rollouts := max(len(watcher.Changes(workload)), watcher.ReplicaSets(workload)-1)
 		most = max(most, rollouts)
 		if rollouts != t.restarts {
 			off++
-			w.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, watcher.Changes(workload))
+			e.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, watcher.Changes(workload))
 		}
 	}
 	if t.most {
@@ -114,28 +114,28 @@ func (t trial) figure(w *world, watcher *observe.Watcher) figure.Figure {
 	return figure.Figure{Name: t.name, Value: float64(off), Budget: figure.Exactly(0)}
 }
 
-func (w *world) trials() []trial {
+func (e *environment) trials() []trial {
 	return []trial{
 		{
-			name: "ten-configmaps-at-once", workloads: w.Bursts, configMaps: 10, restarts: 1, most: true, do: w.tenAtOnce,
+			name: "ten-configmaps-at-once", workloads: e.Bursts, configMaps: 10, restarts: 1, most: true, do: e.tenAtOnce,
 		},
-		{name: "metadata-edits-spurious-rollouts", workloads: 1, configMaps: 1, do: w.editMetadata, most: true},
-		{name: "releases-rolled-twice", workloads: w.Releases, configMaps: 1, restarts: 1, do: w.release},
-		{name: "re-applies-spurious-rollouts", workloads: 1, configMaps: 1, do: w.reapply, most: true},
-		{name: "changes-missed-or-doubled", workloads: w.Changes, configMaps: 1, restarts: 1, do: w.changeOnce},
+		{name: "metadata-edits-spurious-rollouts", workloads: 1, configMaps: 1, do: e.editMetadata, most: true},
+		{name: "releases-rolled-twice", workloads: e.Releases, configMaps: 1, restarts: 1, do: e.release},
+		{name: "re-applies-spurious-rollouts", workloads: 1, configMaps: 1, do: e.reapply, most: true},
+		{name: "changes-missed-or-doubled", workloads: e.Changes, configMaps: 1, restarts: 1, do: e.changeOnce},
 	}
 }
 
 // tenAtOnce changes all ConfigMaps of a workload at the same time.
-func (w *world) tenAtOnce(ctx context.Context, t trial, i int) error {
-	return parallel(ctx, t.configMaps, func(ctx context.Context, n int) error { return w.change(ctx, t.configMap(i, n), 1) })
+func (e *environment) tenAtOnce(ctx context.Context, t trial, i int) error {
+	return parallel(ctx, t.configMaps, func(ctx context.Context, n int) error { return e.change(ctx, t.configMap(i, n), 1) })
 }
 
 // editMetadata edits labels and annotations of a ConfigMap.
-func (w *world) editMetadata(ctx context.Context, t trial, i int) error {
-	for n := range w.Edits {
+func (e *environment) editMetadata(ctx context.Context, t trial, i int) error {
+	for n := range e.Edits {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"edit":"%d"},"annotations":{"edit":"%d"}}}`, n, n)
-		if err := w.merge(ctx, &corev1.ConfigMap{}, t.configMap(i, 0), patch); err != nil {
+		if err := e.merge(ctx, &corev1.ConfigMap{}, t.configMap(i, 0), patch); err != nil {
 			return err
 		}
 	}
@@ -143,18 +143,18 @@ func (w *world) editMetadata(ctx context.Context, t trial, i int) error {
 }
 
 // release changes configuration, then the workload.
-func (w *world) release(ctx context.Context, t trial, i int) error {
-	if err := w.change(ctx, t.configMap(i, 0), 1); err != nil {
+func (e *environment) release(ctx context.Context, t trial, i int) error {
+	if err := e.change(ctx, t.configMap(i, 0), 1); err != nil {
 		return err
 	}
-	return w.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
+	return e.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
 }
 
 // reapply replaces a workload by its manifest, which has none of pod-reloader's annotations.
-func (w *world) reapply(ctx context.Context, t trial, i int) error {
-	for range w.Applies {
-		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(w.name)
-		if err := w.Update(ctx, manifest); err != nil {
+func (e *environment) reapply(ctx context.Context, t trial, i int) error {
+	for range e.Applies {
+		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(e.name)
+		if err := e.Update(ctx, manifest); err != nil {
 			return fmt.Errorf("replace %s: %w", t.workload(i), err)
 		}
 	}
@@ -162,6 +162,6 @@ func (w *world) reapply(ctx context.Context, t trial, i int) error {
 }
 
 // changeOnce changes the one ConfigMap of a workload.
-func (w *world) changeOnce(ctx context.Context, t trial, i int) error {
-	return w.change(ctx, t.configMap(i, 0), 1)
+func (e *environment) changeOnce(ctx context.Context, t trial, i int) error {
+	return e.change(ctx, t.configMap(i, 0), 1)
 }

@@ -49,31 +49,31 @@ data:
 `
 
 // applyLinks creates the resource, the permissions on it and the configuration.
-func (w *world) applyLinks(ctx context.Context) error {
+func (e *environment) applyLinks(ctx context.Context) error {
 	permissions := controlplane.Grant("pod-reloader-links", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
 		`{apiGroups: [bench.example.com], resources: [links], verbs: [get, list, watch]}`)
-	return w.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration)
+	return e.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration)
 }
 
 // chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
-func chain(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	if err := w.applyLinks(ctx); err != nil {
+func chain(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	watcher, err := w.enter(ctx)
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	err = w.with(ctx, []string{fromConfigMap}, func() error {
-		deep, plain, err := w.chains(ctx)
+	err = e.with(ctx, []string{fromConfigMap}, func() error {
+		deep, plain, err := e.chains(ctx)
 		if err != nil {
 			return err
 		}
-		if err := w.alternate(ctx, watcher, w.ChainSamples, deep, plain); err != nil {
+		if err := e.alternate(ctx, watcher, e.ChainSamples, deep, plain); err != nil {
 			return err
 		}
-		unchanged, err := w.unchanged(ctx, watcher, deep)
+		unchanged, err := e.unchanged(ctx, watcher, deep)
 		if err != nil {
 			return err
 		}
@@ -103,10 +103,10 @@ func chainFigures(deep, plain *side) []figure.Figure {
 }
 
 // chains creates both sides, and waits until pod-reloader knows the state of the custom resource.
-func (w *world) chains(ctx context.Context) (deep, plain *side, err error) {
+func (e *environment) chains(ctx context.Context) (deep, plain *side, err error) {
 	deep, plain = &side{configMap: "deep"}, &side{configMap: "plain"}
 	for _, s := range []*side{deep, plain} {
-		if err := w.configMap(ctx, s.configMap); err != nil {
+		if err := e.configMap(ctx, s.configMap); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -114,28 +114,28 @@ func (w *world) chains(ctx context.Context) (deep, plain *side, err error) {
 		{"leaf", "configMap", "deep"}, {"middle", "link", "leaf"}, {"root", "link", "middle"},
 	} {
 		object := link()
-		object.SetNamespace(w.name)
+		object.SetNamespace(e.name)
 		object.SetName(l.name)
 		object.Object["spec"] = map[string]any{l.field: l.to}
-		if err := w.Create(ctx, object); err != nil {
+		if err := e.Create(ctx, object); err != nil {
 			return nil, nil, fmt.Errorf("create Link %s: %w", l.name, err)
 		}
 	}
-	if deep.deployment, err = w.deploy(ctx, deployment{name: "deep", referent: referent}); err != nil {
+	if deep.deployment, err = e.deploy(ctx, deployment{name: "deep", referent: referent}); err != nil {
 		return nil, nil, err
 	}
-	if plain.deployment, err = w.deploy(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
+	if plain.deployment, err = e.deploy(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
 		return nil, nil, err
 	}
-	return deep, plain, w.adopted(ctx, "deep", referent)
+	return deep, plain, e.adopted(ctx, "deep", referent)
 }
 
 // adopted waits until the Record of a Deployment has a custom resource.
-func (w *world) adopted(ctx context.Context, name, referent string) error {
+func (e *environment) adopted(ctx context.Context, name, referent string) error {
 	known := regexp.MustCompile(regexp.QuoteMeta(referent) + `[=~][0-9a-f]`)
 	return await(ctx, "the adoption of "+referent, 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
 		object := &appsv1.Deployment{}
-		if err := w.Get(ctx, client.ObjectKey{Namespace: w.name, Name: name}, object); err != nil {
+		if err := e.Get(ctx, client.ObjectKey{Namespace: e.name, Name: name}, object); err != nil {
 			return err
 		}
 		for _, value := range object.Annotations {
@@ -155,52 +155,52 @@ func link() *unstructured.Unstructured {
 
 // unchanged edits what does not count, then what counts, once by each of the two watches: what the former cost is what is
 // left of the evaluations and writes.
-func (w *world) unchanged(ctx context.Context, watcher *observe.Watcher, deep *side) ([]figure.Figure, error) {
-	if err := w.idle(ctx); err != nil {
+func (e *environment) unchanged(ctx context.Context, watcher *observe.Watcher, deep *side) ([]figure.Figure, error) {
+	if err := e.idle(ctx); err != nil {
 		return nil, err
 	}
-	before, err := w.in.Metrics(ctx)
+	before, err := e.in.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := w.cp.Audit().Mark()
+	mark, err := e.cp.Audit().Mark()
 	if err != nil {
 		return nil, err
 	}
-	if err := w.editLabels(ctx); err != nil {
+	if err := e.editLabels(ctx); err != nil {
 		return nil, err
 	}
-	evaluations, err := w.changeEach(ctx, watcher, deep, before)
+	evaluations, err := e.changeEach(ctx, watcher, deep, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.idle(ctx); err != nil {
+	if err := e.idle(ctx); err != nil {
 		return nil, err
 	}
-	requests, err := w.made(ctx, mark)
+	requests, err := e.made(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
-	writes := requests.In(w.name).Writes()
+	writes := requests.In(e.name).Writes()
 	count := writes.Count()
 	others := len(writes) - count["create events"] - count["patch events"] - 2
 	return []figure.Figure{
 		{
-			Name:  fmt.Sprintf("evaluations by %d edits of labels", 2*w.Edits),
-			Value: evaluations - float64((byConfigMap+byLink)*len(w.in.Replicas())), Budget: figure.Exactly(0),
+			Name:  fmt.Sprintf("evaluations by %d edits of labels", 2*e.Edits),
+			Value: evaluations - float64((byConfigMap+byLink)*len(e.in.Replicas())), Budget: figure.Exactly(0),
 		},
 		{Name: "writes by them", Value: float64(others), Budget: figure.Exactly(0), Note: fmt.Sprintf("with 2 reloads: %v", count)},
 	}, nil
 }
 
 // editLabels edits what does not count.
-func (w *world) editLabels(ctx context.Context) error {
-	for n := range w.Edits {
+func (e *environment) editLabels(ctx context.Context) error {
+	for n := range e.Edits {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n)
-		if err := w.merge(ctx, link(), "leaf", patch); err != nil {
+		if err := e.merge(ctx, link(), "leaf", patch); err != nil {
 			return err
 		}
-		if err := w.merge(ctx, &corev1.ConfigMap{}, "deep", patch); err != nil {
+		if err := e.merge(ctx, &corev1.ConfigMap{}, "deep", patch); err != nil {
 			return err
 		}
 	}
@@ -212,29 +212,29 @@ const byConfigMap, byLink = 4, 3
 
 // changeEach changes the ConfigMap, then the lowest Link, and waits for the reload and the evaluations of each. It returns the
 // evaluations in all replicas.
-func (w *world) changeEach(
+func (e *environment) changeEach(
 	ctx context.Context, watcher *observe.Watcher, deep *side, before installation.Metrics,
 ) (evaluations float64, err error) {
 	expect := func(atLeast int) error {
 		return await(ctx, "the evaluations", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
-			now, err := w.in.Metrics(ctx)
+			now, err := e.in.Metrics(ctx)
 			if err != nil {
 				return err
 			}
 			evaluations = now.Since(before).Sum("pod_reloader_referent_evaluations_total")
-			if evaluations < float64(atLeast*len(w.in.Replicas())) {
+			if evaluations < float64(atLeast*len(e.in.Replicas())) {
 				return fmt.Errorf("%v in all replicas", evaluations)
 			}
 			return nil
 		})
 	}
-	if err := deep.measure(ctx, w, watcher); err != nil {
+	if err := deep.measure(ctx, e, watcher); err != nil {
 		return 0, err
 	}
 	if err := expect(byConfigMap); err != nil {
 		return 0, err
 	}
-	if err := w.merge(ctx, link(), "leaf", `{"spec":{"size":1}}`); err != nil {
+	if err := e.merge(ctx, link(), "leaf", `{"spec":{"size":1}}`); err != nil {
 		return 0, err
 	}
 	if _, err := watcher.AwaitTemplateChanges(ctx, deep.deployment, deep.value+1); err != nil {

@@ -25,28 +25,28 @@ const (
 )
 
 // constantChange: one ConfigMap is written all the time, many workloads depend on it.
-func constantChange(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	if err := w.configMap(ctx, busy); err != nil {
+	if err := e.configMap(ctx, busy); err != nil {
 		return nil, err
 	}
-	all := make([]observe.Workload, w.Constant)
+	all := make([]observe.Workload, e.Constant)
 	err = parallel(ctx, len(all), func(ctx context.Context, i int) (err error) {
-		all[i], err = w.deploy(ctx, deployment{name: fmt.Sprintf("web-%d", i), configMaps: []string{busy}})
+		all[i], err = e.deploy(ctx, deployment{name: fmt.Sprintf("web-%d", i), configMaps: []string{busy}})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	written, err := w.writeBusy(ctx)
+	written, err := e.writeBusy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func constantChange(ctx context.Context, w *world) ([]figure.Figure, error) {
 	}
 	longest, restarts := pauses(watcher, all, began, ended)
 	rate := float64(written) / ended.Sub(began).Seconds()
-	w.say("%.0f writes a second, %.1f restarts of each of %d workloads in %s", rate, float64(restarts)/float64(len(all)), len(all), w.ConstantFor)
+	e.say("%.0f writes a second, %.1f restarts of each of %d workloads in %s", rate, float64(restarts)/float64(len(all)), len(all), e.ConstantFor)
 	return []figure.Figure{
 		{
 			Name: "longest time without a restart", Unit: figure.Seconds, Value: longest.Seconds(), Budget: figure.AtMost(gates.Seconds()),
@@ -80,19 +80,19 @@ func pauses(watcher *observe.Watcher, all []observe.Workload, began, ended time.
 }
 
 // writeBusy writes for the time of the scenario and returns the number of writes.
-func (w *world) writeBusy(ctx context.Context) (int64, error) {
+func (e *environment) writeBusy(ctx context.Context) (int64, error) {
 	var written atomic.Int64
 	var failure error
 	var once sync.Once
 	var writers sync.WaitGroup
-	until := time.Now().Add(w.ConstantFor)
+	until := time.Now().Add(e.ConstantFor)
 	for writer := range writersOfBusy {
 		writers.Go(func() {
 			ticker := time.NewTicker(time.Second * writersOfBusy / writesASecond)
 			defer ticker.Stop()
 			for n := 0; time.Now().Before(until); n++ {
 				<-ticker.C
-				if err := w.merge(ctx, &corev1.ConfigMap{}, busy, fmt.Sprintf(`{"data":{"key":"%d of %d"}}`, n, writer)); err != nil {
+				if err := e.merge(ctx, &corev1.ConfigMap{}, busy, fmt.Sprintf(`{"data":{"key":"%d of %d"}}`, n, writer)); err != nil {
 					once.Do(func() { failure = err })
 					return
 				}

@@ -12,20 +12,20 @@ import (
 
 // deletion: a ConfigMap that all workloads of a namespace track is deleted, and created again with the content that it had. Nothing
 // restarts. The processor time is compared with that of a tenth of the workloads, on the same model of an API server as for huge.
-func deletion(ctx context.Context, w *world) ([]figure.Figure, error) {
-	few, err := w.deletions(ctx, w.Tracking/10)
+func deletion(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	few, err := e.deletions(ctx, e.Tracking/10)
 	if err != nil {
 		return nil, err
 	}
-	many, err := w.deletions(ctx, w.Tracking)
+	many, err := e.deletions(ctx, e.Tracking)
 	if err != nil {
 		return nil, err
 	}
 	return []figure.Figure{
 		{
-			Name: fmt.Sprintf("deletion of an object that %d workloads track: processor time", w.Tracking), Unit: figure.Milliseconds,
+			Name: fmt.Sprintf("deletion of an object that %d workloads track: processor time", e.Tracking), Unit: figure.Milliseconds,
 			Value: milliseconds(many.used), Floor: milliseconds(few.used), Budget: figure.Times(13),
-			Note: fmt.Sprintf("with its creation after that, mean of %d; the floor is with a tenth of the workloads", w.Deletions),
+			Note: fmt.Sprintf("with its creation after that, mean of %d; the floor is with a tenth of the workloads", e.Deletions),
 		},
 		{Name: "missed or doubled", Value: float64(few.off + many.off), Budget: figure.Exactly(0)},
 	}, nil
@@ -40,8 +40,8 @@ type deleted struct {
 }
 
 // deletions deletes and creates the ConfigMap that so many workloads track.
-func (w *world) deletions(ctx context.Context, workloads int) (found deleted, err error) {
-	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
+func (e *environment) deletions(ctx context.Context, workloads int) (found deleted, err error) {
+	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
 	if err != nil {
 		return deleted{}, err
 	}
@@ -51,7 +51,7 @@ func (w *world) deletions(ctx context.Context, workloads int) (found deleted, er
 	if err != nil {
 		return deleted{}, err
 	}
-	for range w.Deletions {
+	for range e.Deletions {
 		m.DeleteShared()
 		if _, err := process.atRest(ctx, quiet); err != nil {
 			return deleted{}, err
@@ -67,7 +67,7 @@ func (w *world) deletions(ctx context.Context, workloads int) (found deleted, er
 	if err != nil {
 		return deleted{}, err
 	}
-	found.used = (after - before) / time.Duration(w.Deletions)
+	found.used = (after - before) / time.Duration(e.Deletions)
 	// The barrier: what a deletion or a creation has restarted was written before this change.
 	if err := m.Change(0); err != nil {
 		return deleted{}, err
@@ -76,6 +76,6 @@ func (w *world) deletions(ctx context.Context, workloads int) (found deleted, er
 		return deleted{}, fmt.Errorf("change behind the deletions: %w\n%s", err, process.said())
 	}
 	found.off = max(m.Written()-model.Probes-1, 0)
-	w.say("%d workloads: %s for a deletion and a creation", workloads, found.used.Round(time.Millisecond))
+	e.say("%d workloads: %s for a deletion and a creation", workloads, found.used.Round(time.Millisecond))
 	return found, nil
 }

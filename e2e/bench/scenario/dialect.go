@@ -15,13 +15,13 @@ import (
 const mark = `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}}`
 
 // dialect: the requests of a reload of workloads with the annotations of Stakater's Reloader.
-func dialect(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	workloads, err := w.triples(ctx, inTurn)
+	workloads, err := e.triples(ctx, inTurn)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func dialect(ctx context.Context, w *world) ([]figure.Figure, error) {
 		for name, object := range map[string]client.Object{
 			numbered("changing", i): &corev1.ConfigMap{}, numbered("other", i): &corev1.ConfigMap{}, numbered("secret", i): &corev1.Secret{},
 		} {
-			if err := w.merge(ctx, object, name, mark); err != nil {
+			if err := e.merge(ctx, object, name, mark); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func dialect(ctx context.Context, w *world) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := w.reloadRequests(ctx, watcher, workloads, 1+3+1)
+	requests, err := e.reloadRequests(ctx, watcher, workloads, 1+3+1)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func inTurn(i int, d deployment) map[string]string {
 }
 
 // resolving: what a start does with 1,000 workloads that have Reloader's annotations before it compares anything.
-func resolving(ctx context.Context, w *world) ([]figure.Figure, error) {
+func resolving(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	const lists, patterns, matches = "Start/lists", "Start/patterns", "Start/matches"
-	found, err := goBench(ctx, path.Join("pkg", "reload", "index"), "^BenchmarkStart$", w.StartTime, w.BenchTimes)
+	found, err := goBench(ctx, path.Join("pkg", "reload", "index"), "^BenchmarkStart$", e.StartTime, e.BenchTimes)
 	if err != nil {
 		return nil, err
 	}

@@ -42,29 +42,31 @@ func (g groups) all() []*group {
 }
 
 // fanOut: one ConfigMap changes, many workloads depend on it.
-func fanOut(ctx context.Context, w *world) ([]figure.Figure, error) { return w.fanOut(ctx, 1, true) }
+func fanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	return e.fanOut(ctx, 1, true)
+}
 
 // fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured ones
 // warm connections and caches.
-func (w *world) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	groups, err := w.groups(ctx, withNoop)
+	groups, err := e.groups(ctx, withNoop)
 	if err != nil {
 		return nil, err
 	}
-	err = w.profiled(ctx, w.Load, func() error { return w.rounds(ctx, watcher, warming, groups) })
+	err = e.profiled(ctx, e.Load, func() error { return e.rounds(ctx, watcher, warming, groups) })
 	if err != nil {
 		return nil, err
 	}
 	if err := watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
-	missed := unequal(watcher, w.crowd(groups.ours.prefix), warming+w.Rounds)
-	return append(groups.figures(w.Workloads), figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
+	missed := unequal(watcher, e.crowd(groups.ours.prefix), warming+e.Rounds)
+	return append(groups.figures(e.Workloads), figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
 }
 
 // figures compare the medians of the durations, and the processor time.
@@ -95,21 +97,21 @@ func (g groups) figures(workloads int) []figure.Figure {
 }
 
 // wideFanOut is the same with ten times the workloads, beside the live webhook alone.
-func wideFanOut(ctx context.Context, w *world) ([]figure.Figure, error) {
-	workloads, rounds := w.Workloads, w.Rounds
-	defer func() { w.Workloads, w.Rounds = workloads, rounds }()
-	w.Workloads, w.Rounds = w.WideWorkloads, w.WideRounds
-	return w.fanOut(ctx, 0, false)
+func wideFanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	workloads, rounds := e.Workloads, e.Rounds
+	defer func() { e.Workloads, e.Rounds = workloads, rounds }()
+	e.Workloads, e.Rounds = e.WideWorkloads, e.WideRounds
+	return e.fanOut(ctx, 0, false)
 }
 
 // used is the processor time of a round: until every workload has its new template, and after that until nothing is left to do.
 type used struct{ until, after usage }
 
-// rounds takes turns, so that all groups meet the same weather.
-func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, warming int, groups groups) error {
-	for round := range warming + w.Rounds {
+// rounds lets the groups take turns, so that what else the machine does affects all of them.
+func (e *environment) rounds(ctx context.Context, watcher *observe.Watcher, warming int, groups groups) error {
+	for round := range warming + e.Rounds {
 		for _, g := range groups.all() {
-			took, spent, err := w.wave(ctx, watcher, g.prefix, func() error { return g.begin(ctx, round) })
+			took, spent, err := e.wave(ctx, watcher, g.prefix, func() error { return g.begin(ctx, round) })
 			if err != nil {
 				return err
 			}
@@ -122,58 +124,58 @@ func (w *world) rounds(ctx context.Context, watcher *observe.Watcher, warming in
 }
 
 // sharing: how many reads a reload takes where many workloads depend on one ConfigMap.
-func sharing(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	if err := w.configMap(ctx, "shared"); err != nil {
+	if err := e.configMap(ctx, "shared"); err != nil {
 		return nil, err
 	}
-	err = parallel(ctx, w.Workloads, func(ctx context.Context, i int) error {
-		_, err := w.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{"shared"}})
+	err = parallel(ctx, e.Workloads, func(ctx context.Context, i int) error {
+		_, err := e.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{"shared"}})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.idle(ctx); err != nil {
+	if err := e.idle(ctx); err != nil {
 		return nil, err
 	}
-	mark, err := w.cp.Audit().Mark()
+	mark, err := e.cp.Audit().Mark()
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := w.wave(ctx, watcher, "ours", func() error { return w.change(ctx, "shared", 1) }); err != nil {
+	if _, _, err := e.wave(ctx, watcher, "ours", func() error { return e.change(ctx, "shared", 1) }); err != nil {
 		return nil, err
 	}
-	requests, err := w.made(ctx, mark)
+	requests, err := e.made(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
-	each := 1 / float64(w.Workloads)
+	each := 1 / float64(e.Workloads)
 	return []figure.Figure{
 		{
-			Name:  fmt.Sprintf("reads per reload, %d workloads", w.Workloads),
-			Value: float64(reads(requests.In(w.name))) * each, Budget: figure.AtMost(1 + each),
+			Name:  fmt.Sprintf("reads per reload, %d workloads", e.Workloads),
+			Value: float64(reads(requests.In(e.name))) * each, Budget: figure.AtMost(1 + each),
 			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
 		},
-		{Name: "missed or doubled", Value: float64(unequal(watcher, w.crowd("ours"), 1)), Budget: figure.Exactly(0)},
+		{Name: "missed or doubled", Value: float64(unequal(watcher, e.crowd("ours"), 1)), Budget: figure.Exactly(0)},
 	}, nil
 }
 
 // groups creates the workloads of all groups, and starts what makes the floors.
-func (w *world) groups(ctx context.Context, withNoop bool) (groups, error) {
-	kubeconfig, err := w.kubeconfig("patcher")
+func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error) {
+	kubeconfig, err := e.kubeconfig("patcher")
 	if err != nil {
 		return groups{}, err
 	}
-	if err := w.webhook(ctx, "livehook", livehook, kubeconfig, w.name, "live"); err != nil {
+	if err := e.webhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
 		return groups{}, err
 	}
 	for _, name := range []string{"shared", "live"} {
-		if err := w.configMap(ctx, name); err != nil {
+		if err := e.configMap(ctx, name); err != nil {
 			return groups{}, err
 		}
 	}
@@ -182,62 +184,62 @@ func (w *world) groups(ctx context.Context, withNoop bool) (groups, error) {
 		{name: "live", configMaps: []string{"live"}, indifferent: true, labels: livehook},
 	}
 	if withNoop {
-		if err := w.webhook(ctx, "noophook", noop); err != nil {
+		if err := e.webhook(ctx, "noophook", noop); err != nil {
 			return groups{}, err
 		}
 		of = append(of, deployment{name: "noop", configMaps: []string{"shared"}, indifferent: true, labels: noop})
 	}
-	err = parallel(ctx, len(of)*w.Workloads, func(ctx context.Context, i int) error {
+	err = parallel(ctx, len(of)*e.Workloads, func(ctx context.Context, i int) error {
 		d := of[i%len(of)]
 		d.name = numbered(d.name, i/len(of))
-		_, err := w.deploy(ctx, d)
+		_, err := e.deploy(ctx, d)
 		return err
 	})
 	if err != nil {
 		return groups{}, err
 	}
-	ours := &group{prefix: "ours", begin: func(ctx context.Context, round int) error { return w.change(ctx, "shared", round+1) }}
-	live, err := w.patched(ctx, kubeconfig, "live", "poke")
+	ours := &group{prefix: "ours", begin: func(ctx context.Context, round int) error { return e.change(ctx, "shared", round+1) }}
+	live, err := e.patched(ctx, kubeconfig, "live", "poke")
 	if err != nil || !withNoop {
 		return groups{ours: ours, live: live}, err
 	}
-	noop, err := w.patched(ctx, kubeconfig, "noop", "template")
+	noop, err := e.patched(ctx, kubeconfig, "noop", "template")
 	return groups{ours: ours, live: live, noop: noop}, err
 }
 
 // patched starts the patcher of a group of workloads.
-func (w *world) patched(ctx context.Context, kubeconfig, prefix, what string) (*group, error) {
-	address, err := w.address()
+func (e *environment) patched(ctx context.Context, kubeconfig, prefix, what string) (*group, error) {
+	address, err := e.address()
 	if err != nil {
 		return nil, err
 	}
 	begin := func(ctx context.Context, round int) error {
 		return post(ctx, "http://"+address+"/?"+url.Values{"value": {strconv.Itoa(round)}}.Encode())
 	}
-	return &group{prefix: prefix, begin: begin}, w.startFloor(ctx, "patcher", address,
-		kubeconfig, address, w.name, prefix, strconv.Itoa(w.Workloads), strconv.Itoa(inFlight), what)
+	return &group{prefix: prefix, begin: begin}, e.startFloor(ctx, "patcher", address,
+		kubeconfig, address, e.name, prefix, strconv.Itoa(e.Workloads), strconv.Itoa(inFlight), what)
 }
 
-func (w *world) crowd(prefix string) []observe.Workload {
+func (e *environment) crowd(prefix string) []observe.Workload {
 	var workloads []observe.Workload
-	for n := range w.Workloads {
-		workloads = append(workloads, observe.Deployment(w.name, numbered(prefix, n)))
+	for n := range e.Workloads {
+		workloads = append(workloads, observe.Deployment(e.name, numbered(prefix, n)))
 	}
 	return workloads
 }
 
 // wave does something and returns the time until every workload of one side has a new template, and the processor time.
-func (w *world) wave(
+func (e *environment) wave(
 	ctx context.Context, watcher *observe.Watcher, prefix string, begin func() error,
 ) (took time.Duration, spent used, err error) {
-	if err := w.idle(ctx); err != nil {
+	if err := e.idle(ctx); err != nil {
 		return 0, used{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	crowd := w.crowd(prefix)
-	seen := watcher.Total(w.name)
-	before, err := w.usage()
+	crowd := e.crowd(prefix)
+	seen := watcher.Total(e.name)
+	before, err := e.usage()
 	if err != nil {
 		return 0, used{}, err
 	}
@@ -246,7 +248,7 @@ func (w *world) wave(
 		return 0, used{}, err
 	}
 	err = watcher.Await(ctx, "all templates", func() error {
-		if changed := watcher.Total(w.name) - seen; changed < len(crowd) {
+		if changed := watcher.Total(e.name) - seen; changed < len(crowd) {
 			return fmt.Errorf("%d of %d have changed", changed, len(crowd))
 		}
 		return nil
@@ -254,14 +256,14 @@ func (w *world) wave(
 	if err != nil {
 		return 0, used{}, err
 	}
-	then, err := w.usage()
+	then, err := e.usage()
 	if err != nil {
 		return 0, used{}, err
 	}
-	if err := w.idle(ctx); err != nil {
+	if err := e.idle(ctx); err != nil {
 		return 0, used{}, err
 	}
-	after, err := w.usage()
+	after, err := e.usage()
 	return last(watcher, crowd).Sub(started), used{until: then.since(before), after: after.since(then)}, err
 }
 

@@ -16,30 +16,30 @@ const levels = 4
 
 // graph: a start beside a large graph of custom resources, of which the lowest one has changed in the meantime, and what a
 // further change evaluates.
-func graph(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	evaluation, err := w.evaluation(ctx)
+func graph(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	evaluation, err := e.evaluation(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.applyLinks(ctx); err != nil {
+	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	watcher, err := w.enter(ctx)
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	err = w.with(ctx, []string{fromConfigMap}, func() error {
-		figures, err = w.besideGraph(ctx, watcher)
+	err = e.with(ctx, []string{fromConfigMap}, func() error {
+		figures, err = e.besideGraph(ctx, watcher)
 		return err
 	})
 	return append(figures, evaluation), err
 }
 
 // evaluation is what package referent needs for a change of one leaf among 10,000 nodes.
-func (w *world) evaluation(ctx context.Context) (figure.Figure, error) {
+func (e *environment) evaluation(ctx context.Context) (figure.Figure, error) {
 	const leaf = "Leaf"
-	found, err := goBench(ctx, path.Join("pkg", "referent"), "^Benchmark"+leaf+"$", w.BenchTime, w.BenchTimes)
+	found, err := goBench(ctx, path.Join("pkg", "referent"), "^Benchmark"+leaf+"$", e.BenchTime, e.BenchTimes)
 	if err != nil {
 		return figure.Figure{}, err
 	}
@@ -50,42 +50,42 @@ func (w *world) evaluation(ctx context.Context) (figure.Figure, error) {
 }
 
 // besideGraph creates the graph and starts pod-reloader anew.
-func (w *world) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
-	empty, err := w.resident(ctx)
+func (e *environment) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+	empty, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.plant(ctx); err != nil {
+	if err := e.plant(ctx); err != nil {
 		return nil, err
 	}
 	top, lowest := "links.bench.example.com/"+linkName(0, 0), linkName(levels-1, 0)
-	probe, err := w.deploy(ctx, deployment{name: "probe", referent: top})
+	probe, err := e.deploy(ctx, deployment{name: "probe", referent: top})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.adopted(ctx, "probe", top); err != nil {
+	if err := e.adopted(ctx, "probe", top); err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.in.StopAll(ctx); err != nil {
+	if err := e.in.StopAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
+	if err := e.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
 		return nil, err
 	}
 	before := len(watcher.Changes(probe))
-	start, err := w.startBesideGraph(ctx, watcher, probe, before+1)
+	start, err := e.startBesideGraph(ctx, watcher, probe, before+1)
 	if err != nil {
 		return nil, err
 	}
-	started, err := w.resident(ctx)
+	started, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	evaluated, err := w.evaluatedBy(ctx, func() error {
-		if err := w.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
+	evaluated, err := e.evaluatedBy(ctx, func() error {
+		if err := e.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
 			return err
 		}
 		_, err := watcher.AwaitTemplateChanges(ctx, probe, before+2)
@@ -94,7 +94,7 @@ func (w *world) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]fi
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("%d custom resources: ", w.Links)
+	what := fmt.Sprintf("%d custom resources: ", e.Links)
 	return []figure.Figure{
 		{
 			Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Floor: empty, Budget: figure.AtMost(150),
@@ -114,50 +114,50 @@ func (w *world) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]fi
 }
 
 // plant creates the graph: chains of Links, each of the given number of levels.
-func (w *world) plant(ctx context.Context) error {
+func (e *environment) plant(ctx context.Context) error {
 	began := time.Now()
-	err := parallel(ctx, w.Links, func(ctx context.Context, i int) error {
+	err := parallel(ctx, e.Links, func(ctx context.Context, i int) error {
 		level, chain := i%levels, i/levels
 		object := link()
-		object.SetNamespace(w.name)
+		object.SetNamespace(e.name)
 		object.SetName(linkName(level, chain))
 		spec := map[string]any{"size": int64(0)}
 		if level < levels-1 {
 			spec["link"] = linkName(level+1, chain)
 		}
 		object.Object["spec"] = spec
-		return w.Create(ctx, object)
+		return e.Create(ctx, object)
 	})
-	w.say("%d custom resources created in %s", w.Links, time.Since(began).Round(time.Second))
+	e.say("%d custom resources created in %s", e.Links, time.Since(began).Round(time.Second))
 	return err
 }
 
 func linkName(level, chain int) string { return fmt.Sprintf("link-%d-%d", level, chain) }
 
 // awaitNodes waits until the graph of the one replica has all nodes.
-func (w *world) awaitNodes(ctx context.Context) error {
+func (e *environment) awaitNodes(ctx context.Context) error {
 	return await(ctx, "the graph", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := w.in.Replicas()[0].Metrics(ctx)
+		metrics, err := e.in.Replicas()[0].Metrics(ctx)
 		if err != nil {
 			return err
 		}
-		if n := metrics.Sum("pod_reloader_referents"); n != float64(w.Links) {
-			return fmt.Errorf("%v of %d nodes", n, w.Links)
+		if n := metrics.Sum("pod_reloader_referents"); n != float64(e.Links) {
+			return fmt.Errorf("%v of %d nodes", n, e.Links)
 		}
 		return nil
 	})
 }
 
 // startBesideGraph is start, which is ready when the graph has all nodes.
-func (w *world) startBesideGraph(ctx context.Context, watcher *observe.Watcher, probe observe.Workload, changes int) (starting, error) {
+func (e *environment) startBesideGraph(ctx context.Context, watcher *observe.Watcher, probe observe.Workload, changes int) (starting, error) {
 	began := time.Now()
-	if err := w.in.StartAll(ctx); err != nil {
+	if err := e.in.StartAll(ctx); err != nil {
 		return starting{}, err
 	}
-	if err := w.synced(ctx); err != nil {
+	if err := e.synced(ctx); err != nil {
 		return starting{}, err
 	}
-	if err := w.awaitNodes(ctx); err != nil {
+	if err := e.awaitNodes(ctx); err != nil {
 		return starting{}, err
 	}
 	ready := time.Since(began)
@@ -167,12 +167,12 @@ func (w *world) startBesideGraph(ctx context.Context, watcher *observe.Watcher, 
 	if err != nil {
 		return starting{}, err
 	}
-	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, w.settled(ctx)
+	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, e.settled(ctx)
 }
 
 // evaluatedBy returns how many nodes the one replica evaluates because of something.
-func (w *world) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
-	read := func() (installation.Metrics, error) { return w.in.Replicas()[0].Metrics(ctx) }
+func (e *environment) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
+	read := func() (installation.Metrics, error) { return e.in.Replicas()[0].Metrics(ctx) }
 	before, err := read()
 	if err != nil {
 		return 0, err

@@ -11,19 +11,19 @@ import (
 
 // growth: what an event that makes no reload due costs in a large cluster. The processor time is compared with that in a small one, whose
 // namespaces have as many workloads, on the same model of an API server as for huge.
-func growth(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	few, many, err := w.grow(ctx)
+func growth(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	few, many, err := e.grow(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, event := range model.Events() {
-		if err := w.compare(ctx, event, few, many); err != nil {
+		if err := e.compare(ctx, event, few, many); err != nil {
 			return nil, err
 		}
 		figures = append(figures, figure.Figure{
 			Name: event.Name + ": processor time", Unit: figure.Nanoseconds,
 			Value: float64(median(many.costs)), Floor: float64(median(few.costs)), Budget: figure.Times(event.Limit),
-			Note: fmt.Sprintf("median of %d means of %d; the floor is with %d workloads", w.GrownRounds, model.InRound, few.Workloads),
+			Note: fmt.Sprintf("median of %d means of %d; the floor is with %d workloads", e.GrownRounds, model.InRound, few.Workloads),
 		})
 	}
 	return append(figures, figure.Figure{Name: "writes without a change", Value: float64(few.off() + many.off()), Budget: figure.Exactly(0)}), nil
@@ -42,20 +42,20 @@ type grown struct {
 	costs []time.Duration
 }
 
-// grow returns a small cluster and a large one. They stay until the stage is over: what follows growth has no part in them.
-func (w *world) grow(ctx context.Context) (few, many *grown, err error) {
-	for _, workloads := range []int{w.GrownFrom, w.Grown}[len(w.grown):] {
-		if err := w.growOne(ctx, workloads); err != nil {
+// grow returns a small cluster and a large one. They stay until the environment is closed: what follows growth has no part in them.
+func (e *environment) grow(ctx context.Context) (few, many *grown, err error) {
+	for _, workloads := range []int{e.GrownFrom, e.Grown}[len(e.grown):] {
+		if err := e.growOne(ctx, workloads); err != nil {
 			return nil, nil, err
 		}
 	}
-	return w.grown[0], w.grown[1], nil
+	return e.grown[0], e.grown[1], nil
 }
 
 // growOne starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster. One
 // worker on one processor reads one object at a time: several would open connections, more or less of them.
-func (w *world) growOne(ctx context.Context, workloads int) error {
-	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads}, settings{
+func (e *environment) growOne(ctx context.Context, workloads int) error {
+	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{
 		args: []string{"--namespace-selector=" + model.Selected + "=yes", "--workers=1"},
 		env:  []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=2GiB"},
 	})
@@ -63,7 +63,7 @@ func (w *world) growOne(ctx context.Context, workloads int) error {
 		return err
 	}
 	g := &grown{Model: m, process: process}
-	w.grown = append(w.grown, g)
+	e.grown = append(e.grown, g)
 	return g.rest(ctx, quiet)
 }
 
@@ -86,15 +86,15 @@ func (g *grown) off() int {
 }
 
 // compare measures a type of event in both clusters in turn, so that what else the machine does is in both.
-func (w *world) compare(ctx context.Context, event model.Event, few, many *grown) error {
+func (e *environment) compare(ctx context.Context, event model.Event, few, many *grown) error {
 	few.costs, many.costs = nil, nil
-	for round := range w.GrownRounds {
+	for round := range e.GrownRounds {
 		for _, g := range []*grown{few, many} {
 			cost, err := g.cost(ctx, event, round)
 			if err != nil {
 				return fmt.Errorf("%d workloads: %w\n%s", g.Workloads, err, g.process.said())
 			}
-			w.say("%d workloads: %s: %s", g.Workloads, event.Name, cost)
+			e.say("%d workloads: %s: %s", g.Workloads, event.Name, cost)
 			g.costs = append(g.costs, cost)
 		}
 	}
@@ -124,12 +124,12 @@ func (g *grown) cost(ctx context.Context, event model.Event, round int) (time.Du
 
 // resting: what pod-reloader uses in the large cluster of growth while nothing happens there, compared with the small one. Other scenarios
 // run meanwhile.
-func resting(ctx context.Context, w *world) ([]figure.Figure, error) {
-	few, many, err := w.grow(ctx)
+func resting(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	few, many, err := e.grow(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, w.Rest-time.Since(many.rested)); err != nil {
+	if err := pause(ctx, e.Rest-time.Since(many.rested)); err != nil {
 		return nil, err
 	}
 	floor, err := few.inMinute()

@@ -11,31 +11,31 @@ import (
 )
 
 // webhook starts a webhook from e2e/bench/floor and registers it for Deployments with some labels.
-func (w *world) webhook(ctx context.Context, name string, labels map[string]string, args ...string) error {
-	address, err := w.startHook(ctx, name, args...)
+func (e *environment) webhook(ctx context.Context, name string, labels map[string]string, args ...string) error {
+	address, err := e.startHook(ctx, name, args...)
 	if err != nil {
 		return err
 	}
-	return w.register(ctx, name, address, labels)
+	return e.register(ctx, name, address, labels)
 }
 
 // startHook starts a webhook from e2e/bench/floor and returns its address. The address and the directory of the certificate are its last
 // arguments.
-func (w *world) startHook(ctx context.Context, name string, args ...string) (string, error) {
-	address, err := w.address()
+func (e *environment) startHook(ctx context.Context, name string, args ...string) (string, error) {
+	address, err := e.address()
 	if err != nil {
 		return "", err
 	}
-	directory, err := w.certificate(name)
+	directory, err := e.certificate(name)
 	if err != nil {
 		return "", err
 	}
-	return address, w.startFloor(ctx, name, address, append(args, address, directory)...)
+	return address, e.startFloor(ctx, name, address, append(args, address, directory)...)
 }
 
 // register makes the API server ask a webhook from e2e/bench/floor about the scenario's Deployments with some labels. It is
 // reached in the same way as pod-reloader's.
-func (w *world) register(ctx context.Context, name, address string, labels map[string]string) error {
+func (e *environment) register(ctx context.Context, name, address string, labels map[string]string) error {
 	balancer, err := controlplane.NewBalancer(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
@@ -45,13 +45,13 @@ func (w *world) register(ctx context.Context, name, address string, labels map[s
 		return err
 	}
 	endpoint, none, timeout := "https://"+balancer.Addr()+"/mutate", admissionv1.SideEffectClassNone, int32(3)
-	return w.Create(ctx, &admissionv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.name + "-" + name},
+	return e.Create(ctx, &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: e.name + "-" + name},
 		Webhooks: []admissionv1.MutatingWebhook{{
 			Name: name + ".floor.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, TimeoutSeconds: &timeout,
-			ClientConfig:      admissionv1.WebhookClientConfig{URL: &endpoint, CABundle: w.cp.CA()},
+			ClientConfig:      admissionv1.WebhookClientConfig{URL: &endpoint, CABundle: e.cp.CA()},
 			ObjectSelector:    &metav1.LabelSelector{MatchLabels: labels},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.name}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: e.name}},
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 				Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
@@ -61,10 +61,10 @@ func (w *world) register(ctx context.Context, name, address string, labels map[s
 }
 
 // certificate makes one for a webhook from e2e/bench/floor and returns its directory.
-func (w *world) certificate(floor string) (string, error) {
-	directory, err := w.temporary(floor)
+func (e *environment) certificate(floor string) (string, error) {
+	directory, err := e.temporary(floor)
 	if err != nil {
 		return "", err
 	}
-	return directory, w.cp.ServingCert(directory, "localhost")
+	return directory, e.cp.ServingCert(directory, "localhost")
 }

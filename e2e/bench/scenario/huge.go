@@ -12,16 +12,16 @@ import (
 
 // huge: a start on a cluster of the largest size, and what one change costs there. The API server is the model that the
 // simulator has, on loopback, since etcd would take half an hour to fill; pod-reloader stamps by itself (--webhook=false).
-func huge(ctx context.Context, w *world) ([]figure.Figure, error) {
-	small, err := w.inModel(ctx, w.Huge/100)
+func huge(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	small, err := e.inModel(ctx, e.Huge/100)
 	if err != nil {
 		return nil, err
 	}
-	large, err := w.inModel(ctx, w.Huge)
+	large, err := e.inModel(ctx, e.Huge)
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("%d workloads, %d config objects, simulated API server: ", w.Huge, 2*w.Huge)
+	what := fmt.Sprintf("%d workloads, %d config objects, simulated API server: ", e.Huge, 2*e.Huge)
 	return []figure.Figure{
 		{Name: what + "resident after start", Unit: figure.Megabytes, Value: large.resident, Budget: figure.AtMost(1000)},
 		{
@@ -31,7 +31,7 @@ func huge(ctx context.Context, w *world) ([]figure.Figure, error) {
 		{
 			Name: what + "one change to new template", Unit: figure.Milliseconds,
 			Value: milliseconds(median(large.latencies)), Floor: milliseconds(median(small.latencies)),
-			Budget: figure.Times(2), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), w.Huge/100),
+			Budget: figure.Times(2), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), e.Huge/100),
 		},
 		{Name: "missed or doubled", Value: float64(small.off + large.off), Budget: figure.Exactly(0)},
 	}, nil
@@ -48,14 +48,14 @@ type modelled struct {
 }
 
 // model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
-func (w *world) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
+func (e *environment) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
 	began := time.Now()
 	m, err := model.Start(ctx, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
-	process, err := w.startBeside(ctx, m, more)
+	e.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
+	process, err := e.startBeside(ctx, m, more)
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Stop())
 	}
@@ -69,8 +69,8 @@ func (w *world) model(ctx context.Context, cluster model.Cluster, more settings)
 }
 
 // inModel starts pod-reloader beside so many workloads.
-func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err error) {
-	m, process, err := w.model(ctx, model.Cluster{Workloads: workloads}, settings{})
+func (e *environment) inModel(ctx context.Context, workloads int) (found modelled, err error) {
+	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{})
 	if err != nil {
 		return modelled{}, err
 	}
@@ -82,7 +82,7 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		return modelled{}, err
 	}
 	var resident []int64
-	for range w.Looks {
+	for range e.Looks {
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
 			return modelled{}, err
 		}
@@ -93,7 +93,7 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		resident = append(resident, bytes)
 	}
 	found.resident = megabytes(median(resident))
-	for round := range w.HugeChanges {
+	for round := range e.HugeChanges {
 		changed := time.Now()
 		if err := m.Change(round); err != nil {
 			return modelled{}, err
@@ -107,8 +107,8 @@ func (w *world) inModel(ctx context.Context, workloads int) (found modelled, err
 		return modelled{}, err
 	}
 	written := m.Written()
-	found.off = max(written-model.Probes-w.HugeChanges, model.Probes+w.HugeChanges-written)
-	w.say("%d workloads: resident %.1f MB, caught up in %s, with %s of processor time",
+	found.off = max(written-model.Probes-e.HugeChanges, model.Probes+e.HugeChanges-written)
+	e.say("%d workloads: resident %.1f MB, caught up in %s, with %s of processor time",
 		workloads, found.resident, found.caughtUp.Round(time.Millisecond), used.Round(time.Millisecond))
 	return found, nil
 }

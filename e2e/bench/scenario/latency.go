@@ -21,17 +21,17 @@ type side struct {
 // the same job beside pod-reloader: the bare loop, the bare loop through a webhook that does nothing, and the bare loop
 // through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
 // template is stamped with was true at admission; what it takes is what that promise costs.
-func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	sides, err := w.sides(ctx)
+	sides, err := e.sides(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = w.profiled(ctx, w.Load, func() error { return w.alternate(ctx, watcher, w.Samples, sides.all()...) })
+	err = e.profiled(ctx, e.Load, func() error { return e.alternate(ctx, watcher, e.Samples, sides.all()...) })
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func latency(ctx context.Context, w *world) ([]figure.Figure, error) {
 		return nil, err
 	}
 	figures := sides.figures()
-	figures[0].Note = fmt.Sprintf("%d samples of each in blocks of %d", len(sides.ours.took), w.Block)
+	figures[0].Note = fmt.Sprintf("%d samples of each in blocks of %d", len(sides.ours.took), e.Block)
 	doubled := float64(sides.ours.value - len(watcher.Changes(sides.ours.deployment)))
 	return append(figures, figure.Figure{Name: "doubled", Value: doubled, Budget: figure.Exactly(0)}), nil
 }
@@ -69,20 +69,20 @@ func (s sides) figures() []figure.Figure {
 	}
 }
 
-// alternate takes so many samples of each side, in blocks, so that all meet the same weather. The first block of each warms
+// alternate takes so many samples of each side, in blocks, so that what else the machine does affects all of them. The first block of each warms
 // connections and caches.
-func (w *world) alternate(ctx context.Context, watcher *observe.Watcher, samples int, sides ...*side) error {
-	for block := range samples/w.Block + 1 {
+func (e *environment) alternate(ctx context.Context, watcher *observe.Watcher, samples int, sides ...*side) error {
+	for block := range samples/e.Block + 1 {
 		for _, s := range sides {
-			for range w.Block {
-				if err := s.measure(ctx, w, watcher); err != nil {
+			for range e.Block {
+				if err := s.measure(ctx, e, watcher); err != nil {
 					return err
 				}
 			}
 			if block == 0 {
 				s.took = nil
 			}
-			if err := w.idle(ctx); err != nil {
+			if err := e.idle(ctx); err != nil {
 				return err
 			}
 		}
@@ -91,40 +91,40 @@ func (w *world) alternate(ctx context.Context, watcher *observe.Watcher, samples
 }
 
 // sides makes one of everything for each; pod-reloader takes care of the first.
-func (w *world) sides(ctx context.Context) (sides, error) {
+func (e *environment) sides(ctx context.Context) (sides, error) {
 	var s sides
 	for _, one := range []struct {
 		side   **side
 		name   string
 		labels map[string]string
 	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.noop, "noop", noop}, {&s.live, "live", livehook}} {
-		if err := w.configMap(ctx, one.name); err != nil {
+		if err := e.configMap(ctx, one.name); err != nil {
 			return sides{}, err
 		}
 		d := deployment{name: one.name, configMaps: []string{one.name}, indifferent: one.name != "ours", labels: one.labels}
-		workload, err := w.deploy(ctx, d)
+		workload, err := e.deploy(ctx, d)
 		if err != nil {
 			return sides{}, err
 		}
 		*one.side = &side{configMap: one.name, deployment: workload}
 	}
-	kubeconfig, err := w.kubeconfig("bareloop")
+	kubeconfig, err := e.kubeconfig("bareloop")
 	if err != nil {
 		return sides{}, err
 	}
-	if err := w.webhook(ctx, "livehook", livehook, kubeconfig, w.name, "live"); err != nil {
+	if err := e.webhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
 		return sides{}, err
 	}
-	if err := w.webhook(ctx, "noophook", noop); err != nil {
+	if err := e.webhook(ctx, "noophook", noop); err != nil {
 		return sides{}, err
 	}
 	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"noop", "noop", "template"}, {"live", "live", "poke"}} {
-		if err := w.startFloor(ctx, "bareloop", "", append([]string{kubeconfig, w.name}, arguments...)...); err != nil {
+		if err := e.startFloor(ctx, "bareloop", "", append([]string{kubeconfig, e.name}, arguments...)...); err != nil {
 			return sides{}, err
 		}
 	}
 	watching := func(ctx context.Context) error {
-		requests, err := w.cp.Audit().All(ctx)
+		requests, err := e.cp.Audit().All(ctx)
 		if err != nil {
 			return err
 		}
@@ -144,13 +144,13 @@ var livehook = map[string]string{"floor": "live"}
 const aftermath = 10 * time.Millisecond
 
 // measure takes one sample.
-func (s *side) measure(ctx context.Context, w *world, watcher *observe.Watcher) error {
+func (s *side) measure(ctx context.Context, e *environment, watcher *observe.Watcher) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	before := len(watcher.Changes(s.deployment))
 	s.value++
 	started := time.Now()
-	if err := w.change(ctx, s.configMap, s.value); err != nil {
+	if err := e.change(ctx, s.configMap, s.value); err != nil {
 		return err
 	}
 	changes, err := watcher.AwaitTemplateChanges(ctx, s.deployment, before+1)

@@ -36,7 +36,7 @@ type load struct {
 }
 
 // loads are S1 to S13 but S11, which needs a flag.
-func (w *world) loads() []load {
+func (e *environment) loads() []load {
 	tenth := 100 * time.Millisecond
 	return []load{
 		{name: "s1", objects: 10, workloads: 10, every: tenth},
@@ -44,7 +44,7 @@ func (w *world) loads() []load {
 		{name: "s3", namespaces: 11, objects: 22, workloads: 22, every: 2 * tenth},
 		{name: "s4", objects: 10, workloads: 10, every: tenth, metadata: true},
 		{name: "s5", objects: 10, workloads: 10, every: 5 * tenth, churn: true},
-		{name: "s6", objects: 10, workloads: 10, every: tenth, disturb: func(ctx context.Context) error { return w.replaceLeader(ctx) }},
+		{name: "s6", objects: 10, workloads: 10, every: tenth, disturb: func(ctx context.Context) error { return e.replaceLeader(ctx) }},
 		{name: "s7", objects: 50, workloads: 50, every: tenth, writers: 10},
 		{name: "s8", objects: 4, workloads: 4, every: 5 * tenth, bytes: 100_000},
 		{name: "s9", objects: 9, workloads: 9, every: 2 * tenth, kinds: []string{"Deployment", "StatefulSet", "DaemonSet"}},
@@ -55,20 +55,20 @@ func (w *world) loads() []load {
 }
 
 // reloaderLoad runs all of them at once, with pod-reloader as shipped.
-func reloaderLoad(ctx context.Context, w *world) ([]figure.Figure, error) {
-	return w.loadAll(ctx, w.loads())
+func reloaderLoad(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	return e.loadAll(ctx, e.loads())
 }
 
 // replaceLeader stops the leader, as an upgrade does, and starts it again when another leads and some things are done.
-func (w *world) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
-	leader, err := w.in.Leader(ctx)
+func (e *environment) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
+	leader, err := e.in.Leader(ctx)
 	if err != nil {
 		return err
 	}
 	if err := leader.Stop(ctx); err != nil {
 		return err
 	}
-	if _, err := w.in.Leader(ctx); err != nil {
+	if _, err := e.in.Leader(ctx); err != nil {
 		return err
 	}
 	for _, do := range first {
@@ -76,33 +76,33 @@ func (w *world) replaceLeader(ctx context.Context, first ...func(context.Context
 			return err
 		}
 	}
-	return w.in.StartAll(ctx)
+	return e.in.StartAll(ctx)
 }
 
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
-func annotationsLoad(ctx context.Context, w *world) (figures []figure.Figure, err error) {
-	err = w.with(ctx, []string{"--reload-strategy=annotations"}, func() error {
-		figures, err = w.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
+func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	err = e.with(ctx, []string{"--reload-strategy=annotations"}, func() error {
+		figures, err = e.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
 		return err
 	})
 	return figures, err
 }
 
 // loadAll creates everything, writes for a while, and judges when nothing is left to do.
-func (w *world) loadAll(ctx context.Context, loads []load) ([]figure.Figure, error) {
-	watcher, err := observe.Start(ctx, w.cp.Admin(), "")
+func (e *environment) loadAll(ctx context.Context, loads []load) ([]figure.Figure, error) {
+	watcher, err := observe.Start(ctx, e.cp.Admin(), "")
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
 	runs := make([]*loadRun, len(loads))
 	for i, l := range loads {
-		runs[i] = w.newLoadRun(l)
+		runs[i] = e.newLoadRun(l)
 		if err := runs[i].prepare(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
 	group, running := errgroup.WithContext(ctx)
@@ -112,7 +112,7 @@ func (w *world) loadAll(ctx context.Context, loads []load) ([]figure.Figure, err
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
 	figures := make([]figure.Figure, 0, len(runs))
@@ -130,7 +130,7 @@ func (w *world) loadAll(ctx context.Context, loads []load) ([]figure.Figure, err
 type loadRun struct {
 	load
 
-	world *world
+	environment *environment
 	// began and edits are, for each object, when the last change of its content was sent, and how many there were.
 	began []time.Time
 	edits []int
@@ -138,22 +138,22 @@ type loadRun struct {
 	created []time.Time
 }
 
-func (w *world) newLoadRun(l load) *loadRun {
-	l.objects, l.workloads = max(l.objects/w.LoadShare, 1), max(l.workloads/w.LoadShare, 1)
+func (e *environment) newLoadRun(l load) *loadRun {
+	l.objects, l.workloads = max(l.objects/e.LoadShare, 1), max(l.workloads/e.LoadShare, 1)
 	l.namespaces, l.writers, l.uses = min(max(l.namespaces, 1), l.objects), min(max(l.writers, 1), l.objects), max(l.uses, 1)
 	return &loadRun{
-		load: l, world: w, began: make([]time.Time, l.objects), edits: make([]int, l.objects), created: make([]time.Time, l.workloads),
+		load: l, environment: e, began: make([]time.Time, l.objects), edits: make([]int, l.objects), created: make([]time.Time, l.workloads),
 	}
 }
 
 func (r *loadRun) prepare(ctx context.Context) error {
 	for n := range r.namespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace(n)}}
-		if err := r.world.Create(ctx, namespace); err != nil {
+		if err := r.environment.Create(ctx, namespace); err != nil {
 			return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
 		}
 	}
-	err := parallel(ctx, r.objects, func(ctx context.Context, j int) error { return r.world.Create(ctx, r.object(j)) })
+	err := parallel(ctx, r.objects, func(ctx context.Context, j int) error { return r.environment.Create(ctx, r.object(j)) })
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (r *loadRun) prepare(ctx context.Context) error {
 }
 
 func (r *loadRun) create(ctx context.Context, i int) error {
-	if err := r.world.Create(ctx, r.workload(i)); err != nil {
+	if err := r.environment.Create(ctx, r.workload(i)); err != nil {
 		return err
 	}
 	r.created[i] = time.Now()
@@ -170,7 +170,7 @@ func (r *loadRun) create(ctx context.Context, i int) error {
 
 // run writes for the time of the load.
 func (r *loadRun) run(ctx context.Context) error {
-	ends := time.Now().Add(r.world.LoadFor)
+	ends := time.Now().Add(r.environment.LoadFor)
 	group, ctx := errgroup.WithContext(ctx)
 	for writer := range r.writers {
 		group.Go(func() error { return r.write(ctx, writer, ends) })
@@ -179,7 +179,7 @@ func (r *loadRun) run(ctx context.Context) error {
 		group.Go(func() error { return r.replaceWorkloads(ctx, ends) })
 	}
 	if r.disturb != nil {
-		group.Go(func() error { return errors.Join(pause(ctx, r.world.LoadFor/2), r.disturb(ctx)) })
+		group.Go(func() error { return errors.Join(pause(ctx, r.environment.LoadFor/2), r.disturb(ctx)) })
 	}
 	return group.Wait()
 }
@@ -203,14 +203,14 @@ func (r *loadRun) edit(ctx context.Context, j, n int) error {
 	if !r.metadata {
 		r.began[j], r.edits[j] = time.Now(), r.edits[j]+1
 	}
-	return r.world.Patch(ctx, r.object(j), r.change(n))
+	return r.environment.Patch(ctx, r.object(j), r.change(n))
 }
 
 // replaceWorkloads deletes a workload every half second, and creates it again.
 func (r *loadRun) replaceWorkloads(ctx context.Context, ends time.Time) error {
 	for n := 0; time.Now().Before(ends); n++ {
 		i := n % r.workloads
-		if err := r.world.Delete(ctx, r.workload(i)); err != nil {
+		if err := r.environment.Delete(ctx, r.workload(i)); err != nil {
 			return err
 		}
 		if err := errors.Join(r.create(ctx, i), pause(ctx, 500*time.Millisecond)); err != nil {
@@ -234,7 +234,7 @@ func (r *loadRun) judge(ctx context.Context, watcher *observe.Watcher) (figure.F
 		changes := watcher.Changes(r.seen(i))
 		missed, doubled := r.missed(i, changes), r.doubled(i, changes)
 		if missed+doubled > 0 {
-			r.world.say("%s: %s: %d missed, %d doubled: %v", r.name, r.seen(i), missed, doubled, changes)
+			r.environment.say("%s: %s: %d missed, %d doubled: %v", r.name, r.seen(i), missed, doubled, changes)
 		}
 		off += missed + doubled
 		restarts += len(changes)

@@ -15,32 +15,32 @@ import (
 )
 
 // memory: what pod-reloader holds while many Secrets come and are there that no workload depends on.
-func memory(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	watcher.Stop()
-	empty, err := w.resident(ctx)
+	empty, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	small, err := w.withSecrets(ctx, w.Small)
+	small, err := e.withSecrets(ctx, e.Small)
 	if err != nil {
 		return nil, err
 	}
-	large, err := w.withSecrets(ctx, w.Large)
+	large, err := e.withSecrets(ctx, e.Large)
 	if err != nil {
 		return nil, err
 	}
 	return []figure.Figure{
 		{Name: "nothing in the cluster", Unit: figure.Megabytes, Value: empty},
 		{
-			Name: fmt.Sprintf("%d Secrets of %d bytes come", w.Secrets, w.Large), Unit: figure.Megabytes,
-			Value: large.came, Floor: small.came, Budget: figure.AtMost(45), Note: w.independent(),
+			Name: fmt.Sprintf("%d Secrets of %d bytes come", e.Secrets, e.Large), Unit: figure.Megabytes,
+			Value: large.came, Floor: small.came, Budget: figure.AtMost(45), Note: e.independent(),
 		},
 		{
-			Name: fmt.Sprintf("%d Secrets of %d bytes are there", w.Secrets, w.Large), Unit: figure.Megabytes,
+			Name: fmt.Sprintf("%d Secrets of %d bytes are there", e.Secrets, e.Large), Unit: figure.Megabytes,
 			Value: large.there, Floor: small.there, Budget: figure.AtMost(45), Note: "after a start; the floor as above",
 		},
 		{
@@ -50,30 +50,30 @@ func memory(ctx context.Context, w *world) ([]figure.Figure, error) {
 	}, nil
 }
 
-func (w *world) independent() string {
-	return fmt.Sprintf("created as kubectl apply does; the floor is the same with Secrets of %d bytes", w.Small)
+func (e *environment) independent() string {
+	return fmt.Sprintf("created as kubectl apply does; the floor is the same with Secrets of %d bytes", e.Small)
 }
 
 // held is the memory in megabytes when Secrets came while pod-reloader was running, and after it was started beside them.
 type held struct{ came, there float64 }
 
 // withSecrets creates Secrets with a payload and deletes them in the end.
-func (w *world) withSecrets(ctx context.Context, payload int) (held, error) {
-	if err := w.apply(ctx, payload); err != nil {
+func (e *environment) withSecrets(ctx context.Context, payload int) (held, error) {
+	if err := e.apply(ctx, payload); err != nil {
 		return held{}, err
 	}
-	came, err := w.resident(ctx)
+	came, err := e.resident(ctx)
 	if err != nil {
 		return held{}, err
 	}
-	if err := w.in.RestartAll(ctx); err != nil {
+	if err := e.in.RestartAll(ctx); err != nil {
 		return held{}, err
 	}
-	there, err := w.resident(ctx)
+	there, err := e.resident(ctx)
 	if err != nil {
 		return held{}, err
 	}
-	err = w.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(w.name))
+	err = e.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(e.name))
 	if err != nil {
 		return held{}, fmt.Errorf("delete the Secrets: %w", err)
 	}
@@ -81,19 +81,19 @@ func (w *world) withSecrets(ctx context.Context, payload int) (held, error) {
 }
 
 // apply creates the Secrets as kubectl apply does: with its annotation, which has the whole payload once more.
-func (w *world) apply(ctx context.Context, payload int) error {
+func (e *environment) apply(ctx context.Context, payload int) error {
 	data := map[string][]byte{"payload": []byte(strings.Repeat("s", payload))}
-	return parallel(ctx, w.Secrets, func(ctx context.Context, n int) error {
+	return parallel(ctx, e.Secrets, func(ctx context.Context, n int) error {
 		object := &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: numbered("secret", n)}, Data: data,
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: numbered("secret", n)}, Data: data,
 		}
 		applied, err := json.Marshal(object)
 		if err != nil {
 			return fmt.Errorf("encode a Secret: %w", err)
 		}
 		object.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(applied)}
-		if err := w.Create(ctx, object, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		if err := e.Create(ctx, object, client.FieldOwner("kubectl-client-side-apply")); err != nil {
 			return fmt.Errorf("create Secret %s: %w", object.Name, err)
 		}
 		return nil
@@ -101,17 +101,17 @@ func (w *world) apply(ctx context.Context, payload int) error {
 }
 
 // resident is how many megabytes the one replica holds, once it has seen everything that there is.
-func (w *world) resident(ctx context.Context) (float64, error) {
-	if err := w.synced(ctx); err != nil {
+func (e *environment) resident(ctx context.Context) (float64, error) {
+	if err := e.synced(ctx); err != nil {
 		return 0, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return 0, err
 	}
 	const apart = 250 * time.Millisecond
 	var found []int64
-	for range w.Looks {
-		bytes, err := w.in.Replicas()[0].ResidentMemory()
+	for range e.Looks {
+		bytes, err := e.in.Replicas()[0].ResidentMemory()
 		if err != nil {
 			return 0, err
 		}
@@ -120,21 +120,21 @@ func (w *world) resident(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 	}
-	peak, err := w.in.Replicas()[0].PeakMemory()
+	peak, err := e.in.Replicas()[0].PeakMemory()
 	if err != nil {
 		return 0, err
 	}
-	if err := w.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(median(found)))); err != nil {
+	if err := e.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(median(found)))); err != nil {
 		return 0, err
 	}
-	w.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))
+	e.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))
 	return megabytes(median(found)), nil
 }
 
 // synced waits until the one replica is ready and its caches are filled.
-func (w *world) synced(ctx context.Context) error {
+func (e *environment) synced(ctx context.Context) error {
 	return await(ctx, "filled caches", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := w.in.Replicas()[0].Metrics(ctx)
+		metrics, err := e.in.Replicas()[0].Metrics(ctx)
 		if err != nil {
 			return err
 		}

@@ -85,47 +85,47 @@ func (d deployment) object(namespace string) *appsv1.Deployment {
 }
 
 // deploy creates a Deployment in the scenario's namespace and returns its name for the watcher.
-func (w *world) deploy(ctx context.Context, d deployment) (observe.Workload, error) {
-	if err := w.Create(ctx, d.object(w.name)); err != nil {
+func (e *environment) deploy(ctx context.Context, d deployment) (observe.Workload, error) {
+	if err := e.Create(ctx, d.object(e.name)); err != nil {
 		return observe.Workload{}, fmt.Errorf("create Deployment %s: %w", d.name, err)
 	}
-	return observe.Deployment(w.name, d.name), nil
+	return observe.Deployment(e.name, d.name), nil
 }
 
 // configMap creates a ConfigMap in the scenario's namespace.
-func (w *world) configMap(ctx context.Context, name string) error {
+func (e *environment) configMap(ctx context.Context, name string) error {
 	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: name},
 		Data:       map[string]string{"key": "0", "more": strings.Repeat("x", 200)},
 	}
-	if err := w.Create(ctx, object); err != nil {
+	if err := e.Create(ctx, object); err != nil {
 		return fmt.Errorf("create ConfigMap %s: %w", name, err)
 	}
 	return nil
 }
 
 // secret is like configMap.
-func (w *world) secret(ctx context.Context, name string) error {
+func (e *environment) secret(ctx context.Context, name string) error {
 	object := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: name},
 		Data:       map[string][]byte{"key": []byte("0"), "more": []byte(strings.Repeat("x", 200))},
 	}
-	if err := w.Create(ctx, object); err != nil {
+	if err := e.Create(ctx, object); err != nil {
 		return fmt.Errorf("create Secret %s: %w", name, err)
 	}
 	return nil
 }
 
 // change gives a ConfigMap other content.
-func (w *world) change(ctx context.Context, configMap string, value int) error {
-	return w.merge(ctx, &corev1.ConfigMap{}, configMap, fmt.Sprintf(`{"data":{"key":"%d"}}`, value))
+func (e *environment) change(ctx context.Context, configMap string, value int) error {
+	return e.merge(ctx, &corev1.ConfigMap{}, configMap, fmt.Sprintf(`{"data":{"key":"%d"}}`, value))
 }
 
 // merge applies a JSON merge patch to an object of the scenario's namespace.
-func (w *world) merge(ctx context.Context, object client.Object, name, patch string) error {
-	object.SetNamespace(w.name)
+func (e *environment) merge(ctx context.Context, object client.Object, name, patch string) error {
+	object.SetNamespace(e.name)
 	object.SetName(name)
-	if err := w.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := e.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return fmt.Errorf("patch %T %s: %w", object, name, err)
 	}
 	return nil

@@ -19,16 +19,16 @@ import (
 type usage map[string]time.Duration
 
 // usage is that of the control plane, of pod-reloader, of the programs for the floor, and of the benchmark itself, which
-// watches and plays the Service.
-func (w *world) usage() (usage, error) {
+// watches and does what the Service does.
+func (e *environment) usage() (usage, error) {
 	processes := map[string]int{"bench": os.Getpid()}
 	for _, name := range []string{controlplane.Etcd, controlplane.APIServer} {
-		processes[name] = w.cp.Component(name).PID()
+		processes[name] = e.cp.Component(name).PID()
 	}
-	for _, r := range w.in.Replicas() {
+	for _, r := range e.in.Replicas() {
 		processes[r.Name()] = r.PID()
 	}
-	for _, p := range w.floors {
+	for _, p := range e.floors {
 		processes[p.Name()] = p.PID()
 	}
 	used := usage{}

@@ -22,17 +22,17 @@ func reads(requests controlplane.Requests) int {
 }
 
 // requests counts what the API server is asked for.
-func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
-	watcher, err := w.enter(ctx)
+func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	workloads, err := w.triples(ctx, func(int, deployment) map[string]string { return nil })
+	workloads, err := e.triples(ctx, func(int, deployment) map[string]string { return nil })
 	if err != nil {
 		return nil, err
 	}
-	figures, err := w.reloadRequests(ctx, watcher, workloads, 1+3)
+	figures, err := e.reloadRequests(ctx, watcher, workloads, 1+3)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +42,12 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 		// every says that every request counts, not only writes and reads of single objects.
 		every bool
 	}{
-		{"start after adoption: writes and payload reads", w.in.RestartAll, false},
-		{"failover: writes and payload reads", func(ctx context.Context) error { return w.replaceLeader(ctx, w.settled) }, false},
-		{"lost connections: writes and payload reads", w.loseConnections, false},
-		{"updates outside the template: requests", w.updateOutside, true},
+		{"start after adoption: writes and payload reads", e.in.RestartAll, false},
+		{"failover: writes and payload reads", func(ctx context.Context) error { return e.replaceLeader(ctx, e.settled) }, false},
+		{"lost connections: writes and payload reads", e.loseConnections, false},
+		{"updates outside the template: requests", e.updateOutside, true},
 	} {
-		f, err := w.nothing(ctx, quiet.what, quiet.every)
+		f, err := e.nothing(ctx, quiet.what, quiet.every)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", quiet.name, err)
 		}
@@ -59,14 +59,14 @@ func requests(ctx context.Context, w *world) ([]figure.Figure, error) {
 }
 
 // triples creates workloads with three Refs each. annotations returns those of one that does not have SAP's.
-func (w *world) triples(ctx context.Context, annotations func(i int, d deployment) map[string]string) ([]observe.Workload, error) {
-	workloads := make([]observe.Workload, w.Reloads)
-	return workloads, parallel(ctx, w.Reloads, func(ctx context.Context, i int) (err error) {
+func (e *environment) triples(ctx context.Context, annotations func(i int, d deployment) map[string]string) ([]observe.Workload, error) {
+	workloads := make([]observe.Workload, e.Reloads)
+	return workloads, parallel(ctx, e.Reloads, func(ctx context.Context, i int) (err error) {
 		changing, other, secret := numbered("changing", i), numbered("other", i), numbered("secret", i)
 		for _, create := range []func() error{
-			func() error { return w.configMap(ctx, changing) },
-			func() error { return w.configMap(ctx, other) },
-			func() error { return w.secret(ctx, secret) },
+			func() error { return e.configMap(ctx, changing) },
+			func() error { return e.configMap(ctx, other) },
+			func() error { return e.secret(ctx, secret) },
 		} {
 			if err := create(); err != nil {
 				return err
@@ -74,18 +74,18 @@ func (w *world) triples(ctx context.Context, annotations func(i int, d deploymen
 		}
 		d := deployment{name: numbered("web", i), configMaps: []string{changing, other}, secrets: []string{secret}}
 		d.annotations = annotations(i, d)
-		workloads[i], err = w.deploy(ctx, d)
+		workloads[i], err = e.deploy(ctx, d)
 		return err
 	})
 }
 
 // settled waits until nothing is left to do, whatever a gate has put off included.
-func (w *world) settled(ctx context.Context) error {
-	if err := w.in.Quiet(ctx); err != nil {
+func (e *environment) settled(ctx context.Context) error {
+	if err := e.in.Quiet(ctx); err != nil {
 		return err
 	}
 	err := await(ctx, "no reload to be due", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		metrics, err := w.in.Metrics(ctx)
+		metrics, err := e.in.Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -97,13 +97,13 @@ func (w *world) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.idle(ctx)
+	return e.idle(ctx)
 }
 
 // reloadAll changes one ConfigMap of every workload and waits for the new templates.
-func (w *world) reloadAll(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, value int) error {
+func (e *environment) reloadAll(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, value int) error {
 	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
-		return w.change(ctx, numbered("changing", i), value)
+		return e.change(ctx, numbered("changing", i), value)
 	})
 	if err != nil {
 		return err
@@ -120,33 +120,33 @@ func (w *world) reloadAll(ctx context.Context, watcher *observe.Watcher, workloa
 
 // reloadRequests counts the requests of reloads of triples, each of which may cost so many reads. They are reloaded twice: the first
 // reader of an object keeps its digest, so that only the second time counts.
-func (w *world) reloadRequests(
+func (e *environment) reloadRequests(
 	ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, mostReads int,
 ) ([]figure.Figure, error) {
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.reloadAll(ctx, watcher, workloads, 1); err != nil {
+	if err := e.reloadAll(ctx, watcher, workloads, 1); err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	mark, err := w.cp.Audit().Mark()
+	mark, err := e.cp.Audit().Mark()
 	if err != nil {
 		return nil, err
 	}
-	if err := w.reloadAll(ctx, watcher, workloads, 2); err != nil {
+	if err := e.reloadAll(ctx, watcher, workloads, 2); err != nil {
 		return nil, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	all, err := w.made(ctx, mark)
+	all, err := e.made(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
-	mine := all.In(w.name)
+	mine := all.In(e.name)
 	per := func(count int) float64 { return float64(count) / float64(len(workloads)) }
 	count := mine.Count()
 	patches, read, events := count["patch deployments"], reads(mine), count["create events"]+count["patch events"]
@@ -165,28 +165,28 @@ func (w *world) reloadRequests(
 }
 
 // nothing does something that calls for no reload and counts what it costs in the scenario's namespace.
-func (w *world) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
-	if err := w.settled(ctx); err != nil {
+func (e *environment) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
+	if err := e.settled(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	mark, err := w.cp.Audit().Mark()
+	mark, err := e.cp.Audit().Mark()
 	if err != nil {
 		return figure.Figure{}, err
 	}
 	if err := do(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	if _, err := w.in.Leader(ctx); err != nil {
+	if _, err := e.in.Leader(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	if err := w.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	all, err := w.made(ctx, mark)
+	all, err := e.made(ctx, mark)
 	if err != nil {
 		return figure.Figure{}, err
 	}
-	mine := all.In(w.name)
+	mine := all.In(e.name)
 	cost := len(mine)
 	if !every {
 		cost = len(mine.Writes()) + reads(mine)
@@ -199,30 +199,30 @@ func (w *world) nothing(ctx context.Context, do func(context.Context) error, eve
 }
 
 // loseConnections breaks every connection of pod-reloader to the API server: all watches begin anew.
-func (w *world) loseConnections(context.Context) error {
-	w.proxy.Break()
+func (e *environment) loseConnections(context.Context) error {
+	e.proxy.Break()
 	return nil
 }
 
 // updateOutside changes every workload without changing a template: labels, and the scale in both ways.
-func (w *world) updateOutside(ctx context.Context) error {
-	return parallel(ctx, w.Reloads, func(ctx context.Context, i int) error {
+func (e *environment) updateOutside(ctx context.Context) error {
+	return parallel(ctx, e.Reloads, func(ctx context.Context, i int) error {
 		name := numbered("web", i)
 		for _, patch := range []string{`{"metadata":{"labels":{"team":"a"}}}`, `{"spec":{"replicas":1}}`} {
-			if err := w.merge(ctx, &appsv1.Deployment{}, name, patch); err != nil {
+			if err := e.merge(ctx, &appsv1.Deployment{}, name, patch); err != nil {
 				return err
 			}
 		}
-		return w.scaleTo(ctx, name, 0)
+		return e.scaleTo(ctx, name, 0)
 	})
 }
 
 // scaleTo is what `kubectl scale` does.
-func (w *world) scaleTo(ctx context.Context, name string, replicas int32) error {
+func (e *environment) scaleTo(ctx context.Context, name string, replicas int32) error {
 	object := &appsv1.Deployment{}
-	object.Namespace, object.Name = w.name, name
+	object.Namespace, object.Name = e.name, name
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	if err := w.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
+	if err := e.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
 		return fmt.Errorf("scale %s: %w", name, err)
 	}
 	return nil

@@ -10,43 +10,43 @@ import (
 )
 
 // scale: a start on a big cluster, on which a ConfigMap has changed in the meantime.
-func scale(ctx context.Context, w *world) ([]figure.Figure, error) {
-	if err := w.populate(ctx); err != nil {
+func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	if err := e.populate(ctx); err != nil {
 		return nil, err
 	}
-	loaded, err := w.resident(ctx)
+	loaded, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// A namespace of its own, so that the watcher need not hold all the workloads.
-	w.name = "scale-probe"
-	watcher, err := w.enter(ctx)
+	e.name = "scale-probe"
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer watcher.Stop()
-	if err := w.configMap(ctx, "probe"); err != nil {
+	if err := e.configMap(ctx, "probe"); err != nil {
 		return nil, err
 	}
-	probe, err := w.deploy(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
+	probe, err := e.deploy(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.in.StopAll(ctx); err != nil {
+	if err := e.in.StopAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.change(ctx, "probe", 1); err != nil {
+	if err := e.change(ctx, "probe", 1); err != nil {
 		return nil, err
 	}
-	start, err := w.start(ctx, watcher, probe)
+	start, err := e.start(ctx, watcher, probe)
 	if err != nil {
 		return nil, err
 	}
-	started, err := w.resident(ctx)
+	started, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("%d workloads, %d config objects: ", w.Deployments, 2*w.Deployments)
+	what := fmt.Sprintf("%d workloads, %d config objects: ", e.Deployments, 2*e.Deployments)
 	return []figure.Figure{
 		{Name: what + "resident", Unit: figure.Megabytes, Value: loaded, Budget: figure.AtMost(150), Note: "after all of them were created"},
 		{Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Budget: figure.AtMost(150)},
@@ -60,26 +60,26 @@ func scale(ctx context.Context, w *world) ([]figure.Figure, error) {
 }
 
 // populate creates the big cluster: as many ConfigMaps as workloads, and as many Secrets.
-func (w *world) populate(ctx context.Context) error {
-	watcher, err := w.enter(ctx)
+func (e *environment) populate(ctx context.Context) error {
+	watcher, err := e.enter(ctx)
 	if err != nil {
 		return err
 	}
 	watcher.Stop()
 	began := time.Now()
-	err = parallel(ctx, w.Deployments, func(ctx context.Context, i int) error {
-		if err := w.configMap(ctx, numbered("config", i)); err != nil {
+	err = parallel(ctx, e.Deployments, func(ctx context.Context, i int) error {
+		if err := e.configMap(ctx, numbered("config", i)); err != nil {
 			return err
 		}
-		if err := w.secret(ctx, numbered("secret", i)); err != nil {
+		if err := e.secret(ctx, numbered("secret", i)); err != nil {
 			return err
 		}
-		_, err := w.deploy(ctx, deployment{
+		_, err := e.deploy(ctx, deployment{
 			name: numbered("web", i), configMaps: []string{numbered("config", i)}, secrets: []string{numbered("secret", i)},
 		})
 		return err
 	})
-	w.say("%d workloads and their configuration created in %s", w.Deployments, time.Since(began).Round(time.Second))
+	e.say("%d workloads and their configuration created in %s", e.Deployments, time.Since(began).Round(time.Second))
 	return err
 }
 
@@ -87,12 +87,12 @@ func (w *world) populate(ctx context.Context) error {
 type starting struct{ ready, caughtUp time.Duration }
 
 // start starts pod-reloader.
-func (w *world) start(ctx context.Context, watcher *observe.Watcher, probe observe.Workload) (starting, error) {
+func (e *environment) start(ctx context.Context, watcher *observe.Watcher, probe observe.Workload) (starting, error) {
 	began := time.Now()
-	if err := w.in.StartAll(ctx); err != nil {
+	if err := e.in.StartAll(ctx); err != nil {
 		return starting{}, err
 	}
-	if err := w.synced(ctx); err != nil {
+	if err := e.synced(ctx); err != nil {
 		return starting{}, err
 	}
 	ready := time.Since(began)
@@ -102,5 +102,5 @@ func (w *world) start(ctx context.Context, watcher *observe.Watcher, probe obser
 	if err != nil {
 		return starting{}, err
 	}
-	return starting{ready, max(ready, changes[0].Time.Sub(began))}, w.settled(ctx)
+	return starting{ready, max(ready, changes[0].Time.Sub(began))}, e.settled(ctx)
 }

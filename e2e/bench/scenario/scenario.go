@@ -1,6 +1,7 @@
-// Package scenario has the benchmarks: each sets a stage on a real control plane, makes something happen, and returns
-// what an outside watcher, the audit log or the kernel says about it, beside what the least program that does the same
-// job needs (e2e/bench/floor). Nothing in here asks pod-reloader how fast it was.
+// Package scenario has the benchmarks. Each one needs a [setup], a real control plane with an installation; [Bench.Run] starts it as an
+// [environment]. A scenario makes something happen there, and returns what an outside watcher, the audit log or the kernel
+// reports about it, beside what the least program that does the same job needs (e2e/bench/floor). Nothing in here asks
+// pod-reloader how fast it was.
 package scenario
 
 import (
@@ -117,22 +118,22 @@ type Bench struct {
 	Sizes Sizes
 	// Progress gets lines about what is going on.
 	Progress io.Writer
-	// AtOnce runs all stages beside each other, for a smoke test: they then disturb each other, and much of a stage is waiting.
-	// Otherwise only those run beside each other whose figures are counts, or times of seconds that are spent waiting.
+	// AtOnce runs the scenarios of all setups at the same time, for a smoke test: they then disturb each other, and much of their time is
+	// waiting. Otherwise only those run at the same time whose figures are counts, or times of seconds that are spent waiting.
 	AtOnce bool
-	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Who
-	// takes profiles disturbs what is measured.
+	// Profiles is a directory for profiles of pod-reloader, which then runs as a single replica; empty means none. Taking
+	// profiles disturbs what is measured.
 	Profiles string
 }
 
-// scenario is one benchmark and the stage it plays on.
+// scenario is one benchmark and the setup that it needs.
 type scenario struct {
 	name  string
-	stage stage
-	run   func(ctx context.Context, w *world) ([]figure.Figure, error)
+	setup setup
+	run   func(ctx context.Context, e *environment) ([]figure.Figure, error)
 }
 
-// scenarios returns all of them, those of one stage together.
+// scenarios returns all of them, those with the same setup together.
 func scenarios() []scenario {
 	return []scenario{
 		{"latency", bare, latency},
@@ -150,7 +151,7 @@ func scenarios() []scenario {
 		{"memory", bulk, memory},
 		{"constant-change", bulk, constantChange},
 		{"graph", bulk, graph},
-		{"scale", bulk, scale}, // the last of its stage: its workloads stay, and would be part of what the others hold
+		{"scale", bulk, scale}, // the last with its setup: its workloads stay, and would be part of what the others hold
 		{"huge", empty, huge},
 		{"deletion", empty, deletion},
 		{"growth", empty, growth},
@@ -173,49 +174,49 @@ func Names() []string {
 // Run runs the named scenarios and returns what they found. One that fails does not keep the others from running; the
 // error joins the failures.
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
-	found, failures := make([][]figure.Figure, stages), make([]error, stages)
+	found, failures := make([][]figure.Figure, setups), make([]error, setups)
 	var group errgroup.Group
-	for _, beside := range [][]stage{{bare}, {complete, loaded, disturbed}, {bulk}, {empty}} {
-		for _, stage := range beside {
+	for _, beside := range [][]setup{{bare}, {complete, loaded, disturbed}, {bulk}, {empty}} {
+		for _, setup := range beside {
 			group.Go(func() error {
-				found[stage], failures[stage] = b.play(ctx, stage, of(stage, names))
+				found[setup], failures[setup] = b.runWith(ctx, setup, needing(setup, names))
 				return nil
 			})
 		}
 		if !b.AtOnce {
-			_ = group.Wait() // each has noted its error
+			_ = group.Wait() // each has kept its error
 		}
 	}
 	_ = group.Wait()
 	return slices.Concat(found...), errors.Join(failures...)
 }
 
-// of returns the named scenarios of a stage.
-func of(stage stage, names []string) (some []scenario) {
+// needing returns the named scenarios that need a setup.
+func needing(setup setup, names []string) (some []scenario) {
 	for _, s := range scenarios() {
-		if s.stage == stage && slices.Contains(names, s.name) {
+		if s.setup == setup && slices.Contains(names, s.name) {
 			some = append(some, s)
 		}
 	}
 	return some
 }
 
-// play runs the scenarios of one stage.
-func (b Bench) play(ctx context.Context, on stage, scenarios []scenario) (found []figure.Figure, err error) {
+// runWith starts a setup and runs scenarios, one after the other.
+func (b Bench) runWith(ctx context.Context, setup setup, scenarios []scenario) (found []figure.Figure, err error) {
 	if len(scenarios) == 0 {
 		return nil, nil
 	}
-	w, err := b.set(ctx, on)
+	e, err := b.start(ctx, setup)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	var failures []error
 	for _, s := range scenarios {
 		started := time.Now()
-		w.name = s.name
-		figures, err := s.run(ctx, w)
-		w.endFloors()
+		e.name = s.name
+		figures, err := s.run(ctx, e)
+		e.endFloors()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}

@@ -10,8 +10,8 @@ import (
 // watchEvents: what a change costs in package watch once the API server has sent it, and a look-up. No API server is in
 // this, and no decoding, which is the same with and without the package: the benchmarks are the package's own. The floor
 // is what a bare informer needs for the same events.
-func watchEvents(ctx context.Context, w *world) ([]figure.Figure, error) {
-	found, err := goBench(ctx, path.Join("pkg", "watch"), "^Benchmark(Events|Debouncer|Get)$", w.BenchTime, w.BenchTimes)
+func watchEvents(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	found, err := goBench(ctx, path.Join("pkg", "watch"), "^Benchmark(Events|Debouncer|Get)$", e.BenchTime, e.BenchTimes)
 	if err != nil {
 		return nil, err
 	}

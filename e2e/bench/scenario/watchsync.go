@@ -30,11 +30,11 @@ type cache struct {
 
 // watchSync: how long it takes until a watch.Bulk has every object of a resource, and what memory it holds then. The
 // floor is a dynamic informer without anything around it.
-func watchSync(ctx context.Context, w *world) ([]figure.Figure, error) {
-	if err := w.ingresses(ctx); err != nil {
+func watchSync(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	if err := e.ingresses(ctx); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := w.kubeconfig("informer")
+	kubeconfig, err := e.kubeconfig("informer")
 	if err != nil {
 		return nil, err
 	}
@@ -42,18 +42,18 @@ func watchSync(ctx context.Context, w *world) ([]figure.Figure, error) {
 	floor := &cache{program: filepath.Join("e2e", "bench", "floor", "informer"), args: []string{kubeconfig, watched}}
 	whole := &cache{program: bulk, profiles: true, args: []string{kubeconfig, watched}}
 	pruned := &cache{program: bulk, args: []string{"-ignore", ignored, kubeconfig, watched}}
-	if err := w.fillInTurn(ctx, floor, whole, pruned); err != nil {
+	if err := e.fillInTurn(ctx, floor, whole, pruned); err != nil {
 		return nil, err
 	}
 	missed := 0
 	for _, c := range []*cache{floor, whole, pruned} {
 		for _, f := range c.fillings {
-			missed += max(w.Objects-f.objects, f.objects-w.Objects)
+			missed += max(e.Objects-f.objects, f.objects-e.Objects)
 		}
 	}
 	const most, less = 1.3, 0.97
 	figures := []figure.Figure{
-		whole.time(fmt.Sprintf("%d objects, initial sync", w.Objects), floor),
+		whole.time(fmt.Sprintf("%d objects, initial sync", e.Objects), floor),
 		whole.processors("its processor time", floor),
 		whole.memory("most memory until then", floor, mostMemory, most),
 		whole.memory("memory held", floor, heldMemory, most),
@@ -61,7 +61,7 @@ func watchSync(ctx context.Context, w *world) ([]figure.Figure, error) {
 		pruned.memory("without it: most memory", floor, mostMemory, less),
 		pruned.memory("without it: memory held", floor, heldMemory, less),
 	}
-	return append(figures, whole.perObject(floor, w.Objects), figure.Figure{
+	return append(figures, whole.perObject(floor, e.Objects), figure.Figure{
 		Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("counted: a bare informer %v, a watch %v, without %s %v", floor.counts(), whole.counts(), ignored, pruned.counts()),
 	}), nil
@@ -77,18 +77,18 @@ func (c *cache) counts() (all []int) {
 
 // fillInTurn has every program fill its cache, again and again, each time another one first. One filling before that warms
 // the API server.
-func (w *world) fillInTurn(ctx context.Context, caches ...*cache) error {
-	if _, err := w.filled(ctx, caches[0].program, caches[0].args...); err != nil {
+func (e *environment) fillInTurn(ctx context.Context, caches ...*cache) error {
+	if _, err := e.filled(ctx, caches[0].program, caches[0].args...); err != nil {
 		return err
 	}
-	for round := range w.Syncs {
+	for round := range e.Syncs {
 		for turn := range caches {
 			c := caches[(round+turn)%len(caches)]
 			args := c.args
-			if w.bench.Profiles != "" && c.profiles {
-				args = append([]string{"-cpuprofile", filepath.Join(w.bench.Profiles, w.name+"-cpu.pprof")}, args...)
+			if e.bench.Profiles != "" && c.profiles {
+				args = append([]string{"-cpuprofile", filepath.Join(e.bench.Profiles, e.name+"-cpu.pprof")}, args...)
 			}
-			found, err := w.filled(ctx, c.program, args...)
+			found, err := e.filled(ctx, c.program, args...)
 			if err != nil {
 				return err
 			}
@@ -147,19 +147,19 @@ func (c *cache) perObject(floor *cache, objects int) figure.Figure {
 }
 
 // ingresses creates what is to be watched: objects of the usual size, in some namespaces.
-func (w *world) ingresses(ctx context.Context) error {
+func (e *environment) ingresses(ctx context.Context) error {
 	const namespaces = 20
 	for i := range namespaces {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: numbered(w.name, i)}}
-		if err := w.Create(ctx, namespace); err != nil {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: numbered(e.name, i)}}
+		if err := e.Create(ctx, namespace); err != nil {
 			return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
 		}
 	}
 	began := time.Now()
-	err := parallel(ctx, w.Objects, func(ctx context.Context, i int) error {
-		return w.Create(ctx, ingress(numbered(w.name, i%namespaces), numbered("web", i)))
+	err := parallel(ctx, e.Objects, func(ctx context.Context, i int) error {
+		return e.Create(ctx, ingress(numbered(e.name, i%namespaces), numbered("web", i)))
 	})
-	w.say("%d objects created in %s", w.Objects, time.Since(began).Round(time.Second))
+	e.say("%d objects created in %s", e.Objects, time.Since(began).Round(time.Second))
 	return err
 }
 

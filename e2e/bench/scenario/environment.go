@@ -1,0 +1,244 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
+)
+
+// environment is a setup that was started, and what the present scenario has in it.
+type environment struct {
+	client.Client
+	Sizes
+
+	bench Bench
+	cp    *controlplane.ControlPlane
+	in    *installation.Installation
+	// proxy is between pod-reloader and the API server of the complete setup, so that connections can break.
+	proxy *controlplane.Proxy
+	// name is that of the present scenario, and of its namespace.
+	name string
+	// floors are the programs from e2e/bench/floor that were started.
+	floors []*controlplane.Process
+	// grown are the clusters of growth, the small one first.
+	grown []*grown
+	// profiles is the address at which the one replica serves profiles.
+	profiles string
+}
+
+func (e *environment) throughProxy(config *rest.Config) { config.Host = "https://" + e.proxy.Addr() }
+
+func (e *environment) close() error {
+	var errs []error
+	for _, g := range e.grown {
+		errs = append(errs, g.end())
+	}
+	if e.in != nil {
+		errs = append(errs, e.in.Close())
+	}
+	if e.proxy != nil {
+		errs = append(errs, e.proxy.Close())
+	}
+	return errors.Join(append(errs, e.cp.Stop())...)
+}
+
+// say writes a line of progress.
+func (e *environment) say(format string, args ...any) {
+	fmt.Fprintf(e.bench.Progress, "%s: %s\n", e.name, fmt.Sprintf(format, args...))
+}
+
+// enter creates the scenario's namespace and watches the workloads in it.
+func (e *environment) enter(ctx context.Context) (*observe.Watcher, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
+	if err := e.Create(ctx, namespace); err != nil {
+		return nil, fmt.Errorf("create namespace %s: %w", e.name, err)
+	}
+	return observe.Start(ctx, e.cp.Admin(), e.name)
+}
+
+// identityOf is that of a program from e2e/bench/floor: it may do everything, and is audited as pod-reloader is.
+func identityOf(floor string) controlplane.Identity {
+	return controlplane.Identity{User: "floor:" + floor, Groups: controlplane.Admin().Groups}
+}
+
+// with runs a scenario with replicas that have further flags, in place of the others.
+func (e *environment) with(ctx context.Context, args []string, run func() error) error {
+	if err := e.replaceReplicas(ctx, args); err != nil {
+		return err
+	}
+	return errors.Join(run(), e.replaceReplicas(ctx, nil))
+}
+
+// replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
+func (e *environment) replaceReplicas(ctx context.Context, args []string) error {
+	for _, old := range e.in.Replicas() {
+		add := func() error {
+			_, err := e.in.AddReplica(ctx, installation.ReplicaOptions{Args: args})
+			return err
+		}
+		remove := func() error { return e.in.RemoveReplica(ctx, old) }
+		steps := []func() error{add, remove}
+		if e.profiles != "" {
+			steps = []func() error{remove, add}
+		}
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startFloor builds and starts a program from e2e/bench/floor.
+func (e *environment) startFloor(ctx context.Context, name, address string, args ...string) error {
+	path, err := installation.Build(ctx, filepath.Join("e2e", "bench", "floor", name))
+	if err != nil {
+		return err
+	}
+	var ready func(context.Context) error
+	if address != "" {
+		ready = func(ctx context.Context) error { return listening(ctx, address) }
+	}
+	process, err := e.cp.StartProcess(ctx, controlplane.Program{Name: numbered(e.name+"-"+name, len(e.floors)), Path: path, Args: args, Ready: ready})
+	if err == nil {
+		e.floors = append(e.floors, process)
+	}
+	return err
+}
+
+// endFloors ends the programs of a scenario: they have no part in the next one.
+func (e *environment) endFloors() {
+	for _, floor := range e.floors {
+		floor.Kill()
+	}
+	e.floors = nil
+}
+
+func listening(ctx context.Context, address string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// kubeconfig writes one for a program from e2e/bench/floor.
+func (e *environment) kubeconfig(floor string) (string, error) {
+	path := filepath.Join(e.cp.Dir(), e.name+"-"+floor+".kubeconfig")
+	return path, e.cp.WriteKubeconfig(path, identityOf(floor))
+}
+
+// temporary makes a directory that goes with the control plane.
+func (e *environment) temporary(name string) (string, error) {
+	directory := filepath.Join(e.cp.Dir(), e.name+"-"+name)
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", fmt.Errorf("make a directory: %w", err)
+	}
+	return directory, nil
+}
+
+// address is a free one on loopback.
+func (e *environment) address() (string, error) {
+	port, err := e.cp.FreePort()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
+}
+
+// parallel calls do for 0 … n-1, some at a time, until one fails.
+func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	const atATime = 16
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// await asks until the answer is nil, for so long at most.
+func await(ctx context.Context, what string, every, atMost time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	return poll.Until(ctx, what, every, ask)
+}
+
+// pause lets time pass: for the aftermath of one measurement to be over when the next begins. No result depends on it.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// made returns pod-reloader's requests since a mark, without those of the leader's lease, which come at any time.
+func (e *environment) made(ctx context.Context, mark controlplane.Mark) (controlplane.Requests, error) {
+	all, err := e.cp.Audit().Since(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	return all.By(e.in.Identity().User).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
+}
+
+// idle waits until nothing that pod-reloader asked of the API server has been audited for a while: its Events are written
+// too.
+func (e *environment) idle(ctx context.Context) error {
+	const silence = 150 * time.Millisecond
+	return await(ctx, "pod-reloader to be idle", time.Millisecond, time.Minute, func(ctx context.Context) error {
+		mark, err := e.cp.Audit().Mark()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, silence); err != nil {
+			return err
+		}
+		requests, err := e.made(ctx, mark)
+		if err != nil {
+			return err
+		}
+		if len(requests) > 0 {
+			return fmt.Errorf("it asked for %v", requests.Count())
+		}
+		return nil
+	})
+}
+
+// post sends an empty request to a floor program and waits for its answer.
+func post(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("post %s: %s", url, response.Status)
+	}
+	return nil
+}
