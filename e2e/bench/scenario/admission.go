@@ -28,11 +28,9 @@ import (
 // admission: how long the webhook takes for a write, at a fixed rate whatever it takes. Every review is of the dear kind:
 // the template changes, so that the configuration is read live.
 func admission(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.createNamespace(ctx, e.name); err != nil {
 		return nil, err
 	}
-	watcher.Stop()
 	targets, err := e.targets(ctx)
 	if err != nil {
 		return nil, err

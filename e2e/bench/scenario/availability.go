@@ -60,16 +60,14 @@ func (e *environment) events() []event {
 
 // availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
 func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	// The Service takes a replica out later than that replica knows that it ends.
 	e.in.Balancer().SetEndpointDelay(time.Second)
 	defer e.in.Balancer().SetEndpointDelay(0)
 	err = e.with(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
-		figures, err = e.allEvents(ctx, watcher)
+		figures, err = e.allEvents(ctx)
 		return err
 	})
 	return figures, err
@@ -78,7 +76,7 @@ func availability(ctx context.Context, e *environment) (figures []figure.Figure,
 // reloaded is how many workloads depend on a ConfigMap that is changed during each event, writers how many users write others.
 const reloaded, writers = 10, 8
 
-func (e *environment) allEvents(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+func (e *environment) allEvents(ctx context.Context) ([]figure.Figure, error) {
 	for _, create := range []func(ctx context.Context, i int) error{
 		func(ctx context.Context, i int) error { return e.configMap(ctx, numbered("config", i)) },
 		func(ctx context.Context, i int) error {
@@ -100,7 +98,7 @@ func (e *environment) allEvents(ctx context.Context, watcher *observe.Watcher) (
 	var figures []figure.Figure
 	events := slices.DeleteFunc(e.events(), func(ev event) bool { return ev.handover == takeover && !e.Crashes })
 	for n, ev := range events {
-		found, err := e.during(ctx, watcher, ev, n+1)
+		found, err := e.during(ctx, ev, n+1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", ev.name, err)
 		}
@@ -110,7 +108,7 @@ func (e *environment) allEvents(ctx context.Context, watcher *observe.Watcher) (
 }
 
 // during lets an event happen while users write, right after a change of the configuration, and counts.
-func (e *environment) during(ctx context.Context, watcher *observe.Watcher, ev event, round int) ([]figure.Figure, error) {
+func (e *environment) during(ctx context.Context, ev event, round int) ([]figure.Figure, error) {
 	if err := e.setFailurePolicy(ctx, ev.policy); err != nil {
 		return nil, err
 	}
@@ -131,16 +129,16 @@ func (e *environment) during(ctx context.Context, watcher *observe.Watcher, ev e
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, workload := range workloads {
-		if _, err := watcher.AwaitTemplateChanges(waiting, workload, round); err != nil {
+		if _, err := e.watcher.AwaitTemplateChanges(waiting, workload, round); err != nil {
 			e.say("%v", err) // the figure reports it
 		}
 	}
-	if err := errors.Join(e.settled(ctx), watcher.Sync(ctx)); err != nil {
+	if err := errors.Join(e.settled(ctx), e.watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
 	figures := e.judgeWrites(ev, out, written, failures)
 	figures = append(figures, figure.Figure{
-		Name: ev.name + ": missed or doubled", Value: float64(unequal(watcher, workloads, round)), Budget: figure.Exactly(0),
+		Name: ev.name + ": missed or doubled", Value: float64(e.unequal(workloads, round)), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("%d workloads whose configuration has changed", len(workloads)),
 	})
 	if ev.handover > 0 {

@@ -33,11 +33,9 @@ func (t trial) seen(e *environment, i int) observe.Workload {
 
 // burst: what must be one rollout, and what must be none, as shipped.
 func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	trials := e.trials()
 	for _, t := range trials {
 		if err := e.prepare(ctx, t); err != nil {
@@ -47,19 +45,19 @@ func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.try(ctx, watcher, trials); err != nil {
+	if err := e.try(ctx, trials); err != nil {
 		return nil, err
 	}
 	figures := make([]figure.Figure, 0, len(trials))
 	for _, t := range trials {
-		figures = append(figures, t.figure(e, watcher))
+		figures = append(figures, t.figure(e))
 	}
 	return figures, nil
 }
 
 // try makes everything happen, one trial after the other, and waits: first for all that must happen, then until nothing
 // is left to do.
-func (e *environment) try(ctx context.Context, watcher *observe.Watcher, trials []trial) error {
+func (e *environment) try(ctx context.Context, trials []trial) error {
 	for _, t := range trials {
 		err := parallel(ctx, t.workloads, func(ctx context.Context, i int) error { return t.do(ctx, t, i) })
 		if err != nil {
@@ -70,7 +68,7 @@ func (e *environment) try(ctx context.Context, watcher *observe.Watcher, trials 
 	defer cancel()
 	for _, t := range trials {
 		for i := range t.workloads {
-			if _, err := watcher.AwaitTemplateChanges(waiting, t.seen(e, i), t.restarts); err != nil {
+			if _, err := e.watcher.AwaitTemplateChanges(waiting, t.seen(e, i), t.restarts); err != nil {
 				e.say("%v", err) // the figure shows it
 			}
 		}
@@ -78,7 +76,7 @@ func (e *environment) try(ctx context.Context, watcher *observe.Watcher, trials 
 	if err := e.settled(ctx); err != nil {
 		return err
 	}
-	return watcher.Sync(ctx)
+	return e.watcher.Sync(ctx)
 }
 
 // prepare creates the workloads of a trial with their configuration.
@@ -97,15 +95,15 @@ func (e *environment) prepare(ctx context.Context, t trial) error {
 }
 
 // figure counts new templates, and ReplicaSets: a rollout is whichever there were more of.
-func (t trial) figure(e *environment, watcher *observe.Watcher) figure.Figure {
+func (t trial) figure(e *environment) figure.Figure {
 	off, most := 0, 0
 	for i := range t.workloads {
 		workload := t.seen(e, i)
-		rollouts := max(len(watcher.Changes(workload)), watcher.ReplicaSets(workload)-1)
+		rollouts := max(len(e.watcher.Changes(workload)), e.watcher.ReplicaSets(workload)-1)
 		most = max(most, rollouts)
 		if rollouts != t.restarts {
 			off++
-			e.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, watcher.Changes(workload))
+			e.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, e.watcher.Changes(workload))
 		}
 	}
 	if t.most {

@@ -17,7 +17,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // links are custom resources that refer to each other: the Deployment names root, which leads over middle and leaf to a
@@ -60,24 +59,22 @@ func chain(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	err = e.with(ctx, []string{fromConfigMap}, func() error {
 		deep, plain, err := e.chains(ctx)
 		if err != nil {
 			return err
 		}
-		if err := e.alternate(ctx, watcher, e.ChainSamples, deep, plain); err != nil {
+		if err := e.alternate(ctx, e.ChainSamples, deep, plain); err != nil {
 			return err
 		}
-		unchanged, err := e.unchanged(ctx, watcher, deep)
+		unchanged, err := e.unchanged(ctx, deep)
 		if err != nil {
 			return err
 		}
-		missed := float64(deep.value + 1 - len(watcher.Changes(deep.deployment)))
+		missed := float64(deep.value + 1 - len(e.watcher.Changes(deep.deployment)))
 		figures = append(chainFigures(deep, plain), unchanged...)
 		figures = append(figures, figure.Figure{Name: "missed or doubled", Value: math.Abs(missed), Budget: figure.Exactly(0)})
 		return nil
@@ -155,7 +152,7 @@ func link() *unstructured.Unstructured {
 
 // unchanged edits what does not count, then what counts, once by each of the two watches: what the former cost is what is
 // left of the evaluations and writes.
-func (e *environment) unchanged(ctx context.Context, watcher *observe.Watcher, deep *side) ([]figure.Figure, error) {
+func (e *environment) unchanged(ctx context.Context, deep *side) ([]figure.Figure, error) {
 	if err := e.idle(ctx); err != nil {
 		return nil, err
 	}
@@ -170,7 +167,7 @@ func (e *environment) unchanged(ctx context.Context, watcher *observe.Watcher, d
 	if err := e.editLabels(ctx); err != nil {
 		return nil, err
 	}
-	evaluations, err := e.changeEach(ctx, watcher, deep, before)
+	evaluations, err := e.changeEach(ctx, deep, before)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +210,7 @@ const byConfigMap, byLink = 4, 3
 // changeEach changes the ConfigMap, then the lowest Link, and waits for the reload and the evaluations of each. It returns the
 // evaluations in all replicas.
 func (e *environment) changeEach(
-	ctx context.Context, watcher *observe.Watcher, deep *side, before installation.Metrics,
+	ctx context.Context, deep *side, before installation.Metrics,
 ) (evaluations float64, err error) {
 	expect := func(atLeast int) error {
 		return await(ctx, "the evaluations", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
@@ -228,7 +225,7 @@ func (e *environment) changeEach(
 			return nil
 		})
 	}
-	if err := deep.measure(ctx, e, watcher); err != nil {
+	if err := deep.measure(ctx, e); err != nil {
 		return 0, err
 	}
 	if err := expect(byConfigMap); err != nil {
@@ -237,7 +234,7 @@ func (e *environment) changeEach(
 	if err := e.merge(ctx, link(), "leaf", `{"spec":{"size":1}}`); err != nil {
 		return 0, err
 	}
-	if _, err := watcher.AwaitTemplateChanges(ctx, deep.deployment, deep.value+1); err != nil {
+	if _, err := e.watcher.AwaitTemplateChanges(ctx, deep.deployment, deep.value+1); err != nil {
 		return 0, err
 	}
 	err = expect(byConfigMap + byLink)

@@ -26,16 +26,14 @@ const (
 
 // constantChange: one ConfigMap is written all the time, many workloads depend on it.
 func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	if err := e.configMap(ctx, busy); err != nil {
 		return nil, err
 	}
 	all := make([]observe.Workload, e.Constant)
-	err = parallel(ctx, len(all), func(ctx context.Context, i int) (err error) {
+	err := parallel(ctx, len(all), func(ctx context.Context, i int) (err error) {
 		all[i], err = e.deploy(ctx, deployment{name: fmt.Sprintf("web-%d", i), configMaps: []string{busy}})
 		return err
 	})
@@ -51,10 +49,10 @@ func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error
 		return nil, err
 	}
 	ended := time.Now()
-	if err := watcher.Sync(ctx); err != nil {
+	if err := e.watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
-	longest, restarts := pauses(watcher, all, began, ended)
+	longest, restarts := pauses(e.watcher, all, began, ended)
 	rate := float64(written) / ended.Sub(began).Seconds()
 	e.say("%.0f writes a second, %.1f restarts of each of %d workloads in %s", rate, float64(restarts)/float64(len(all)), len(all), e.ConstantFor)
 	return []figure.Figure{

@@ -16,11 +16,9 @@ const mark = `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}
 
 // dialect: the requests of a reload of workloads with the annotations of Stakater's Reloader.
 func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	workloads, err := e.triples(ctx, inTurn)
 	if err != nil {
 		return nil, err
@@ -38,11 +36,11 @@ func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := e.reloadRequests(ctx, watcher, workloads, 1+3+1)
+	requests, err := e.reloadRequests(ctx, workloads, 1+3+1)
 	if err != nil {
 		return nil, err
 	}
-	off := float64(unequal(watcher, workloads, 2))
+	off := float64(e.unequal(workloads, 2))
 	return append(requests, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
 }
 

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +33,8 @@ type environment struct {
 	proxy *controlplane.Proxy
 	// name is that of the present scenario, and of its namespace.
 	name string
+	// watcher watches the workloads of the present scenario.
+	watcher *observe.Watcher
 	// floors are the programs from e2e/bench/floor that were started.
 	floors []*controlplane.Process
 	// grown are the clusters of growth, the small one first.
@@ -65,12 +65,26 @@ func (e *environment) say(format string, args ...any) {
 }
 
 // enter creates the scenario's namespace and watches the workloads in it.
-func (e *environment) enter(ctx context.Context) (*observe.Watcher, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
-	if err := e.Create(ctx, namespace); err != nil {
-		return nil, fmt.Errorf("create namespace %s: %w", e.name, err)
+func (e *environment) enter(ctx context.Context) error {
+	if err := e.createNamespace(ctx, e.name); err != nil {
+		return err
 	}
-	return observe.Start(ctx, e.cp.Admin(), e.name)
+	return e.watch(ctx, e.name)
+}
+
+// watch watches the workloads in a namespace, or in all ("").
+func (e *environment) watch(ctx context.Context, namespace string) (err error) {
+	e.watcher, err = observe.Start(ctx, e.cp.Admin(), namespace)
+	return err
+}
+
+// leave ends what a scenario has started for itself alone.
+func (e *environment) leave() {
+	if e.watcher != nil {
+		e.watcher.Stop()
+		e.watcher = nil
+	}
+	e.endFloors()
 }
 
 // identityOf is that of a program from e2e/bench/floor: it may do everything, and is audited as pod-reloader is.

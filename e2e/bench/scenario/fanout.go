@@ -49,23 +49,21 @@ func fanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
 // fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured ones
 // warm connections and caches.
 func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	groups, err := e.groups(ctx, withNoop)
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiled(ctx, e.Load, func() error { return e.rounds(ctx, watcher, warming, groups) })
+	err = e.profiled(ctx, e.Load, func() error { return e.rounds(ctx, warming, groups) })
 	if err != nil {
 		return nil, err
 	}
-	if err := watcher.Sync(ctx); err != nil {
+	if err := e.watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
-	missed := unequal(watcher, e.crowd(groups.ours.prefix), warming+e.Rounds)
+	missed := e.unequal(e.crowd(groups.ours.prefix), warming+e.Rounds)
 	return append(groups.figures(e.Workloads), figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
 }
 
@@ -108,10 +106,10 @@ func wideFanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
 type used struct{ until, after usage }
 
 // rounds lets the groups take turns, so that what else the machine does affects all of them.
-func (e *environment) rounds(ctx context.Context, watcher *observe.Watcher, warming int, groups groups) error {
+func (e *environment) rounds(ctx context.Context, warming int, groups groups) error {
 	for round := range warming + e.Rounds {
 		for _, g := range groups.all() {
-			took, spent, err := e.wave(ctx, watcher, g.prefix, func() error { return g.begin(ctx, round) })
+			took, spent, err := e.wave(ctx, g.prefix, func() error { return g.begin(ctx, round) })
 			if err != nil {
 				return err
 			}
@@ -125,15 +123,13 @@ func (e *environment) rounds(ctx context.Context, watcher *observe.Watcher, warm
 
 // sharing: how many reads a reload takes where many workloads depend on one ConfigMap.
 func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	if err := e.configMap(ctx, "shared"); err != nil {
 		return nil, err
 	}
-	err = parallel(ctx, e.Workloads, func(ctx context.Context, i int) error {
+	err := parallel(ctx, e.Workloads, func(ctx context.Context, i int) error {
 		_, err := e.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{"shared"}})
 		return err
 	})
@@ -147,7 +143,7 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := e.wave(ctx, watcher, "ours", func() error { return e.change(ctx, "shared", 1) }); err != nil {
+	if _, _, err := e.wave(ctx, "ours", func() error { return e.change(ctx, "shared", 1) }); err != nil {
 		return nil, err
 	}
 	requests, err := e.made(ctx, mark)
@@ -161,7 +157,7 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Value: float64(reads(requests.In(e.name))) * each, Budget: figure.AtMost(1 + each),
 			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
 		},
-		{Name: "missed or doubled", Value: float64(unequal(watcher, e.crowd("ours"), 1)), Budget: figure.Exactly(0)},
+		{Name: "missed or doubled", Value: float64(e.unequal(e.crowd("ours"), 1)), Budget: figure.Exactly(0)},
 	}, nil
 }
 
@@ -230,7 +226,7 @@ func (e *environment) crowd(prefix string) []observe.Workload {
 
 // wave does something and returns the time until every workload of one side has a new template, and the processor time.
 func (e *environment) wave(
-	ctx context.Context, watcher *observe.Watcher, prefix string, begin func() error,
+	ctx context.Context, prefix string, begin func() error,
 ) (took time.Duration, spent used, err error) {
 	if err := e.idle(ctx); err != nil {
 		return 0, used{}, err
@@ -238,7 +234,7 @@ func (e *environment) wave(
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	crowd := e.crowd(prefix)
-	seen := watcher.Total(e.name)
+	seen := e.watcher.Total(e.name)
 	before, err := e.usage()
 	if err != nil {
 		return 0, used{}, err
@@ -247,8 +243,8 @@ func (e *environment) wave(
 	if err := begin(); err != nil {
 		return 0, used{}, err
 	}
-	err = watcher.Await(ctx, "all templates", func() error {
-		if changed := watcher.Total(e.name) - seen; changed < len(crowd) {
+	err = e.watcher.Await(ctx, "all templates", func() error {
+		if changed := e.watcher.Total(e.name) - seen; changed < len(crowd) {
 			return fmt.Errorf("%d of %d have changed", changed, len(crowd))
 		}
 		return nil
@@ -264,7 +260,7 @@ func (e *environment) wave(
 		return 0, used{}, err
 	}
 	after, err := e.usage()
-	return last(watcher, crowd).Sub(started), used{until: then.since(before), after: after.since(then)}, err
+	return last(e.watcher, crowd).Sub(started), used{until: then.since(before), after: after.since(then)}, err
 }
 
 // last is when the last of some workloads got its present template.
@@ -279,10 +275,10 @@ func last(watcher *observe.Watcher, workloads []observe.Workload) time.Time {
 }
 
 // unequal is how many changes too few or too many workloads have had.
-func unequal(watcher *observe.Watcher, workloads []observe.Workload, want int) int {
+func (e *environment) unequal(workloads []observe.Workload, want int) int {
 	off := 0
 	for _, workload := range workloads {
-		off += max(len(watcher.Changes(workload))-want, want-len(watcher.Changes(workload)))
+		off += max(len(e.watcher.Changes(workload))-want, want-len(e.watcher.Changes(workload)))
 	}
 	return off
 }

@@ -24,13 +24,11 @@ func graph(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	err = e.with(ctx, []string{fromConfigMap}, func() error {
-		figures, err = e.besideGraph(ctx, watcher)
+		figures, err = e.besideGraph(ctx)
 		return err
 	})
 	return append(figures, evaluation), err
@@ -50,7 +48,7 @@ func (e *environment) evaluation(ctx context.Context) (figure.Figure, error) {
 }
 
 // besideGraph creates the graph and starts pod-reloader anew.
-func (e *environment) besideGraph(ctx context.Context, watcher *observe.Watcher) ([]figure.Figure, error) {
+func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) {
 	empty, err := e.resident(ctx)
 	if err != nil {
 		return nil, err
@@ -75,8 +73,8 @@ func (e *environment) besideGraph(ctx context.Context, watcher *observe.Watcher)
 	if err := e.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
 		return nil, err
 	}
-	before := len(watcher.Changes(probe))
-	start, err := e.startBesideGraph(ctx, watcher, probe, before+1)
+	before := len(e.watcher.Changes(probe))
+	start, err := e.startBesideGraph(ctx, probe, before+1)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func (e *environment) besideGraph(ctx context.Context, watcher *observe.Watcher)
 		if err := e.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
 			return err
 		}
-		_, err := watcher.AwaitTemplateChanges(ctx, probe, before+2)
+		_, err := e.watcher.AwaitTemplateChanges(ctx, probe, before+2)
 		return err
 	})
 	if err != nil {
@@ -109,7 +107,7 @@ func (e *environment) besideGraph(ctx context.Context, watcher *observe.Watcher)
 			Note: "from the start of the process until the change of a leaf that it missed is a new template",
 		},
 		{Name: what + "evaluations by a leaf's change", Value: evaluated, Budget: figure.Exactly(levels)},
-		{Name: "missed or doubled", Value: float64(unequal(watcher, []observe.Workload{probe}, before+2)), Budget: figure.Exactly(0)},
+		{Name: "missed or doubled", Value: float64(e.unequal([]observe.Workload{probe}, before+2)), Budget: figure.Exactly(0)},
 	}, nil
 }
 
@@ -149,7 +147,7 @@ func (e *environment) awaitNodes(ctx context.Context) error {
 }
 
 // startBesideGraph is start, which is ready when the graph has all nodes.
-func (e *environment) startBesideGraph(ctx context.Context, watcher *observe.Watcher, probe observe.Workload, changes int) (starting, error) {
+func (e *environment) startBesideGraph(ctx context.Context, probe observe.Workload, changes int) (starting, error) {
 	began := time.Now()
 	if err := e.in.StartAll(ctx); err != nil {
 		return starting{}, err
@@ -163,7 +161,7 @@ func (e *environment) startBesideGraph(ctx context.Context, watcher *observe.Wat
 	ready := time.Since(began)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	all, err := watcher.AwaitTemplateChanges(ctx, probe, changes)
+	all, err := e.watcher.AwaitTemplateChanges(ctx, probe, changes)
 	if err != nil {
 		return starting{}, err
 	}

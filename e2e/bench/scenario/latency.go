@@ -22,25 +22,23 @@ type side struct {
 // through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
 // template is stamped with was true at admission; what it takes is what that promise costs.
 func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	sides, err := e.sides(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiled(ctx, e.Load, func() error { return e.alternate(ctx, watcher, e.Samples, sides.all()...) })
+	err = e.profiled(ctx, e.Load, func() error { return e.alternate(ctx, e.Samples, sides.all()...) })
 	if err != nil {
 		return nil, err
 	}
-	if err := watcher.Sync(ctx); err != nil {
+	if err := e.watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
 	figures := sides.figures()
 	figures[0].Note = fmt.Sprintf("%d samples of each in blocks of %d", len(sides.ours.took), e.Block)
-	doubled := float64(sides.ours.value - len(watcher.Changes(sides.ours.deployment)))
+	doubled := float64(sides.ours.value - len(e.watcher.Changes(sides.ours.deployment)))
 	return append(figures, figure.Figure{Name: "doubled", Value: doubled, Budget: figure.Exactly(0)}), nil
 }
 
@@ -71,11 +69,11 @@ func (s sides) figures() []figure.Figure {
 
 // alternate takes so many samples of each side, in blocks, so that what else the machine does affects all of them. The first block of each warms
 // connections and caches.
-func (e *environment) alternate(ctx context.Context, watcher *observe.Watcher, samples int, sides ...*side) error {
+func (e *environment) alternate(ctx context.Context, samples int, sides ...*side) error {
 	for block := range samples/e.Block + 1 {
 		for _, s := range sides {
 			for range e.Block {
-				if err := s.measure(ctx, e, watcher); err != nil {
+				if err := s.measure(ctx, e); err != nil {
 					return err
 				}
 			}
@@ -144,16 +142,16 @@ var livehook = map[string]string{"floor": "live"}
 const aftermath = 10 * time.Millisecond
 
 // measure takes one sample.
-func (s *side) measure(ctx context.Context, e *environment, watcher *observe.Watcher) error {
+func (s *side) measure(ctx context.Context, e *environment) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	before := len(watcher.Changes(s.deployment))
+	before := len(e.watcher.Changes(s.deployment))
 	s.value++
 	started := time.Now()
 	if err := e.change(ctx, s.configMap, s.value); err != nil {
 		return err
 	}
-	changes, err := watcher.AwaitTemplateChanges(ctx, s.deployment, before+1)
+	changes, err := e.watcher.AwaitTemplateChanges(ctx, s.deployment, before+1)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -90,11 +88,9 @@ func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figu
 
 // loadAll creates everything, writes for a while, and judges when nothing is left to do.
 func (e *environment) loadAll(ctx context.Context, loads []load) ([]figure.Figure, error) {
-	watcher, err := observe.Start(ctx, e.cp.Admin(), "")
-	if err != nil {
+	if err := e.watch(ctx, ""); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	runs := make([]*loadRun, len(loads))
 	for i, l := range loads {
 		runs[i] = e.newLoadRun(l)
@@ -117,7 +113,7 @@ func (e *environment) loadAll(ctx context.Context, loads []load) ([]figure.Figur
 	}
 	figures := make([]figure.Figure, 0, len(runs))
 	for _, r := range runs {
-		f, err := r.judge(ctx, watcher)
+		f, err := r.judge(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
@@ -148,9 +144,8 @@ func (e *environment) newLoadRun(l load) *loadRun {
 
 func (r *loadRun) prepare(ctx context.Context) error {
 	for n := range r.namespaces {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace(n)}}
-		if err := r.environment.Create(ctx, namespace); err != nil {
-			return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
+		if err := r.environment.createNamespace(ctx, r.namespace(n)); err != nil {
+			return err
 		}
 	}
 	err := parallel(ctx, r.objects, func(ctx context.Context, j int) error { return r.environment.Create(ctx, r.object(j)) })
@@ -221,17 +216,17 @@ func (r *loadRun) replaceWorkloads(ctx context.Context, ends time.Time) error {
 }
 
 // judge counts the workloads that are not up to date, and the restarts too many.
-func (r *loadRun) judge(ctx context.Context, watcher *observe.Watcher) (figure.Figure, error) {
-	err := await(ctx, "the end of all pauses", 100*time.Millisecond, time.Minute, func(context.Context) error { return r.resumed(watcher) })
+func (r *loadRun) judge(ctx context.Context) (figure.Figure, error) {
+	err := await(ctx, "the end of all pauses", 100*time.Millisecond, time.Minute, func(context.Context) error { return r.resumed(r.environment.watcher) })
 	if err != nil {
 		return figure.Figure{}, err
 	}
-	if err := watcher.Sync(ctx); err != nil {
+	if err := r.environment.watcher.Sync(ctx); err != nil {
 		return figure.Figure{}, err
 	}
 	off, restarts, edits := 0, 0, 0
 	for i := range r.workloads {
-		changes := watcher.Changes(r.seen(i))
+		changes := r.environment.watcher.Changes(r.seen(i))
 		missed, doubled := r.missed(i, changes), r.doubled(i, changes)
 		if missed+doubled > 0 {
 			r.environment.say("%s: %s: %d missed, %d doubled: %v", r.name, r.seen(i), missed, doubled, changes)

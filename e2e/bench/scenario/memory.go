@@ -16,11 +16,9 @@ import (
 
 // memory: what pod-reloader holds while many Secrets come and are there that no workload depends on.
 func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.createNamespace(ctx, e.name); err != nil {
 		return nil, err
 	}
-	watcher.Stop()
 	empty, err := e.resident(ctx)
 	if err != nil {
 		return nil, err

@@ -84,6 +84,14 @@ func (d deployment) object(namespace string) *appsv1.Deployment {
 	}
 }
 
+// createNamespace creates a namespace without labels.
+func (e *environment) createNamespace(ctx context.Context, name string) error {
+	if err := e.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
 // deploy creates a Deployment in the scenario's namespace and returns its name for the watcher.
 func (e *environment) deploy(ctx context.Context, d deployment) (observe.Workload, error) {
 	if err := e.Create(ctx, d.object(e.name)); err != nil {

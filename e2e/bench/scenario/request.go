@@ -23,16 +23,14 @@ func reads(requests controlplane.Requests) int {
 
 // requests counts what the API server is asked for.
 func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	workloads, err := e.triples(ctx, func(int, deployment) map[string]string { return nil })
 	if err != nil {
 		return nil, err
 	}
-	figures, err := e.reloadRequests(ctx, watcher, workloads, 1+3)
+	figures, err := e.reloadRequests(ctx, workloads, 1+3)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +52,7 @@ func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		f.Name = quiet.name
 		figures = append(figures, f)
 	}
-	off := float64(unequal(watcher, workloads, 2))
+	off := float64(e.unequal(workloads, 2))
 	return append(figures, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
 }
 
@@ -101,7 +99,7 @@ func (e *environment) settled(ctx context.Context) error {
 }
 
 // reloadAll changes one ConfigMap of every workload and waits for the new templates.
-func (e *environment) reloadAll(ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, value int) error {
+func (e *environment) reloadAll(ctx context.Context, workloads []observe.Workload, value int) error {
 	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
 		return e.change(ctx, numbered("changing", i), value)
 	})
@@ -111,7 +109,7 @@ func (e *environment) reloadAll(ctx context.Context, watcher *observe.Watcher, w
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, workload := range workloads {
-		if _, err := watcher.AwaitTemplateChanges(ctx, workload, value); err != nil {
+		if _, err := e.watcher.AwaitTemplateChanges(ctx, workload, value); err != nil {
 			return err
 		}
 	}
@@ -121,12 +119,12 @@ func (e *environment) reloadAll(ctx context.Context, watcher *observe.Watcher, w
 // reloadRequests counts the requests of reloads of triples, each of which may cost so many reads. They are reloaded twice: the first
 // reader of an object keeps its digest, so that only the second time counts.
 func (e *environment) reloadRequests(
-	ctx context.Context, watcher *observe.Watcher, workloads []observe.Workload, mostReads int,
+	ctx context.Context, workloads []observe.Workload, mostReads int,
 ) ([]figure.Figure, error) {
 	if err := e.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.reloadAll(ctx, watcher, workloads, 1); err != nil {
+	if err := e.reloadAll(ctx, workloads, 1); err != nil {
 		return nil, err
 	}
 	if err := e.settled(ctx); err != nil {
@@ -136,7 +134,7 @@ func (e *environment) reloadRequests(
 	if err != nil {
 		return nil, err
 	}
-	if err := e.reloadAll(ctx, watcher, workloads, 2); err != nil {
+	if err := e.reloadAll(ctx, workloads, 2); err != nil {
 		return nil, err
 	}
 	if err := e.settled(ctx); err != nil {

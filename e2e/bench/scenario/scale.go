@@ -20,11 +20,9 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	}
 	// A namespace of its own, so that the watcher need not hold all the workloads.
 	e.name = "scale-probe"
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer watcher.Stop()
 	if err := e.configMap(ctx, "probe"); err != nil {
 		return nil, err
 	}
@@ -38,7 +36,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.change(ctx, "probe", 1); err != nil {
 		return nil, err
 	}
-	start, err := e.start(ctx, watcher, probe)
+	start, err := e.start(ctx, probe)
 	if err != nil {
 		return nil, err
 	}
@@ -55,19 +53,17 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Name: what + "caught up", Unit: figure.Seconds, Value: start.caughtUp.Seconds(), Budget: figure.AtMost(15),
 			Note: "from the start of the process until the change it missed is a new template",
 		},
-		{Name: "missed or doubled", Value: float64(unequal(watcher, []observe.Workload{probe}, 1)), Budget: figure.Exactly(0)},
+		{Name: "missed or doubled", Value: float64(e.unequal([]observe.Workload{probe}, 1)), Budget: figure.Exactly(0)},
 	}, nil
 }
 
 // populate creates the big cluster: as many ConfigMaps as workloads, and as many Secrets.
 func (e *environment) populate(ctx context.Context) error {
-	watcher, err := e.enter(ctx)
-	if err != nil {
+	if err := e.createNamespace(ctx, e.name); err != nil {
 		return err
 	}
-	watcher.Stop()
 	began := time.Now()
-	err = parallel(ctx, e.Deployments, func(ctx context.Context, i int) error {
+	err := parallel(ctx, e.Deployments, func(ctx context.Context, i int) error {
 		if err := e.configMap(ctx, numbered("config", i)); err != nil {
 			return err
 		}
@@ -87,7 +83,7 @@ func (e *environment) populate(ctx context.Context) error {
 type starting struct{ ready, caughtUp time.Duration }
 
 // start starts pod-reloader.
-func (e *environment) start(ctx context.Context, watcher *observe.Watcher, probe observe.Workload) (starting, error) {
+func (e *environment) start(ctx context.Context, probe observe.Workload) (starting, error) {
 	began := time.Now()
 	if err := e.in.StartAll(ctx); err != nil {
 		return starting{}, err
@@ -98,7 +94,7 @@ func (e *environment) start(ctx context.Context, watcher *observe.Watcher, probe
 	ready := time.Since(began)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	changes, err := watcher.AwaitTemplateChanges(ctx, probe, 1)
+	changes, err := e.watcher.AwaitTemplateChanges(ctx, probe, 1)
 	if err != nil {
 		return starting{}, err
 	}

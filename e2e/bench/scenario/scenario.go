@@ -216,7 +216,7 @@ func (b Bench) runWith(ctx context.Context, setup setup, scenarios []scenario) (
 		started := time.Now()
 		e.name = s.name
 		figures, err := s.run(ctx, e)
-		e.endFloors()
+		e.leave()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -150,9 +149,8 @@ func (c *cache) perObject(floor *cache, objects int) figure.Figure {
 func (e *environment) ingresses(ctx context.Context) error {
 	const namespaces = 20
 	for i := range namespaces {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: numbered(e.name, i)}}
-		if err := e.Create(ctx, namespace); err != nil {
-			return fmt.Errorf("create namespace %s: %w", namespace.Name, err)
+		if err := e.createNamespace(ctx, numbered(e.name, i)); err != nil {
+			return err
 		}
 	}
 	began := time.Now()
