@@ -92,18 +92,18 @@ func (e *environment) targets(ctx context.Context) (targets, error) {
 	if err != nil {
 		return targets{}, err
 	}
-	noophook, err := e.startHook(ctx, "noophook")
+	noophook, err := e.floors.startWebhook(ctx, "noophook")
 	if err != nil {
 		return targets{}, err
 	}
 	if err := e.configMap(ctx, "live"); err != nil {
 		return targets{}, err
 	}
-	kubeconfig, err := e.kubeconfig("livehook")
+	kubeconfig, err := e.floors.kubeconfig("livehook")
 	if err != nil {
 		return targets{}, err
 	}
-	live, err := e.startHook(ctx, "livehook", kubeconfig, e.name, "live")
+	live, err := e.floors.startWebhook(ctx, "livehook", kubeconfig, e.name, "live")
 	if err != nil {
 		return targets{}, err
 	}

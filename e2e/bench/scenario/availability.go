@@ -60,7 +60,7 @@ func (e *environment) events() []event {
 
 // availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
 func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	// The Service takes a replica out later than that replica knows that it ends.

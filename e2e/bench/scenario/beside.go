@@ -30,9 +30,9 @@ func (e *environment) startBeside(ctx context.Context, m *model.Model, more sett
 	if err != nil {
 		return nil, err
 	}
-	directory, err := e.temporary(fmt.Sprintf("model-%s-%d", e.name, m.Workloads))
-	if err != nil {
-		return nil, err
+	directory := filepath.Join(e.cp.Dir(), numbered(e.name+"-model", m.Workloads))
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
 	}
 	kubeconfig := filepath.Join(directory, "kubeconfig")
 	content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: model\n"+

@@ -33,7 +33,7 @@ func (t trial) seen(e *environment, i int) observe.Workload {
 
 // burst: what must be one rollout, and what must be none, as shipped.
 func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	trials := e.trials()

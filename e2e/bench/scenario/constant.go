@@ -26,7 +26,7 @@ const (
 
 // constantChange: one ConfigMap is written all the time, many workloads depend on it.
 func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.configMap(ctx, busy); err != nil {

@@ -16,7 +16,7 @@ const mark = `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}
 
 // dialect: the requests of a reload of workloads with the annotations of Stakater's Reloader.
 func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	workloads, err := e.triples(ctx, inTurn)

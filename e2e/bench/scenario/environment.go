@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,8 +30,8 @@ type environment struct {
 	name string
 	// watcher watches the workloads of the present scenario.
 	watcher *observe.Watcher
-	// floors are the programs from e2e/bench/floor that were started.
-	floors []*controlplane.Process
+	// floors are what the present scenario is compared with.
+	floors *floors
 	// grown are the clusters of growth, the small one first.
 	grown []*grown
 	// profiles is the address at which the one replica serves profiles.
@@ -64,8 +59,8 @@ func (e *environment) say(format string, args ...any) {
 	fmt.Fprintf(e.bench.Progress, "%s: %s\n", e.name, fmt.Sprintf(format, args...))
 }
 
-// enter creates the scenario's namespace and watches the workloads in it.
-func (e *environment) enter(ctx context.Context) error {
+// createWatchedNamespace creates the scenario's namespace and watches the workloads in it.
+func (e *environment) createWatchedNamespace(ctx context.Context) error {
 	if err := e.createNamespace(ctx, e.name); err != nil {
 		return err
 	}
@@ -78,18 +73,18 @@ func (e *environment) watch(ctx context.Context, namespace string) (err error) {
 	return err
 }
 
-// leave ends what a scenario has started for itself alone.
-func (e *environment) leave() {
+// begin prepares a scenario.
+func (e *environment) begin(scenario string) {
+	e.name, e.floors = scenario, &floors{cp: e.cp, scenario: scenario}
+}
+
+// end ends what the present scenario has started for itself alone.
+func (e *environment) end() {
 	if e.watcher != nil {
 		e.watcher.Stop()
 		e.watcher = nil
 	}
-	e.endFloors()
-}
-
-// identityOf is that of a program from e2e/bench/floor: it may do everything, and is audited as pod-reloader is.
-func identityOf(floor string) controlplane.Identity {
-	return controlplane.Identity{User: "floor:" + floor, Groups: controlplane.Admin().Groups}
+	e.floors.stop()
 }
 
 // with runs a scenario with replicas that have further flags, in place of the others.
@@ -119,60 +114,6 @@ func (e *environment) replaceReplicas(ctx context.Context, args []string) error 
 		}
 	}
 	return nil
-}
-
-// startFloor builds and starts a program from e2e/bench/floor.
-func (e *environment) startFloor(ctx context.Context, name, address string, args ...string) error {
-	path, err := installation.Build(ctx, filepath.Join("e2e", "bench", "floor", name))
-	if err != nil {
-		return err
-	}
-	var ready func(context.Context) error
-	if address != "" {
-		ready = func(ctx context.Context) error { return listening(ctx, address) }
-	}
-	process, err := e.cp.StartProcess(ctx, controlplane.Program{Name: numbered(e.name+"-"+name, len(e.floors)), Path: path, Args: args, Ready: ready})
-	if err == nil {
-		e.floors = append(e.floors, process)
-	}
-	return err
-}
-
-// endFloors ends the programs of a scenario: they have no part in the next one.
-func (e *environment) endFloors() {
-	for _, floor := range e.floors {
-		floor.Kill()
-	}
-	e.floors = nil
-}
-
-func listening(ctx context.Context, address string) error {
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return connection.Close()
-}
-
-// kubeconfig writes one for a program from e2e/bench/floor.
-func (e *environment) kubeconfig(floor string) (string, error) {
-	path := filepath.Join(e.cp.Dir(), e.name+"-"+floor+".kubeconfig")
-	return path, e.cp.WriteKubeconfig(path, identityOf(floor))
-}
-
-// temporary makes a directory that goes with the control plane.
-func (e *environment) temporary(name string) (string, error) {
-	directory := filepath.Join(e.cp.Dir(), e.name+"-"+name)
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return "", fmt.Errorf("make a directory: %w", err)
-	}
-	return directory, nil
-}
-
-// address is a free one on loopback.
-func (e *environment) address() (string, error) {
-	port, err := e.cp.FreePort()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
 // parallel calls do for 0 … n-1, some at a time, until one fails.
@@ -238,21 +179,4 @@ func (e *environment) idle(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// post sends an empty request to a floor program and waits for its answer.
-func post(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("post %s: %s", url, response.Status)
-	}
-	return nil
 }

@@ -49,7 +49,7 @@ func fanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
 // fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured ones
 // warm connections and caches.
 func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	groups, err := e.groups(ctx, withNoop)
@@ -123,7 +123,7 @@ func (e *environment) rounds(ctx context.Context, warming int, groups groups) er
 
 // sharing: how many reads a reload takes where many workloads depend on one ConfigMap.
 func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.configMap(ctx, "shared"); err != nil {
@@ -163,11 +163,11 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 
 // groups creates the workloads of all groups, and starts what makes the floors.
 func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error) {
-	kubeconfig, err := e.kubeconfig("patcher")
+	kubeconfig, err := e.floors.kubeconfig("patcher")
 	if err != nil {
 		return groups{}, err
 	}
-	if err := e.webhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
+	if err := e.floors.installWebhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
 		return groups{}, err
 	}
 	for _, name := range []string{"shared", "live"} {
@@ -180,7 +180,7 @@ func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error)
 		{name: "live", configMaps: []string{"live"}, indifferent: true, labels: livehook},
 	}
 	if withNoop {
-		if err := e.webhook(ctx, "noophook", noop); err != nil {
+		if err := e.floors.installWebhook(ctx, "noophook", noop); err != nil {
 			return groups{}, err
 		}
 		of = append(of, deployment{name: "noop", configMaps: []string{"shared"}, indifferent: true, labels: noop})
@@ -205,14 +205,14 @@ func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error)
 
 // patched starts the patcher of a group of workloads.
 func (e *environment) patched(ctx context.Context, kubeconfig, prefix, what string) (*group, error) {
-	address, err := e.address()
+	address, err := freeAddress(e.cp)
 	if err != nil {
 		return nil, err
 	}
 	begin := func(ctx context.Context, round int) error {
 		return post(ctx, "http://"+address+"/?"+url.Values{"value": {strconv.Itoa(round)}}.Encode())
 	}
-	return &group{prefix: prefix, begin: begin}, e.startFloor(ctx, "patcher", address,
+	return &group{prefix: prefix, begin: begin}, e.floors.start(ctx, "patcher", address,
 		kubeconfig, address, e.name, prefix, strconv.Itoa(e.Workloads), strconv.Itoa(inFlight), what)
 }
 

@@ -24,7 +24,7 @@ func graph(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	err = e.with(ctx, []string{fromConfigMap}, func() error {

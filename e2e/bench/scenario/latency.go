@@ -22,7 +22,7 @@ type side struct {
 // through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
 // template is stamped with was true at admission; what it takes is what that promise costs.
 func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	sides, err := e.sides(ctx)
@@ -106,18 +106,18 @@ func (e *environment) sides(ctx context.Context) (sides, error) {
 		}
 		*one.side = &side{configMap: one.name, deployment: workload}
 	}
-	kubeconfig, err := e.kubeconfig("bareloop")
+	kubeconfig, err := e.floors.kubeconfig("bareloop")
 	if err != nil {
 		return sides{}, err
 	}
-	if err := e.webhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
+	if err := e.floors.installWebhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
 		return sides{}, err
 	}
-	if err := e.webhook(ctx, "noophook", noop); err != nil {
+	if err := e.floors.installWebhook(ctx, "noophook", noop); err != nil {
 		return sides{}, err
 	}
 	for _, arguments := range [][]string{{"bare", "bare", "template"}, {"noop", "noop", "template"}, {"live", "live", "poke"}} {
-		if err := e.startFloor(ctx, "bareloop", "", append([]string{kubeconfig, e.name}, arguments...)...); err != nil {
+		if err := e.floors.start(ctx, "bareloop", "", append([]string{kubeconfig, e.name}, arguments...)...); err != nil {
 			return sides{}, err
 		}
 	}

@@ -28,7 +28,7 @@ func (e *environment) usage() (usage, error) {
 	for _, r := range e.in.Replicas() {
 		processes[r.Name()] = r.PID()
 	}
-	for _, p := range e.floors {
+	for _, p := range e.floors.running {
 		processes[p.Name()] = p.PID()
 	}
 	used := usage{}

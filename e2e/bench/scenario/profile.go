@@ -19,7 +19,7 @@ func (e *environment) profiler() (args []string, err error) {
 	if e.bench.Profiles == "" {
 		return nil, nil
 	}
-	if e.profiles, err = e.address(); err != nil {
+	if e.profiles, err = freeAddress(e.cp); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(e.bench.Profiles, 0o755); err != nil {

@@ -23,7 +23,7 @@ func reads(requests controlplane.Requests) int {
 
 // requests counts what the API server is asked for.
 func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	workloads, err := e.triples(ctx, func(int, deployment) map[string]string { return nil })

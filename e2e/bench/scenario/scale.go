@@ -20,7 +20,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	}
 	// A namespace of its own, so that the watcher need not hold all the workloads.
 	e.name = "scale-probe"
-	if err := e.enter(ctx); err != nil {
+	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.configMap(ctx, "probe"); err != nil {

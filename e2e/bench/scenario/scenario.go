@@ -214,9 +214,9 @@ func (b Bench) runWith(ctx context.Context, setup setup, scenarios []scenario) (
 	var failures []error
 	for _, s := range scenarios {
 		started := time.Now()
-		e.name = s.name
+		e.begin(s.name)
 		figures, err := s.run(ctx, e)
-		e.leave()
+		e.end()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}

@@ -33,7 +33,7 @@ func watchSync(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.ingresses(ctx); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := e.kubeconfig("informer")
+	kubeconfig, err := e.floors.kubeconfig("informer")
 	if err != nil {
 		return nil, err
 	}
