@@ -35,7 +35,7 @@ func admission(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiled(ctx, time.Duration(e.Loads)*e.Load, func() error {
+	err = e.profiler.during(ctx, e.name, time.Duration(e.Loads)*e.Load, func() error {
 		for range e.Loads {
 			for _, target := range targets.all() {
 				found, err := e.load(ctx, target.address, target.reviews)

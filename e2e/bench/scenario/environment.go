@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,9 +22,10 @@ type environment struct {
 	client.Client
 	Sizes
 
-	bench Bench
-	cp    *controlplane.ControlPlane
-	in    *installation.Installation
+	progress io.Writer
+	profiler profiler
+	cp       *controlplane.ControlPlane
+	in       *installation.Installation
 	// proxy is between pod-reloader and the API server of the complete setup, so that connections can break.
 	proxy *controlplane.Proxy
 	// name is that of the present scenario, and of its namespace.
@@ -34,8 +36,6 @@ type environment struct {
 	floors *floors
 	// grown are the clusters of growth, the small one first.
 	grown []*grown
-	// profiles is the address at which the one replica serves profiles.
-	profiles string
 }
 
 func (e *environment) throughProxy(config *rest.Config) { config.Host = "https://" + e.proxy.Addr() }
@@ -56,7 +56,7 @@ func (e *environment) close() error {
 
 // say writes a line of progress.
 func (e *environment) say(format string, args ...any) {
-	fmt.Fprintf(e.bench.Progress, "%s: %s\n", e.name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(e.progress, "%s: %s\n", e.name, fmt.Sprintf(format, args...))
 }
 
 // createWatchedNamespace creates the scenario's namespace and watches the workloads in it.
@@ -104,7 +104,7 @@ func (e *environment) replaceReplicas(ctx context.Context, args []string) error 
 		}
 		remove := func() error { return e.in.RemoveReplica(ctx, old) }
 		steps := []func() error{add, remove}
-		if e.profiles != "" {
+		if e.profiler.enabled() {
 			steps = []func() error{remove, add}
 		}
 		for _, step := range steps {

@@ -56,7 +56,7 @@ func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiled(ctx, e.Load, func() error { return e.rounds(ctx, warming, groups) })
+	err = e.profiler.during(ctx, e.name, e.Load, func() error { return e.rounds(ctx, warming, groups) })
 	if err != nil {
 		return nil, err
 	}

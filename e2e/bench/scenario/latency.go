@@ -29,7 +29,7 @@ func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiled(ctx, e.Load, func() error { return e.alternate(ctx, e.Samples, sides.all()...) })
+	err = e.profiler.during(ctx, e.name, e.Load, func() error { return e.alternate(ctx, e.Samples, sides.all()...) })
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (e *environment) resident(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := e.heap(ctx, fmt.Sprintf("%.0fMB", megabytes(median(found)))); err != nil {
+	if err := e.profiler.heap(ctx, fmt.Sprintf("%s-heap-%.0fMB", e.name, megabytes(median(found)))); err != nil {
 		return 0, err
 	}
 	e.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))

@@ -69,7 +69,7 @@ func (b Bench) start(ctx context.Context, setup setup) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &environment{Client: cp.Client(), Sizes: b.Sizes, bench: b, cp: cp}
+	e := &environment{Client: cp.Client(), Sizes: b.Sizes, progress: b.Progress, cp: cp, profiler: profiler{cp: cp, directory: b.Profiles}}
 	if setup == empty {
 		return e, nil
 	}
@@ -79,13 +79,13 @@ func (b Bench) start(ctx context.Context, setup setup) (*environment, error) {
 		}
 		forInstallation.Connect = e.throughProxy
 	}
-	profiler, err := e.profiler()
-	if err != nil {
-		return nil, errors.Join(err, e.close())
-	}
-	if len(profiler) > 0 {
+	if e.profiler.enabled() {
+		args, err := e.profiler.args()
+		if err != nil {
+			return nil, errors.Join(err, e.close())
+		}
 		forInstallation.Replicas = 1
-		forInstallation.Args = append(forInstallation.Args, profiler...)
+		forInstallation.Args = append(forInstallation.Args, args...)
 	}
 	if e.in, err = installation.Start(ctx, cp, forInstallation); err != nil {
 		return nil, errors.Join(err, e.close())

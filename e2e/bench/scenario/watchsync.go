@@ -84,8 +84,8 @@ func (e *environment) fillInTurn(ctx context.Context, caches ...*cache) error {
 		for turn := range caches {
 			c := caches[(round+turn)%len(caches)]
 			args := c.args
-			if e.bench.Profiles != "" && c.profiles {
-				args = append([]string{"-cpuprofile", filepath.Join(e.bench.Profiles, e.name+"-cpu.pprof")}, args...)
+			if e.profiler.enabled() && c.profiles {
+				args = append([]string{"-cpuprofile", filepath.Join(e.profiler.directory, e.name+"-cpu.pprof")}, args...)
 			}
 			found, err := e.filled(ctx, c.program, args...)
 			if err != nil {
