@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,4 +95,25 @@ func (b *beside) said() string {
 	content, _ := os.ReadFile(b.log)
 	lines := strings.Split(string(content), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
+
+// model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
+func (e *environment) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
+	began := time.Now()
+	m, err := model.Start(ctx, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
+	process, err := e.startBeside(ctx, m, more)
+	if err != nil {
+		return nil, nil, errors.Join(err, m.Stop())
+	}
+	for range model.Probes {
+		if err := m.Await(ctx); err != nil {
+			process.end()
+			return nil, nil, errors.Join(fmt.Errorf("start beside %d workloads: %w\n%s", cluster.Workloads, err, process.said()), m.Stop())
+		}
+	}
+	return m, process, nil
 }

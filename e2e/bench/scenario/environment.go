@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -37,8 +36,6 @@ type environment struct {
 	// grown are the clusters of growth, the small one first.
 	grown []*grown
 }
-
-func (e *environment) throughProxy(config *rest.Config) { config.Host = "https://" + e.proxy.Addr() }
 
 func (e *environment) close() error {
 	var errs []error
@@ -85,35 +82,6 @@ func (e *environment) end() {
 		e.watcher = nil
 	}
 	e.floors.stop()
-}
-
-// with runs a scenario with replicas that have further flags, in place of the others.
-func (e *environment) with(ctx context.Context, args []string, run func() error) error {
-	if err := e.replaceReplicas(ctx, args); err != nil {
-		return err
-	}
-	return errors.Join(run(), e.replaceReplicas(ctx, nil))
-}
-
-// replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
-func (e *environment) replaceReplicas(ctx context.Context, args []string) error {
-	for _, old := range e.in.Replicas() {
-		add := func() error {
-			_, err := e.in.AddReplica(ctx, installation.ReplicaOptions{Args: args})
-			return err
-		}
-		remove := func() error { return e.in.RemoveReplica(ctx, old) }
-		steps := []func() error{add, remove}
-		if e.profiler.enabled() {
-			steps = []func() error{remove, add}
-		}
-		for _, step := range steps {
-			if err := step(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // parallel calls do for 0 … n-1, some at a time, until one fails.
@@ -179,4 +147,34 @@ func (e *environment) idle(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// settled waits until nothing is left to do, whatever a gate has put off included.
+func (e *environment) settled(ctx context.Context) error {
+	if err := e.in.Quiet(ctx); err != nil {
+		return err
+	}
+	err := await(ctx, "no reload to be due", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
+		metrics, err := e.in.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if due := metrics.Sum("pod_reloader_due_reloads"); due > 0 {
+			return fmt.Errorf("%v are due", due)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.idle(ctx)
+}
+
+// unequal is how many changes too few or too many workloads have had.
+func (e *environment) unequal(workloads []observe.Workload, want int) int {
+	off := 0
+	for _, workload := range workloads {
+		off += max(len(e.watcher.Changes(workload))-want, want-len(e.watcher.Changes(workload)))
+	}
+	return off
 }

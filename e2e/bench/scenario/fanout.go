@@ -274,15 +274,6 @@ func last(watcher *observe.Watcher, workloads []observe.Workload) time.Time {
 	return last
 }
 
-// unequal is how many changes too few or too many workloads have had.
-func (e *environment) unequal(workloads []observe.Workload, want int) int {
-	off := 0
-	for _, workload := range workloads {
-		off += max(len(e.watcher.Changes(workload))-want, want-len(e.watcher.Changes(workload)))
-	}
-	return off
-}
-
 // noop is the label of workloads whose writes go through the webhook that does nothing.
 var noop = map[string]string{"floor": "noop"}
 

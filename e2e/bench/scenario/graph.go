@@ -74,7 +74,7 @@ func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) 
 		return nil, err
 	}
 	before := len(e.watcher.Changes(probe))
-	start, err := e.startBesideGraph(ctx, probe, before+1)
+	start, err := e.start(ctx, probe, before+1, e.awaitNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,28 +144,6 @@ func (e *environment) awaitNodes(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// startBesideGraph is start, which is ready when the graph has all nodes.
-func (e *environment) startBesideGraph(ctx context.Context, probe observe.Workload, changes int) (starting, error) {
-	began := time.Now()
-	if err := e.in.StartAll(ctx); err != nil {
-		return starting{}, err
-	}
-	if err := e.synced(ctx); err != nil {
-		return starting{}, err
-	}
-	if err := e.awaitNodes(ctx); err != nil {
-		return starting{}, err
-	}
-	ready := time.Since(began)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	all, err := e.watcher.AwaitTemplateChanges(ctx, probe, changes)
-	if err != nil {
-		return starting{}, err
-	}
-	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, e.settled(ctx)
 }
 
 // evaluatedBy returns how many nodes the one replica evaluates because of something.

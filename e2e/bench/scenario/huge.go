@@ -47,27 +47,6 @@ type modelled struct {
 	off int
 }
 
-// model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
-func (e *environment) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
-	began := time.Now()
-	m, err := model.Start(ctx, cluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	e.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
-	process, err := e.startBeside(ctx, m, more)
-	if err != nil {
-		return nil, nil, errors.Join(err, m.Stop())
-	}
-	for range model.Probes {
-		if err := m.Await(ctx); err != nil {
-			process.end()
-			return nil, nil, errors.Join(fmt.Errorf("start beside %d workloads: %w\n%s", cluster.Workloads, err, process.said()), m.Stop())
-		}
-	}
-	return m, process, nil
-}
-
 // inModel starts pod-reloader beside so many workloads.
 func (e *environment) inModel(ctx context.Context, workloads int) (found modelled, err error) {
 	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{})

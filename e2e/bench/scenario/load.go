@@ -57,26 +57,6 @@ func reloaderLoad(ctx context.Context, e *environment) ([]figure.Figure, error) 
 	return e.loadAll(ctx, e.loads())
 }
 
-// replaceLeader stops the leader, as an upgrade does, and starts it again when another leads and some things are done.
-func (e *environment) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
-	leader, err := e.in.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	if err := leader.Stop(ctx); err != nil {
-		return err
-	}
-	if _, err := e.in.Leader(ctx); err != nil {
-		return err
-	}
-	for _, do := range first {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return e.in.StartAll(ctx)
-}
-
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
 func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
 	err = e.with(ctx, []string{"--reload-strategy=annotations"}, func() error {

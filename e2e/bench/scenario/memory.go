@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,50 +96,3 @@ func (e *environment) apply(ctx context.Context, payload int) error {
 		return nil
 	})
 }
-
-// resident is how many megabytes the one replica holds, once it has seen everything that there is.
-func (e *environment) resident(ctx context.Context) (float64, error) {
-	if err := e.synced(ctx); err != nil {
-		return 0, err
-	}
-	if err := e.settled(ctx); err != nil {
-		return 0, err
-	}
-	const apart = 250 * time.Millisecond
-	var found []int64
-	for range e.Looks {
-		bytes, err := e.in.Replicas()[0].ResidentMemory()
-		if err != nil {
-			return 0, err
-		}
-		found = append(found, bytes)
-		if err := pause(ctx, apart); err != nil {
-			return 0, err
-		}
-	}
-	peak, err := e.in.Replicas()[0].PeakMemory()
-	if err != nil {
-		return 0, err
-	}
-	if err := e.profiler.heap(ctx, fmt.Sprintf("%s-heap-%.0fMB", e.name, megabytes(median(found)))); err != nil {
-		return 0, err
-	}
-	e.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))
-	return megabytes(median(found)), nil
-}
-
-// synced waits until the one replica is ready and its caches are filled.
-func (e *environment) synced(ctx context.Context) error {
-	return await(ctx, "filled caches", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := e.in.Replicas()[0].Metrics(ctx)
-		if err != nil {
-			return err
-		}
-		if metrics.Sum("pod_reloader_cache_synced") != 1 || metrics.Sum("leader_election_master_status") != 1 {
-			return fmt.Errorf("it does not lead yet, or its caches are not filled")
-		}
-		return nil
-	})
-}
-
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

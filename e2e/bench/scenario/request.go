@@ -77,27 +77,6 @@ func (e *environment) triples(ctx context.Context, annotations func(i int, d dep
 	})
 }
 
-// settled waits until nothing is left to do, whatever a gate has put off included.
-func (e *environment) settled(ctx context.Context) error {
-	if err := e.in.Quiet(ctx); err != nil {
-		return err
-	}
-	err := await(ctx, "no reload to be due", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		metrics, err := e.in.Metrics(ctx)
-		if err != nil {
-			return err
-		}
-		if due := metrics.Sum("pod_reloader_due_reloads"); due > 0 {
-			return fmt.Errorf("%v are due", due)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return e.idle(ctx)
-}
-
 // reloadAll changes one ConfigMap of every workload and waits for the new templates.
 func (e *environment) reloadAll(ctx context.Context, workloads []observe.Workload, value int) error {
 	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {

@@ -36,7 +36,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.change(ctx, "probe", 1); err != nil {
 		return nil, err
 	}
-	start, err := e.start(ctx, probe)
+	start, err := e.start(ctx, probe, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -77,26 +77,4 @@ func (e *environment) populate(ctx context.Context) error {
 	})
 	e.say("%d workloads and their configuration created in %s", e.Deployments, time.Since(began).Round(time.Second))
 	return err
-}
-
-// starting is how long a start took.
-type starting struct{ ready, caughtUp time.Duration }
-
-// start starts pod-reloader.
-func (e *environment) start(ctx context.Context, probe observe.Workload) (starting, error) {
-	began := time.Now()
-	if err := e.in.StartAll(ctx); err != nil {
-		return starting{}, err
-	}
-	if err := e.synced(ctx); err != nil {
-		return starting{}, err
-	}
-	ready := time.Since(began)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	changes, err := e.watcher.AwaitTemplateChanges(ctx, probe, 1)
-	if err != nil {
-		return starting{}, err
-	}
-	return starting{ready, max(ready, changes[0].Time.Sub(began))}, e.settled(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
@@ -77,7 +79,7 @@ func (b Bench) start(ctx context.Context, setup setup) (*environment, error) {
 		if e.proxy, err = controlplane.NewProxy(cp.Address()); err != nil {
 			return nil, errors.Join(err, e.close())
 		}
-		forInstallation.Connect = e.throughProxy
+		forInstallation.Connect = func(config *rest.Config) { config.Host = "https://" + e.proxy.Addr() }
 	}
 	if e.profiler.enabled() {
 		args, err := e.profiler.args()

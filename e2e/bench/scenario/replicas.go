@@ -1,0 +1,131 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+)
+
+// with runs a scenario with replicas that have further flags, in place of the others.
+func (e *environment) with(ctx context.Context, args []string, run func() error) error {
+	if err := e.replaceReplicas(ctx, args); err != nil {
+		return err
+	}
+	return errors.Join(run(), e.replaceReplicas(ctx, nil))
+}
+
+// replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
+func (e *environment) replaceReplicas(ctx context.Context, args []string) error {
+	for _, old := range e.in.Replicas() {
+		add := func() error {
+			_, err := e.in.AddReplica(ctx, installation.ReplicaOptions{Args: args})
+			return err
+		}
+		remove := func() error { return e.in.RemoveReplica(ctx, old) }
+		steps := []func() error{add, remove}
+		if e.profiler.enabled() {
+			steps = []func() error{remove, add}
+		}
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replaceLeader stops the leader, as an upgrade does, and starts it again when another leads and some things are done.
+func (e *environment) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
+	leader, err := e.in.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := leader.Stop(ctx); err != nil {
+		return err
+	}
+	if _, err := e.in.Leader(ctx); err != nil {
+		return err
+	}
+	for _, do := range first {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return e.in.StartAll(ctx)
+}
+
+// starting is how long a start took.
+type starting struct{ ready, caughtUp time.Duration }
+
+// start starts pod-reloader, and waits until the template of a workload has changed so many times in all. The last of these changes is
+// the one that pod-reloader missed. It is ready when its caches are filled and what else must be waited for has happened.
+func (e *environment) start(
+	ctx context.Context, probe observe.Workload, changes int, more ...func(context.Context) error,
+) (starting, error) {
+	began := time.Now()
+	for _, wait := range append([]func(context.Context) error{e.in.StartAll, e.synced}, more...) {
+		if err := wait(ctx); err != nil {
+			return starting{}, err
+		}
+	}
+	ready := time.Since(began)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	all, err := e.watcher.AwaitTemplateChanges(ctx, probe, changes)
+	if err != nil {
+		return starting{}, err
+	}
+	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, e.settled(ctx)
+}
+
+// synced waits until the one replica is ready and its caches are filled.
+func (e *environment) synced(ctx context.Context) error {
+	return await(ctx, "filled caches", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
+		metrics, err := e.in.Replicas()[0].Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if metrics.Sum("pod_reloader_cache_synced") != 1 || metrics.Sum("leader_election_master_status") != 1 {
+			return fmt.Errorf("it does not lead yet, or its caches are not filled")
+		}
+		return nil
+	})
+}
+
+// resident is how many megabytes the one replica holds, once it has seen everything that there is.
+func (e *environment) resident(ctx context.Context) (float64, error) {
+	if err := e.synced(ctx); err != nil {
+		return 0, err
+	}
+	if err := e.settled(ctx); err != nil {
+		return 0, err
+	}
+	const apart = 250 * time.Millisecond
+	var found []int64
+	for range e.Looks {
+		bytes, err := e.in.Replicas()[0].ResidentMemory()
+		if err != nil {
+			return 0, err
+		}
+		found = append(found, bytes)
+		if err := pause(ctx, apart); err != nil {
+			return 0, err
+		}
+	}
+	peak, err := e.in.Replicas()[0].PeakMemory()
+	if err != nil {
+		return 0, err
+	}
+	if err := e.profiler.heap(ctx, fmt.Sprintf("%s-heap-%.0fMB", e.name, megabytes(median(found)))); err != nil {
+		return 0, err
+	}
+	e.say("resident %.1f MB, peak %.1f MB", megabytes(median(found)), megabytes(peak))
+	return megabytes(median(found)), nil
+}
+
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
