@@ -95,21 +95,16 @@ func (e *environment) unchanged(ctx context.Context, deep *side) ([]figure.Figur
 	if err != nil {
 		return nil, err
 	}
-	mark, err := e.cp.Audit().Mark()
-	if err != nil {
-		return nil, err
-	}
-	if err := e.editLabels(ctx); err != nil {
-		return nil, err
-	}
-	evaluations, err := e.changeEach(ctx, deep, before)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.idle(ctx); err != nil {
-		return nil, err
-	}
-	requests, err := e.made(ctx, mark)
+	var evaluations float64
+	requests, err := e.requestsDuring(ctx, func() (err error) {
+		if err := e.editLabels(ctx); err != nil {
+			return err
+		}
+		if evaluations, err = e.changeEach(ctx, deep, before); err != nil {
+			return err
+		}
+		return e.idle(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}

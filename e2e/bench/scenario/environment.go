@@ -117,8 +117,15 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// made returns pod-reloader's requests since a mark, without those of the leader's lease, which come at any time.
-func (e *environment) made(ctx context.Context, mark controlplane.Mark) (controlplane.Requests, error) {
+// requestsDuring does something and returns pod-reloader's requests meanwhile, without those of the leader's lease, which come at any time.
+func (e *environment) requestsDuring(ctx context.Context, do func() error) (controlplane.Requests, error) {
+	mark, err := e.cp.Audit().Mark()
+	if err != nil {
+		return nil, err
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
 	all, err := e.cp.Audit().Since(ctx, mark)
 	if err != nil {
 		return nil, err
@@ -131,14 +138,7 @@ func (e *environment) made(ctx context.Context, mark controlplane.Mark) (control
 func (e *environment) idle(ctx context.Context) error {
 	const silence = 150 * time.Millisecond
 	return await(ctx, "pod-reloader to be idle", time.Millisecond, time.Minute, func(ctx context.Context) error {
-		mark, err := e.cp.Audit().Mark()
-		if err != nil {
-			return err
-		}
-		if err := pause(ctx, silence); err != nil {
-			return err
-		}
-		requests, err := e.made(ctx, mark)
+		requests, err := e.requestsDuring(ctx, func() error { return pause(ctx, silence) })
 		if err != nil {
 			return err
 		}

@@ -139,14 +139,10 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.idle(ctx); err != nil {
 		return nil, err
 	}
-	mark, err := e.cp.Audit().Mark()
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := e.wave(ctx, "ours", func() error { return e.change(ctx, "shared", 1) }); err != nil {
-		return nil, err
-	}
-	requests, err := e.made(ctx, mark)
+	requests, err := e.requestsDuring(ctx, func() error {
+		_, _, err := e.wave(ctx, "ours", func() error { return e.change(ctx, "shared", 1) })
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

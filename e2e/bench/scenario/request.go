@@ -77,7 +77,7 @@ func (e *environment) triples(ctx context.Context, annotations func(i int, d dep
 	})
 }
 
-// reloadAll changes one ConfigMap of every workload and waits for the new templates.
+// reloadAll changes one ConfigMap of every workload and waits for the new templates, and until nothing is left to do.
 func (e *environment) reloadAll(ctx context.Context, workloads []observe.Workload, value int) error {
 	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
 		return e.change(ctx, numbered("changing", i), value)
@@ -85,14 +85,14 @@ func (e *environment) reloadAll(ctx context.Context, workloads []observe.Workloa
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, workload := range workloads {
-		if _, err := e.watcher.AwaitTemplateChanges(ctx, workload, value); err != nil {
+		if _, err := e.watcher.AwaitTemplateChanges(waiting, workload, value); err != nil {
 			return err
 		}
 	}
-	return nil
+	return e.settled(ctx)
 }
 
 // reloadRequests counts the requests of reloads of triples, each of which may cost so many reads. They are reloaded twice: the first
@@ -106,20 +106,7 @@ func (e *environment) reloadRequests(
 	if err := e.reloadAll(ctx, workloads, 1); err != nil {
 		return nil, err
 	}
-	if err := e.settled(ctx); err != nil {
-		return nil, err
-	}
-	mark, err := e.cp.Audit().Mark()
-	if err != nil {
-		return nil, err
-	}
-	if err := e.reloadAll(ctx, workloads, 2); err != nil {
-		return nil, err
-	}
-	if err := e.settled(ctx); err != nil {
-		return nil, err
-	}
-	all, err := e.made(ctx, mark)
+	all, err := e.requestsDuring(ctx, func() error { return e.reloadAll(ctx, workloads, 2) })
 	if err != nil {
 		return nil, err
 	}
@@ -146,20 +133,15 @@ func (e *environment) nothing(ctx context.Context, do func(context.Context) erro
 	if err := e.settled(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	mark, err := e.cp.Audit().Mark()
-	if err != nil {
-		return figure.Figure{}, err
-	}
-	if err := do(ctx); err != nil {
-		return figure.Figure{}, err
-	}
-	if _, err := e.in.Leader(ctx); err != nil {
-		return figure.Figure{}, err
-	}
-	if err := e.settled(ctx); err != nil {
-		return figure.Figure{}, err
-	}
-	all, err := e.made(ctx, mark)
+	all, err := e.requestsDuring(ctx, func() error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		if _, err := e.in.Leader(ctx); err != nil {
+			return err
+		}
+		return e.settled(ctx)
+	})
 	if err != nil {
 		return figure.Figure{}, err
 	}
