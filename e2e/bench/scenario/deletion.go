@@ -27,7 +27,7 @@ func deletion(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Value: milliseconds(many.used), Floor: milliseconds(few.used), Budget: figure.Times(13),
 			Note: fmt.Sprintf("with its creation after that, mean of %d; the floor is with a tenth of the workloads", e.Deletions),
 		},
-		{Name: "missed or doubled", Value: float64(few.off + many.off), Budget: figure.Exactly(0)},
+		missedOrDoubled(few.off + many.off),
 	}, nil
 }
 

@@ -19,11 +19,11 @@ func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	workloads, err := e.triples(ctx, inTurn)
+	t, err := newTriples(ctx, e, inTurn)
 	if err != nil {
 		return nil, err
 	}
-	err = parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
+	err = parallel(ctx, len(t.workloads), func(ctx context.Context, i int) error {
 		for name, object := range map[string]client.Object{
 			numbered("changing", i): &corev1.ConfigMap{}, numbered("other", i): &corev1.ConfigMap{}, numbered("secret", i): &corev1.Secret{},
 		} {
@@ -36,12 +36,11 @@ func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := e.reloadRequests(ctx, workloads, 1+3+1)
+	requests, err := t.reloadRequests(ctx, 1+3+1)
 	if err != nil {
 		return nil, err
 	}
-	off := float64(e.unequal(workloads, 2))
-	return append(requests, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
+	return append(requests, missedOrDoubled(e.unequal(t.workloads, 2))), nil
 }
 
 // inTurn returns the annotations of Reloader that select what a workload reads: all of it, by expressions, or by marks.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
@@ -177,4 +178,9 @@ func (e *environment) unequal(workloads []observe.Workload, want int) int {
 		off += max(len(e.watcher.Changes(workload))-want, want-len(e.watcher.Changes(workload)))
 	}
 	return off
+}
+
+// missedOrDoubled is the figure of workloads that changed too rarely or too often.
+func missedOrDoubled(off int) figure.Figure {
+	return figure.Figure{Name: "missed or doubled", Value: float64(off), Budget: figure.Exactly(0)}
 }

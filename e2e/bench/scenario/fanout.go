@@ -64,7 +64,7 @@ func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([
 		return nil, err
 	}
 	missed := e.unequal(e.crowd(groups.ours.prefix), warming+e.Rounds)
-	return append(groups.figures(e.Workloads), figure.Figure{Name: "missed or doubled", Value: float64(missed), Budget: figure.Exactly(0)}), nil
+	return append(groups.figures(e.Workloads), missedOrDoubled(missed)), nil
 }
 
 // figures compare the medians of the durations, and the processor time.
@@ -153,7 +153,7 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Value: float64(reads(requests.In(e.name))) * each, Budget: figure.AtMost(1 + each),
 			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
 		},
-		{Name: "missed or doubled", Value: float64(e.unequal(e.crowd("ours"), 1)), Budget: figure.Exactly(0)},
+		missedOrDoubled(e.unequal(e.crowd("ours"), 1)),
 	}, nil
 }
 

@@ -107,7 +107,7 @@ func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) 
 			Note: "from the start of the process until the change of a leaf that it missed is a new template",
 		},
 		{Name: what + "evaluations by a leaf's change", Value: evaluated, Budget: figure.Exactly(levels)},
-		{Name: "missed or doubled", Value: float64(e.unequal([]observe.Workload{probe}, before+2)), Budget: figure.Exactly(0)},
+		missedOrDoubled(e.unequal([]observe.Workload{probe}, before+2)),
 	}, nil
 }
 

@@ -33,7 +33,7 @@ func huge(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Value: milliseconds(median(large.latencies)), Floor: milliseconds(median(small.latencies)),
 			Budget: figure.Times(2), Note: fmt.Sprintf("median of %d; the floor is the same with %d workloads", len(large.latencies), e.Huge/100),
 		},
-		{Name: "missed or doubled", Value: float64(small.off + large.off), Budget: figure.Exactly(0)},
+		missedOrDoubled(small.off + large.off),
 	}, nil
 }
 

@@ -26,11 +26,11 @@ func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	workloads, err := e.triples(ctx, func(int, deployment) map[string]string { return nil })
+	t, err := newTriples(ctx, e, func(int, deployment) map[string]string { return nil })
 	if err != nil {
 		return nil, err
 	}
-	figures, err := e.reloadRequests(ctx, workloads, 1+3)
+	figures, err := t.reloadRequests(ctx, 1+3)
 	if err != nil {
 		return nil, err
 	}
@@ -42,24 +42,30 @@ func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	}{
 		{"start after adoption: writes and payload reads", e.in.RestartAll, false},
 		{"failover: writes and payload reads", func(ctx context.Context) error { return e.replaceLeader(ctx, e.settled) }, false},
-		{"lost connections: writes and payload reads", e.loseConnections, false},
-		{"updates outside the template: requests", e.updateOutside, true},
+		{"lost connections: writes and payload reads", t.loseConnections, false},
+		{"updates outside the template: requests", t.updateOutside, true},
 	} {
-		f, err := e.nothing(ctx, quiet.what, quiet.every)
+		f, err := t.nothing(ctx, quiet.what, quiet.every)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", quiet.name, err)
 		}
 		f.Name = quiet.name
 		figures = append(figures, f)
 	}
-	off := float64(e.unequal(workloads, 2))
-	return append(figures, figure.Figure{Name: "missed or doubled", Value: off, Budget: figure.Exactly(0)}), nil
+	return append(figures, missedOrDoubled(t.unequal(t.workloads, 2))), nil
 }
 
-// triples creates workloads with three Refs each. annotations returns those of one that does not have SAP's.
-func (e *environment) triples(ctx context.Context, annotations func(i int, d deployment) map[string]string) ([]observe.Workload, error) {
-	workloads := make([]observe.Workload, e.Reloads)
-	return workloads, parallel(ctx, e.Reloads, func(ctx context.Context, i int) (err error) {
+// triples are workloads with three Refs each.
+type triples struct {
+	*environment
+
+	workloads []observe.Workload
+}
+
+// newTriples creates the workloads. annotations returns those of one that does not have SAP's.
+func newTriples(ctx context.Context, e *environment, annotations func(i int, d deployment) map[string]string) (*triples, error) {
+	t := &triples{environment: e, workloads: make([]observe.Workload, e.Reloads)}
+	return t, parallel(ctx, e.Reloads, func(ctx context.Context, i int) (err error) {
 		changing, other, secret := numbered("changing", i), numbered("other", i), numbered("secret", i)
 		for _, create := range []func() error{
 			func() error { return e.configMap(ctx, changing) },
@@ -72,46 +78,44 @@ func (e *environment) triples(ctx context.Context, annotations func(i int, d dep
 		}
 		d := deployment{name: numbered("web", i), configMaps: []string{changing, other}, secrets: []string{secret}}
 		d.annotations = annotations(i, d)
-		workloads[i], err = e.deploy(ctx, d)
+		t.workloads[i], err = e.deploy(ctx, d)
 		return err
 	})
 }
 
 // reloadAll changes one ConfigMap of every workload and waits for the new templates, and until nothing is left to do.
-func (e *environment) reloadAll(ctx context.Context, workloads []observe.Workload, value int) error {
-	err := parallel(ctx, len(workloads), func(ctx context.Context, i int) error {
-		return e.change(ctx, numbered("changing", i), value)
+func (t *triples) reloadAll(ctx context.Context, value int) error {
+	err := parallel(ctx, len(t.workloads), func(ctx context.Context, i int) error {
+		return t.change(ctx, numbered("changing", i), value)
 	})
 	if err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for _, workload := range workloads {
-		if _, err := e.watcher.AwaitTemplateChanges(waiting, workload, value); err != nil {
+	for _, workload := range t.workloads {
+		if _, err := t.watcher.AwaitTemplateChanges(waiting, workload, value); err != nil {
 			return err
 		}
 	}
-	return e.settled(ctx)
+	return t.settled(ctx)
 }
 
-// reloadRequests counts the requests of reloads of triples, each of which may cost so many reads. They are reloaded twice: the first
+// reloadRequests counts the requests of reloads, each of which may cost so many reads. They are reloaded twice: the first
 // reader of an object keeps its digest, so that only the second time counts.
-func (e *environment) reloadRequests(
-	ctx context.Context, workloads []observe.Workload, mostReads int,
-) ([]figure.Figure, error) {
-	if err := e.settled(ctx); err != nil {
+func (t *triples) reloadRequests(ctx context.Context, mostReads int) ([]figure.Figure, error) {
+	if err := t.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.reloadAll(ctx, workloads, 1); err != nil {
+	if err := t.reloadAll(ctx, 1); err != nil {
 		return nil, err
 	}
-	all, err := e.requestsDuring(ctx, func() error { return e.reloadAll(ctx, workloads, 2) })
+	all, err := t.requestsDuring(ctx, func() error { return t.reloadAll(ctx, 2) })
 	if err != nil {
 		return nil, err
 	}
-	mine := all.In(e.name)
-	per := func(count int) float64 { return float64(count) / float64(len(workloads)) }
+	mine := all.In(t.name)
+	per := func(count int) float64 { return float64(count) / float64(len(t.workloads)) }
 	count := mine.Count()
 	patches, read, events := count["patch deployments"], reads(mine), count["create events"]+count["patch events"]
 	return []figure.Figure{
@@ -123,29 +127,29 @@ func (e *environment) reloadRequests(
 		{Name: "Events per reload", Value: per(events), Budget: figure.Exactly(1)},
 		{
 			Name: "other requests", Value: float64(len(mine) - patches - read - events), Budget: figure.Exactly(0),
-			Note: fmt.Sprintf("%d reloads: %v", len(workloads), count),
+			Note: fmt.Sprintf("%d reloads: %v", len(t.workloads), count),
 		},
 	}, nil
 }
 
 // nothing does something that calls for no reload and counts what it costs in the scenario's namespace.
-func (e *environment) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
-	if err := e.settled(ctx); err != nil {
+func (t *triples) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
+	if err := t.settled(ctx); err != nil {
 		return figure.Figure{}, err
 	}
-	all, err := e.requestsDuring(ctx, func() error {
+	all, err := t.requestsDuring(ctx, func() error {
 		if err := do(ctx); err != nil {
 			return err
 		}
-		if _, err := e.in.Leader(ctx); err != nil {
+		if _, err := t.in.Leader(ctx); err != nil {
 			return err
 		}
-		return e.settled(ctx)
+		return t.settled(ctx)
 	})
 	if err != nil {
 		return figure.Figure{}, err
 	}
-	mine := all.In(e.name)
+	mine := all.In(t.name)
 	cost := len(mine)
 	if !every {
 		cost = len(mine.Writes()) + reads(mine)
@@ -158,30 +162,30 @@ func (e *environment) nothing(ctx context.Context, do func(context.Context) erro
 }
 
 // loseConnections breaks every connection of pod-reloader to the API server: all watches begin anew.
-func (e *environment) loseConnections(context.Context) error {
-	e.proxy.Break()
+func (t *triples) loseConnections(context.Context) error {
+	t.proxy.Break()
 	return nil
 }
 
 // updateOutside changes every workload without changing a template: labels, and the scale in both ways.
-func (e *environment) updateOutside(ctx context.Context) error {
-	return parallel(ctx, e.Reloads, func(ctx context.Context, i int) error {
+func (t *triples) updateOutside(ctx context.Context) error {
+	return parallel(ctx, t.Reloads, func(ctx context.Context, i int) error {
 		name := numbered("web", i)
 		for _, patch := range []string{`{"metadata":{"labels":{"team":"a"}}}`, `{"spec":{"replicas":1}}`} {
-			if err := e.merge(ctx, &appsv1.Deployment{}, name, patch); err != nil {
+			if err := t.merge(ctx, &appsv1.Deployment{}, name, patch); err != nil {
 				return err
 			}
 		}
-		return e.scaleTo(ctx, name, 0)
+		return t.scaleTo(ctx, name, 0)
 	})
 }
 
 // scaleTo is what `kubectl scale` does.
-func (e *environment) scaleTo(ctx context.Context, name string, replicas int32) error {
+func (t *triples) scaleTo(ctx context.Context, name string, replicas int32) error {
 	object := &appsv1.Deployment{}
-	object.Namespace, object.Name = e.name, name
+	object.Namespace, object.Name = t.name, name
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	if err := e.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
+	if err := t.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale)); err != nil {
 		return fmt.Errorf("scale %s: %w", name, err)
 	}
 	return nil

@@ -53,7 +53,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Name: what + "caught up", Unit: figure.Seconds, Value: start.caughtUp.Seconds(), Budget: figure.AtMost(15),
 			Note: "from the start of the process until the change it missed is a new template",
 		},
-		{Name: "missed or doubled", Value: float64(e.unequal([]observe.Workload{probe}, 1)), Budget: figure.Exactly(0)},
+		missedOrDoubled(e.unequal([]observe.Workload{probe}, 1)),
 	}, nil
 }
 
