@@ -30,10 +30,14 @@ type group struct {
 // stamped with was true at admission: it reads the ConfigMap for each PATCH, as in the scenario latency. The webhook of noop
 // neither reads nor changes anything; it is nil in a fan-out that is not compared with it.
 type groups struct {
+	*environment
+
+	// workloads is how many each group has.
+	workloads        int
 	ours, live, noop *group
 }
 
-func (g groups) all() []*group {
+func (g *groups) all() []*group {
 	all := []*group{g.ours, g.live}
 	if g.noop != nil {
 		all = append(all, g.noop)
@@ -41,42 +45,45 @@ func (g groups) all() []*group {
 	return all
 }
 
-// fanOut: one ConfigMap changes, many workloads depend on it.
+// fanOut: one ConfigMap changes, many workloads depend on it. The first round warms connections and caches.
 func fanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	return e.fanOut(ctx, 1, true)
+	return compareGroups(ctx, &groups{environment: e, workloads: e.Workloads}, 1, e.Rounds, true)
 }
 
-// fanOut compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured ones
-// warm connections and caches.
-func (e *environment) fanOut(ctx context.Context, warming int, withNoop bool) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
+// wideFanOut is the same with ten times the workloads, beside the live webhook alone.
+func wideFanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	return compareGroups(ctx, &groups{environment: e, workloads: e.WideWorkloads}, 0, e.WideRounds, false)
+}
+
+// compareGroups compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured
+// ones do not count.
+func compareGroups(ctx context.Context, g *groups, warming, rounds int, withNoop bool) ([]figure.Figure, error) {
+	if err := g.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	groups, err := e.groups(ctx, withNoop)
+	if err := g.create(ctx, withNoop); err != nil {
+		return nil, err
+	}
+	err := g.profiler.during(ctx, g.name, g.Load, func() error { return g.run(ctx, warming, rounds) })
 	if err != nil {
 		return nil, err
 	}
-	err = e.profiler.during(ctx, e.name, e.Load, func() error { return e.rounds(ctx, warming, groups) })
-	if err != nil {
+	if err := g.watcher.Sync(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.watcher.Sync(ctx); err != nil {
-		return nil, err
-	}
-	missed := e.unequal(e.crowd(groups.ours.prefix), warming+e.Rounds)
-	return append(groups.figures(e.Workloads), missedOrDoubled(missed)), nil
+	return append(g.figures(), missedOrDoubled(g.unequal(g.named(g.ours.prefix), warming+rounds))), nil
 }
 
 // figures compare the medians of the durations, and the processor time.
-func (g groups) figures(workloads int) []figure.Figure {
+func (g *groups) figures() []figure.Figure {
 	row := func(name string, value, floor *group, budget figure.Budget) figure.Figure {
 		return figure.Figure{
 			Name: name, Unit: figure.Seconds, Value: median(value.took).Seconds(), Floor: median(floor.took).Seconds(), Budget: budget,
 			Note: fmt.Sprintf("medians of %d rounds: %s, floor %s", len(value.took), rounded(value.took), rounded(floor.took)),
 		}
 	}
-	until := func(g *group) usage { return g.used.until }
-	figures := []figure.Figure{row(fmt.Sprintf("1 ConfigMap, %d workloads, all templates", workloads), g.ours, g.live, figure.Times(1.3))}
+	until := func(of *group) usage { return of.used.until }
+	figures := []figure.Figure{row(fmt.Sprintf("1 ConfigMap, %d workloads, all templates", g.workloads), g.ours, g.live, figure.Times(1.3))}
 	if g.noop != nil {
 		figures = append(figures,
 			row("over a webhook that does nothing", g.ours, g.noop, figure.Budget{}),
@@ -94,27 +101,19 @@ func (g groups) figures(workloads int) []figure.Figure {
 		})
 }
 
-// wideFanOut is the same with ten times the workloads, beside the live webhook alone.
-func wideFanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	workloads, rounds := e.Workloads, e.Rounds
-	defer func() { e.Workloads, e.Rounds = workloads, rounds }()
-	e.Workloads, e.Rounds = e.WideWorkloads, e.WideRounds
-	return e.fanOut(ctx, 0, false)
-}
-
 // used is the processor time of a round: until every workload has its new template, and after that until nothing is left to do.
 type used struct{ until, after usage }
 
-// rounds lets the groups take turns, so that what else the machine does affects all of them.
-func (e *environment) rounds(ctx context.Context, warming int, groups groups) error {
-	for round := range warming + e.Rounds {
-		for _, g := range groups.all() {
-			took, spent, err := e.wave(ctx, g.prefix, func() error { return g.begin(ctx, round) })
+// run lets the groups take turns, so that what else the machine does affects all of them.
+func (g *groups) run(ctx context.Context, warming, rounds int) error {
+	for round := range warming + rounds {
+		for _, one := range g.all() {
+			took, spent, err := g.measure(ctx, one.prefix, func() error { return one.begin(ctx, round) })
 			if err != nil {
 				return err
 			}
 			if round >= warming {
-				g.took, g.used = append(g.took, took), spent
+				one.took, one.used = append(one.took, took), spent
 			}
 		}
 	}
@@ -129,7 +128,8 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.configMap(ctx, "shared"); err != nil {
 		return nil, err
 	}
-	err := parallel(ctx, e.Workloads, func(ctx context.Context, i int) error {
+	g := &groups{environment: e, workloads: e.Workloads}
+	err := parallel(ctx, g.workloads, func(ctx context.Context, i int) error {
 		_, err := e.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{"shared"}})
 		return err
 	})
@@ -140,35 +140,35 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		return nil, err
 	}
 	requests, err := e.requestsDuring(ctx, func() error {
-		_, _, err := e.wave(ctx, "ours", func() error { return e.change(ctx, "shared", 1) })
+		_, _, err := g.measure(ctx, "ours", func() error { return e.change(ctx, "shared", 1) })
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	each := 1 / float64(e.Workloads)
+	each := 1 / float64(g.workloads)
 	return []figure.Figure{
 		{
-			Name:  fmt.Sprintf("reads per reload, %d workloads", e.Workloads),
+			Name:  fmt.Sprintf("reads per reload, %d workloads", g.workloads),
 			Value: float64(reads(requests.In(e.name))) * each, Budget: figure.AtMost(1 + each),
 			Note: "one of metadata in the webhook for each, at most one of the object in the loop for all, less where they share",
 		},
-		missedOrDoubled(e.unequal(e.crowd("ours"), 1)),
+		missedOrDoubled(e.unequal(g.named("ours"), 1)),
 	}, nil
 }
 
-// groups creates the workloads of all groups, and starts what makes the floors.
-func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error) {
-	kubeconfig, err := e.floors.kubeconfig("patcher")
+// create creates the workloads of all groups, and starts what makes the floors.
+func (g *groups) create(ctx context.Context, withNoop bool) error {
+	kubeconfig, err := g.floors.kubeconfig("patcher")
 	if err != nil {
-		return groups{}, err
+		return err
 	}
-	if err := e.floors.installWebhook(ctx, "livehook", livehook, kubeconfig, e.name, "live"); err != nil {
-		return groups{}, err
+	if err := g.floors.installWebhook(ctx, "livehook", livehook, kubeconfig, g.name, "live"); err != nil {
+		return err
 	}
 	for _, name := range []string{"shared", "live"} {
-		if err := e.configMap(ctx, name); err != nil {
-			return groups{}, err
+		if err := g.configMap(ctx, name); err != nil {
+			return err
 		}
 	}
 	of := []deployment{
@@ -176,62 +176,60 @@ func (e *environment) groups(ctx context.Context, withNoop bool) (groups, error)
 		{name: "live", configMaps: []string{"live"}, indifferent: true, labels: livehook},
 	}
 	if withNoop {
-		if err := e.floors.installWebhook(ctx, "noophook", noop); err != nil {
-			return groups{}, err
+		if err := g.floors.installWebhook(ctx, "noophook", noop); err != nil {
+			return err
 		}
 		of = append(of, deployment{name: "noop", configMaps: []string{"shared"}, indifferent: true, labels: noop})
 	}
-	err = parallel(ctx, len(of)*e.Workloads, func(ctx context.Context, i int) error {
+	err = parallel(ctx, len(of)*g.workloads, func(ctx context.Context, i int) error {
 		d := of[i%len(of)]
 		d.name = numbered(d.name, i/len(of))
-		_, err := e.deploy(ctx, d)
+		_, err := g.deploy(ctx, d)
 		return err
 	})
 	if err != nil {
-		return groups{}, err
+		return err
 	}
-	ours := &group{prefix: "ours", begin: func(ctx context.Context, round int) error { return e.change(ctx, "shared", round+1) }}
-	live, err := e.patched(ctx, kubeconfig, "live", "poke")
-	if err != nil || !withNoop {
-		return groups{ours: ours, live: live}, err
+	g.ours = &group{prefix: "ours", begin: func(ctx context.Context, round int) error { return g.change(ctx, "shared", round+1) }}
+	if g.live, err = g.patched(ctx, kubeconfig, "live", "poke"); err != nil || !withNoop {
+		return err
 	}
-	noop, err := e.patched(ctx, kubeconfig, "noop", "template")
-	return groups{ours: ours, live: live, noop: noop}, err
+	g.noop, err = g.patched(ctx, kubeconfig, "noop", "template")
+	return err
 }
 
 // patched starts the patcher of a group of workloads.
-func (e *environment) patched(ctx context.Context, kubeconfig, prefix, what string) (*group, error) {
-	address, err := freeAddress(e.cp)
+func (g *groups) patched(ctx context.Context, kubeconfig, prefix, what string) (*group, error) {
+	address, err := freeAddress(g.cp)
 	if err != nil {
 		return nil, err
 	}
 	begin := func(ctx context.Context, round int) error {
 		return post(ctx, "http://"+address+"/?"+url.Values{"value": {strconv.Itoa(round)}}.Encode())
 	}
-	return &group{prefix: prefix, begin: begin}, e.floors.start(ctx, "patcher", address,
-		kubeconfig, address, e.name, prefix, strconv.Itoa(e.Workloads), strconv.Itoa(inFlight), what)
+	return &group{prefix: prefix, begin: begin}, g.floors.start(ctx, "patcher", address,
+		kubeconfig, address, g.name, prefix, strconv.Itoa(g.workloads), strconv.Itoa(inFlight), what)
 }
 
-func (e *environment) crowd(prefix string) []observe.Workload {
+// named are the workloads of a group.
+func (g *groups) named(prefix string) []observe.Workload {
 	var workloads []observe.Workload
-	for n := range e.Workloads {
-		workloads = append(workloads, observe.Deployment(e.name, numbered(prefix, n)))
+	for n := range g.workloads {
+		workloads = append(workloads, observe.Deployment(g.name, numbered(prefix, n)))
 	}
 	return workloads
 }
 
-// wave does something and returns the time until every workload of one side has a new template, and the processor time.
-func (e *environment) wave(
-	ctx context.Context, prefix string, begin func() error,
-) (took time.Duration, spent used, err error) {
-	if err := e.idle(ctx); err != nil {
+// measure does something and returns the time until every workload of one group has a new template, and the processor time.
+func (g *groups) measure(ctx context.Context, prefix string, begin func() error) (took time.Duration, spent used, err error) {
+	if err := g.idle(ctx); err != nil {
 		return 0, used{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	crowd := e.crowd(prefix)
-	seen := e.watcher.Total(e.name)
-	before, err := e.usage()
+	workloads := g.named(prefix)
+	seen := g.watcher.Total(g.name)
+	before, err := g.usage()
 	if err != nil {
 		return 0, used{}, err
 	}
@@ -239,24 +237,24 @@ func (e *environment) wave(
 	if err := begin(); err != nil {
 		return 0, used{}, err
 	}
-	err = e.watcher.Await(ctx, "all templates", func() error {
-		if changed := e.watcher.Total(e.name) - seen; changed < len(crowd) {
-			return fmt.Errorf("%d of %d have changed", changed, len(crowd))
+	err = g.watcher.Await(ctx, "all templates", func() error {
+		if changed := g.watcher.Total(g.name) - seen; changed < len(workloads) {
+			return fmt.Errorf("%d of %d have changed", changed, len(workloads))
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, used{}, err
 	}
-	then, err := e.usage()
+	then, err := g.usage()
 	if err != nil {
 		return 0, used{}, err
 	}
-	if err := e.idle(ctx); err != nil {
+	if err := g.idle(ctx); err != nil {
 		return 0, used{}, err
 	}
-	after, err := e.usage()
-	return last(e.watcher, crowd).Sub(started), used{until: then.since(before), after: after.since(then)}, err
+	after, err := g.usage()
+	return last(g.watcher, workloads).Sub(started), used{until: then.since(before), after: after.since(then)}, err
 }
 
 // last is when the last of some workloads got its present template.
