@@ -31,14 +31,14 @@ func admission(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createNamespace(ctx, e.name); err != nil {
 		return nil, err
 	}
-	targets, err := e.targets(ctx)
-	if err != nil {
+	t := &targets{environment: e}
+	if err := t.start(ctx); err != nil {
 		return nil, err
 	}
-	err = e.profiler.during(ctx, e.name, time.Duration(e.Loads)*e.Load, func() error {
+	err := e.profiler.during(ctx, e.name, time.Duration(e.Loads)*e.Load, func() error {
 		for range e.Loads {
-			for _, target := range targets.all() {
-				found, err := e.load(ctx, target.address, target.reviews)
+			for _, target := range t.all() {
+				found, err := t.load(ctx, target)
 				if err != nil {
 					return err
 				}
@@ -48,12 +48,12 @@ func admission(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		return nil
 	})
 	if err == nil {
-		err = errors.Join(targets.noop.early(), targets.live.early())
+		err = errors.Join(t.noop.early(), t.live.early())
 	}
 	if err != nil {
 		return nil, err
 	}
-	return e.judge(targets), nil
+	return t.figures(), nil
 }
 
 // target is a webhook that reviews are sent to.
@@ -77,46 +77,49 @@ func (t *target) early() error {
 func (t *target) p(p float64) float64 { return median(percentiles(t.found, p)) }
 
 // targets are pod-reloader and what it is compared with: a webhook that only answers, and one that also reads a ConfigMap's metadata live.
-type targets struct{ ours, noop, live *target }
+type targets struct {
+	*environment
 
-// all are the targets, in the order in which each load is sent.
-func (t targets) all() []*target { return []*target{t.noop, t.live, t.ours} }
-
-// targets starts what pod-reloader is compared with.
-func (e *environment) targets(ctx context.Context) (targets, error) {
-	stored, err := e.reviewed(ctx)
-	if err != nil {
-		return targets{}, err
-	}
-	reviews, poking, err := e.reviews(stored)
-	if err != nil {
-		return targets{}, err
-	}
-	noophook, err := e.floors.startWebhook(ctx, "noophook")
-	if err != nil {
-		return targets{}, err
-	}
-	if err := e.configMap(ctx, "live"); err != nil {
-		return targets{}, err
-	}
-	kubeconfig, err := e.floors.kubeconfig("livehook")
-	if err != nil {
-		return targets{}, err
-	}
-	live, err := e.floors.startWebhook(ctx, "livehook", kubeconfig, e.name, "live")
-	if err != nil {
-		return targets{}, err
-	}
-	return targets{
-		ours: &target{address: e.in.Replicas()[0].WebhookAddress, reviews: reviews},
-		noop: &target{address: noophook, reviews: reviews},
-		live: &target{address: live, reviews: poking},
-	}, nil
+	ours, noop, live *target
 }
 
-// judge returns what the loads have shown.
-func (e *environment) judge(t targets) []figure.Figure {
-	at := fmt.Sprintf(" at %d reviews/s", e.Rate)
+// all are the targets, in the order in which each load is sent.
+func (t *targets) all() []*target { return []*target{t.noop, t.live, t.ours} }
+
+// start creates the workloads that reviews are about, and starts what pod-reloader is compared with.
+func (t *targets) start(ctx context.Context) error {
+	stored, err := t.reviewed(ctx)
+	if err != nil {
+		return err
+	}
+	plain, poking, err := reviews(stored)
+	if err != nil {
+		return err
+	}
+	noophook, err := t.floors.startWebhook(ctx, "noophook")
+	if err != nil {
+		return err
+	}
+	if err := t.configMap(ctx, "live"); err != nil {
+		return err
+	}
+	kubeconfig, err := t.floors.kubeconfig("livehook")
+	if err != nil {
+		return err
+	}
+	live, err := t.floors.startWebhook(ctx, "livehook", kubeconfig, t.name, "live")
+	if err != nil {
+		return err
+	}
+	t.ours = &target{address: t.in.Replicas()[0].WebhookAddress, reviews: plain}
+	t.noop = &target{address: noophook, reviews: plain}
+	t.live = &target{address: live, reviews: poking}
+	return nil
+}
+
+// figures are what the loads have shown.
+func (t *targets) figures() []figure.Figure {
+	at := fmt.Sprintf(" at %d reviews/s", t.Rate)
 	var all answers
 	for _, found := range t.ours.found {
 		all.took = append(all.took, found.took...)
@@ -157,30 +160,30 @@ func percentiles(loads []answers, p float64) []float64 {
 }
 
 // reviewed are the stored workloads that reviews are about.
-func (e *environment) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
+func (t *targets) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
 	const workloads = 50
 	stored := make([]*appsv1.Deployment, workloads)
 	return stored, parallel(ctx, workloads, func(ctx context.Context, i int) error {
 		config, secret := numbered("config", i), numbered("secret", i)
-		if err := errors.Join(e.configMap(ctx, config), e.secret(ctx, secret)); err != nil {
+		if err := errors.Join(t.configMap(ctx, config), t.secret(ctx, secret)); err != nil {
 			return err
 		}
 		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{secret}}
-		if _, err := e.deploy(ctx, d); err != nil {
+		if _, err := t.deploy(ctx, d); err != nil {
 			return err
 		}
 		stored[i] = &appsv1.Deployment{}
-		if err := e.Get(ctx, client.ObjectKey{Namespace: e.name, Name: d.name}, stored[i]); err != nil {
+		if err := t.Get(ctx, client.ObjectKey{Namespace: t.name, Name: d.name}, stored[i]); err != nil {
 			return fmt.Errorf("read %s: %w", d.name, err)
 		}
 		stored[i].SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		// The stamp is then another one, so that every answer has a patch.
-		return e.change(ctx, config, 1)
+		return t.change(ctx, config, 1)
 	})
 }
 
 // reviews are the bodies of admission reviews for updates of the workloads, and the same with the poke that the livehook reads for.
-func (e *environment) reviews(stored []*appsv1.Deployment) (plain, poking [][]byte, err error) {
+func reviews(stored []*appsv1.Deployment) (plain, poking [][]byte, err error) {
 	for _, workload := range stored {
 		one, err := review(workload)
 		if err != nil {
@@ -246,39 +249,39 @@ func (a answers) failure() string {
 	return fmt.Sprintf("%d failures, the first: %v", len(a.failures), a.failures[0])
 }
 
-// load sends reviews at a fixed rate and does not wait for one answer before the next: a webhook that stalls makes all
+// load sends a target its reviews at a fixed rate and does not wait for one answer before the next: a webhook that stalls makes all
 // that follow late, and their time counts from when they were due.
-func (e *environment) load(ctx context.Context, address string, reviews [][]byte) (answers, error) {
-	if err := e.idle(ctx); err != nil {
+func (t *targets) load(ctx context.Context, to *target) (answers, error) {
+	if err := t.idle(ctx); err != nil {
 		return answers{}, err
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(e.cp.CA())
+	pool.AppendCertsFromPEM(t.cp.CA())
 	http2 := &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
 	}
 	defer http2.CloseIdleConnections()
-	ask := asker{&http.Client{Transport: http2, Timeout: 5 * time.Second}, "https://" + address + "/mutate?timeout=3s"}
+	ask := asker{&http.Client{Transport: http2, Timeout: 5 * time.Second}, "https://" + to.address + "/mutate?timeout=3s"}
 	// One of each before it counts: connections and digests.
-	for _, body := range reviews {
+	for _, body := range to.reviews {
 		if _, err := ask.do(ctx, body); err != nil && !errors.Is(err, errLate) {
 			return answers{}, err
 		}
 	}
 	// Those of the first second do not count: under load more connections are opened than one after the other.
-	warming := e.Rate
-	count := warming + int(e.Load.Seconds()*float64(e.Rate))
+	warming := t.Rate
+	count := warming + int(t.Load.Seconds()*float64(t.Rate))
 	var found answers
 	var mutex sync.Mutex
 	var running sync.WaitGroup
 	started := time.Now()
 	for n := range count {
-		due := started.Add(time.Duration(n) * time.Second / time.Duration(e.Rate))
+		due := started.Add(time.Duration(n) * time.Second / time.Duration(t.Rate))
 		if err := pause(ctx, time.Until(due)); err != nil {
 			return answers{}, err
 		}
 		running.Go(func() {
-			patched, err := ask.do(ctx, reviews[n%len(reviews)])
+			patched, err := ask.do(ctx, to.reviews[n%len(to.reviews)])
 			took := time.Since(due)
 			mutex.Lock()
 			defer mutex.Unlock()
