@@ -19,6 +19,21 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
+// availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
+func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+	if err := e.createWatchedNamespace(ctx); err != nil {
+		return nil, err
+	}
+	// The Service takes a replica out later than that replica knows that it ends.
+	e.in.Balancer().SetEndpointDelay(time.Second)
+	defer e.in.Balancer().SetEndpointDelay(0)
+	err = e.withArgs(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
+		figures, err = disruptions{e}.run(ctx)
+		return err
+	})
+	return figures, err
+}
+
 // event is something that must disturb no user and lose no reload.
 type event struct {
 	name string
@@ -45,46 +60,35 @@ type outcome struct {
 // takeover is the most time until another replica leads after a crash: the lease lasts 15 s, and is tried for every 2 s.
 const takeover = 20 * time.Second
 
-func (e *environment) events() []event {
-	return []event{
-		{name: "rolling update, failurePolicy Fail", policy: admissionv1.Fail, do: e.rollingUpdate},
-		{name: "leader stopped, failurePolicy Fail", policy: admissionv1.Fail, do: e.signalLeader(syscall.SIGTERM), handover: 3 * time.Second},
-		{name: "leader killed", policy: admissionv1.Ignore, do: e.killLeader, handover: takeover},
-		{name: "leader killed, failurePolicy Fail", policy: admissionv1.Fail, do: e.killLeader, handover: takeover, crash: true},
-		{name: "leader frozen", policy: admissionv1.Ignore, do: e.signalLeader(syscall.SIGSTOP), handover: takeover},
-		{name: "standby killed", policy: admissionv1.Ignore, do: e.killStandby},
-		{name: "standby killed, failurePolicy Fail", policy: admissionv1.Fail, do: e.killStandby, crash: true},
-		{name: "API server restarted", policy: admissionv1.Ignore, do: e.restartAPIServer, outage: true},
-	}
-}
+// disruptions makes the events happen.
+type disruptions struct{ *environment }
 
-// availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
-func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
+func (d disruptions) events() []event {
+	return []event{
+		{name: "rolling update, failurePolicy Fail", policy: admissionv1.Fail, do: d.rollingUpdate},
+		{name: "leader stopped, failurePolicy Fail", policy: admissionv1.Fail, do: d.signalLeader(syscall.SIGTERM), handover: 3 * time.Second},
+		{name: "leader killed", policy: admissionv1.Ignore, do: d.killLeader, handover: takeover},
+		{name: "leader killed, failurePolicy Fail", policy: admissionv1.Fail, do: d.killLeader, handover: takeover, crash: true},
+		{name: "leader frozen", policy: admissionv1.Ignore, do: d.signalLeader(syscall.SIGSTOP), handover: takeover},
+		{name: "standby killed", policy: admissionv1.Ignore, do: d.killStandby},
+		{name: "standby killed, failurePolicy Fail", policy: admissionv1.Fail, do: d.killStandby, crash: true},
+		{name: "API server restarted", policy: admissionv1.Ignore, do: d.restartAPIServer, outage: true},
 	}
-	// The Service takes a replica out later than that replica knows that it ends.
-	e.in.Balancer().SetEndpointDelay(time.Second)
-	defer e.in.Balancer().SetEndpointDelay(0)
-	err = e.with(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
-		figures, err = e.allEvents(ctx)
-		return err
-	})
-	return figures, err
 }
 
 // reloaded is how many workloads depend on a ConfigMap that is changed during each event, writers how many users write others.
 const reloaded, writers = 10, 8
 
-func (e *environment) allEvents(ctx context.Context) ([]figure.Figure, error) {
+// run lets all events happen, one after the other.
+func (d disruptions) run(ctx context.Context) ([]figure.Figure, error) {
 	for _, create := range []func(ctx context.Context, i int) error{
-		func(ctx context.Context, i int) error { return e.configMap(ctx, numbered("config", i)) },
+		func(ctx context.Context, i int) error { return d.configMap(ctx, numbered("config", i)) },
 		func(ctx context.Context, i int) error {
-			_, err := e.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
+			_, err := d.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
 			return err
 		},
 		func(ctx context.Context, i int) error {
-			_, err := e.deploy(ctx, deployment{name: numbered("users", i), configMaps: []string{numbered("config", i)}})
+			_, err := d.deploy(ctx, deployment{name: numbered("users", i), configMaps: []string{numbered("config", i)}})
 			return err
 		},
 	} {
@@ -92,13 +96,13 @@ func (e *environment) allEvents(ctx context.Context) ([]figure.Figure, error) {
 			return nil, err
 		}
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := d.settled(ctx); err != nil {
 		return nil, err
 	}
 	var figures []figure.Figure
-	events := slices.DeleteFunc(e.events(), func(ev event) bool { return ev.handover == takeover && !e.Crashes })
+	events := slices.DeleteFunc(d.events(), func(ev event) bool { return ev.handover == takeover && !d.Crashes })
 	for n, ev := range events {
-		found, err := e.during(ctx, ev, n+1)
+		found, err := d.during(ctx, ev, n+1)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", ev.name, err)
 		}
@@ -108,37 +112,37 @@ func (e *environment) allEvents(ctx context.Context) ([]figure.Figure, error) {
 }
 
 // during lets an event happen while users write, right after a change of the configuration, and counts.
-func (e *environment) during(ctx context.Context, ev event, round int) ([]figure.Figure, error) {
-	if err := e.setFailurePolicy(ctx, ev.policy); err != nil {
+func (d disruptions) during(ctx context.Context, ev event, round int) ([]figure.Figure, error) {
+	if err := d.setFailurePolicy(ctx, ev.policy); err != nil {
 		return nil, err
 	}
-	users := e.startUsers(ctx, ev.outage)
-	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error { return e.change(ctx, numbered("config", i), round) })
+	users := d.startUsers(ctx, ev.outage)
+	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error { return d.change(ctx, numbered("config", i), round) })
 	var out outcome
 	if err == nil {
 		out, err = ev.do(ctx)
 	}
-	written, failures, stopped := users.end(ctx, e.Writes)
-	if err := errors.Join(err, stopped, e.in.StartAll(ctx)); err != nil {
+	written, failures, stopped := users.end(ctx, d.Writes)
+	if err := errors.Join(err, stopped, d.in.StartAll(ctx)); err != nil {
 		return nil, err
 	}
 	var workloads []observe.Workload
 	for i := range reloaded {
-		workloads = append(workloads, observe.Deployment(e.name, numbered("ours", i)))
+		workloads = append(workloads, observe.Deployment(d.name, numbered("ours", i)))
 	}
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, workload := range workloads {
-		if _, err := e.watcher.AwaitTemplateChanges(waiting, workload, round); err != nil {
-			e.say("%v", err) // the figure reports it
+		if _, err := d.watcher.AwaitTemplateChanges(waiting, workload, round); err != nil {
+			d.say("%v", err) // the figure reports it
 		}
 	}
-	if err := errors.Join(e.settled(ctx), e.watcher.Sync(ctx)); err != nil {
+	if err := errors.Join(d.settled(ctx), d.watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
-	figures := e.judgeWrites(ev, out, written, failures)
+	figures := d.judgeWrites(ev, out, written, failures)
 	figures = append(figures, figure.Figure{
-		Name: ev.name + ": missed or doubled", Value: float64(e.unequal(workloads, round)), Budget: figure.Exactly(0),
+		Name: ev.name + ": missed or doubled", Value: float64(d.unequal(workloads, round)), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("%d workloads whose configuration has changed", len(workloads)),
 	})
 	if ev.handover > 0 {
@@ -151,16 +155,16 @@ func (e *environment) during(ctx context.Context, ev event, round int) ([]figure
 
 // judgeWrites counts the writes that failed. With failurePolicy Fail, those that began before the endpoint of a crashed replica
 // was removed are counted apart, without a budget.
-func (e *environment) judgeWrites(ev event, out outcome, written int, failures []failure) []figure.Figure {
+func (d disruptions) judgeWrites(ev event, out outcome, written int, failures []failure) []figure.Figure {
 	early := 0
 	for _, f := range failures {
 		if ev.crash && f.began.Before(out.routed) {
 			early++
 			continue
 		}
-		e.say("%s: after %s: %s", ev.name, f.took.Round(time.Millisecond), f.text)
+		d.say("%s: after %s: %s", ev.name, f.took.Round(time.Millisecond), f.text)
 	}
-	e.say("%s: %d writes, %d failed, %d of them until the endpoint was removed, handover %s",
+	d.say("%s: %d writes, %d failed, %d of them until the endpoint was removed, handover %s",
 		ev.name, written, len(failures), early, out.handover.Round(time.Millisecond))
 	figures := []figure.Figure{{
 		Name: ev.name + ": failed writes", Value: float64(len(failures) - early), Budget: figure.Exactly(0),
@@ -184,9 +188,9 @@ const patient = 30
 const shipped = 3
 
 // setFailurePolicy sets it in the webhook's configuration.
-func (e *environment) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
+func (d disruptions) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
 	object := &admissionv1.MutatingWebhookConfiguration{}
-	if err := e.Get(ctx, client.ObjectKey{Name: e.in.WebhookConfiguration()}, object); err != nil {
+	if err := d.Get(ctx, client.ObjectKey{Name: d.in.WebhookConfiguration()}, object); err != nil {
 		return err
 	}
 	timeout := int32(patient)
@@ -196,23 +200,23 @@ func (e *environment) setFailurePolicy(ctx context.Context, policy admissionv1.F
 	for n := range object.Webhooks {
 		object.Webhooks[n].FailurePolicy, object.Webhooks[n].TimeoutSeconds = &policy, &timeout
 	}
-	return e.Update(ctx, object)
+	return d.Update(ctx, object)
 }
 
-func (e *environment) rollingUpdate(ctx context.Context) (outcome, error) {
-	return outcome{}, e.in.RestartAll(ctx)
+func (d disruptions) rollingUpdate(ctx context.Context) (outcome, error) {
+	return outcome{}, d.in.RestartAll(ctx)
 }
 
 // signalLeader sends the leader a signal that ends it, or freezes it: then it goes on when another replica leads, and ends.
-func (e *environment) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
+func (d disruptions) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
 	return func(ctx context.Context) (outcome, error) {
-		leader, err := e.in.Leader(ctx)
+		leader, err := d.in.Leader(ctx)
 		if err != nil {
 			return outcome{}, err
 		}
 		exited, started := leader.Exited(), time.Now()
 		leader.Signal(signal)
-		err = e.awaitOther(ctx, leader.Name())
+		err = d.awaitOther(ctx, leader.Name())
 		out := outcome{handover: time.Since(started)}
 		leader.Signal(syscall.SIGCONT)
 		if err != nil {
@@ -228,42 +232,42 @@ func (e *environment) signalLeader(signal syscall.Signal) func(ctx context.Conte
 }
 
 // killLeader kills the leader: the webhook loses half of its endpoints, and the lease runs out.
-func (e *environment) killLeader(ctx context.Context) (outcome, error) {
-	leader, err := e.in.Leader(ctx)
+func (d disruptions) killLeader(ctx context.Context) (outcome, error) {
+	leader, err := d.in.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
 	started := time.Now()
 	leader.Kill()
 	// The lease lasts longer than the endpoint.
-	out, err := e.awaitUnrouted(ctx, leader.Name())
+	out, err := d.awaitUnrouted(ctx, leader.Name())
 	if err != nil {
 		return out, err
 	}
-	err = e.awaitOther(ctx, leader.Name())
+	err = d.awaitOther(ctx, leader.Name())
 	out.handover = time.Since(started)
 	return out, err
 }
 
 // killStandby kills a replica that does not lead: the webhook loses half of its endpoints.
-func (e *environment) killStandby(ctx context.Context) (outcome, error) {
-	leader, err := e.in.Leader(ctx)
+func (d disruptions) killStandby(ctx context.Context) (outcome, error) {
+	leader, err := d.in.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	for _, r := range e.in.Replicas() {
+	for _, r := range d.in.Replicas() {
 		if r != leader {
 			r.Kill()
-			return e.awaitUnrouted(ctx, r.Name())
+			return d.awaitUnrouted(ctx, r.Name())
 		}
 	}
 	return outcome{}, errors.New("there is no standby")
 }
 
 // awaitUnrouted waits until the endpoint of a replica is removed.
-func (e *environment) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
+func (d disruptions) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
 	err := await(ctx, "the endpoint of "+name+" to be removed", 10*time.Millisecond, time.Minute, func(context.Context) error {
-		if slices.Contains(e.in.Balancer().Ready(), name) {
+		if slices.Contains(d.in.Balancer().Ready(), name) {
 			return errors.New("it gets new connections")
 		}
 		return nil
@@ -272,9 +276,9 @@ func (e *environment) awaitUnrouted(ctx context.Context, name string) (outcome, 
 }
 
 // awaitOther waits until another replica than the named one leads.
-func (e *environment) awaitOther(ctx context.Context, name string) error {
+func (d disruptions) awaitOther(ctx context.Context, name string) error {
 	return await(ctx, "another leader", 20*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		for _, r := range e.in.Replicas() {
+		for _, r := range d.in.Replicas() {
 			if r.Name() == name || r.PID() == 0 {
 				continue
 			}
@@ -286,8 +290,8 @@ func (e *environment) awaitOther(ctx context.Context, name string) error {
 	})
 }
 
-func (e *environment) restartAPIServer(ctx context.Context) (outcome, error) {
-	return outcome{}, e.cp.Component(controlplane.APIServer).Restart(ctx)
+func (d disruptions) restartAPIServer(ctx context.Context) (outcome, error) {
+	return outcome{}, d.cp.Component(controlplane.APIServer).Restart(ctx)
 }
 
 // users write to workloads through the webhook until they are stopped.
@@ -308,7 +312,7 @@ type failure struct {
 }
 
 // startUsers starts them. With an outage, writes that fail in the API server itself do not count.
-func (e *environment) startUsers(ctx context.Context, outage bool) *users {
+func (d disruptions) startUsers(ctx context.Context, outage bool) *users {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &users{stop: cancel}
 	for user := range writers {
@@ -316,7 +320,7 @@ func (e *environment) startUsers(ctx context.Context, outage bool) *users {
 			for ctx.Err() == nil {
 				began := time.Now()
 				patch := fmt.Sprintf(`{"metadata":{"annotations":{"write":"%d"}}}`, began.UnixNano())
-				err := e.merge(context.WithoutCancel(ctx), &appsv1.Deployment{}, numbered("users", user), patch)
+				err := d.merge(context.WithoutCancel(ctx), &appsv1.Deployment{}, numbered("users", user), patch)
 				if !outage || err == nil || strings.Contains(err.Error(), "webhook") {
 					u.count(began, err)
 				}

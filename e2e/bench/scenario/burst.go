@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,83 +28,90 @@ type trial struct {
 
 func (t trial) workload(i int) string     { return fmt.Sprintf("%s-%d", t.name, i) }
 func (t trial) configMap(i, n int) string { return fmt.Sprintf("%s-%d-%d", t.name, i, n) }
-func (t trial) seen(e *environment, i int) observe.Workload {
-	return observe.Deployment(e.name, t.workload(i))
-}
 
 // burst: what must be one rollout, and what must be none, as shipped.
 func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	trials := e.trials()
-	for _, t := range trials {
-		if err := e.prepare(ctx, t); err != nil {
+	return trials{e}.run(ctx)
+}
+
+// trials prepares and makes all trials.
+type trials struct{ *environment }
+
+// seen is how the observer names a workload of a trial.
+func (ts trials) seen(t trial, i int) observe.Workload {
+	return observe.Deployment(ts.name, t.workload(i))
+}
+
+// run makes everything happen, one trial after the other, and waits: first for all that must happen, then until nothing
+// is left to do.
+func (ts trials) run(ctx context.Context) ([]figure.Figure, error) {
+	all := ts.all()
+	for _, t := range all {
+		if err := ts.prepare(ctx, t); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := ts.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.try(ctx, trials); err != nil {
+	for _, t := range all {
+		err := parallel(ctx, t.workloads, func(ctx context.Context, i int) error { return t.do(ctx, t, i) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	ts.await(ctx, all)
+	if err := errors.Join(ts.settled(ctx), ts.watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
-	figures := make([]figure.Figure, 0, len(trials))
-	for _, t := range trials {
-		figures = append(figures, t.figure(e))
+	figures := make([]figure.Figure, 0, len(all))
+	for _, t := range all {
+		figures = append(figures, ts.figure(t))
 	}
 	return figures, nil
 }
 
-// try makes everything happen, one trial after the other, and waits: first for all that must happen, then until nothing
-// is left to do.
-func (e *environment) try(ctx context.Context, trials []trial) error {
-	for _, t := range trials {
-		err := parallel(ctx, t.workloads, func(ctx context.Context, i int) error { return t.do(ctx, t, i) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
-	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+// await waits until all workloads were restarted as often as they must.
+func (ts trials) await(ctx context.Context, all []trial) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for _, t := range trials {
+	for _, t := range all {
 		for i := range t.workloads {
-			if _, err := e.watcher.AwaitTemplateChanges(waiting, t.seen(e, i), t.restarts); err != nil {
-				e.say("%v", err) // the figure shows it
+			if _, err := ts.watcher.AwaitTemplateChanges(ctx, ts.seen(t, i), t.restarts); err != nil {
+				ts.say("%v", err) // the figure shows it
 			}
 		}
 	}
-	if err := e.settled(ctx); err != nil {
-		return err
-	}
-	return e.watcher.Sync(ctx)
 }
 
 // prepare creates the workloads of a trial with their configuration.
-func (e *environment) prepare(ctx context.Context, t trial) error {
+func (ts trials) prepare(ctx context.Context, t trial) error {
 	return parallel(ctx, t.workloads, func(ctx context.Context, i int) error {
 		d := deployment{name: t.workload(i)}
 		for n := range t.configMaps {
 			d.configMaps = append(d.configMaps, t.configMap(i, n))
-			if err := e.configMap(ctx, t.configMap(i, n)); err != nil {
+			if err := ts.configMap(ctx, t.configMap(i, n)); err != nil {
 				return err
 			}
 		}
-		_, err := e.deploy(ctx, d)
+		_, err := ts.deploy(ctx, d)
 		return err
 	})
 }
 
 // figure counts new templates, and ReplicaSets: a rollout is whichever there were more of.
-func (t trial) figure(e *environment) figure.Figure {
+func (ts trials) figure(t trial) figure.Figure {
 	off, most := 0, 0
 	for i := range t.workloads {
-		workload := t.seen(e, i)
-		rollouts := max(len(e.watcher.Changes(workload)), e.watcher.ReplicaSets(workload)-1)
+		workload := ts.seen(t, i)
+		rollouts := max(len(ts.watcher.Changes(workload)), ts.watcher.ReplicaSets(workload)-1)
 		most = max(most, rollouts)
 		if rollouts != t.restarts {
 			off++
-			e.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, e.watcher.Changes(workload))
+			ts.say("%s: %s was rolled out %d times: %v", t.name, workload, rollouts, ts.watcher.Changes(workload))
 		}
 	}
 	if t.most {
@@ -112,28 +120,28 @@ func (t trial) figure(e *environment) figure.Figure {
 	return figure.Figure{Name: t.name, Value: float64(off), Budget: figure.Exactly(0)}
 }
 
-func (e *environment) trials() []trial {
+func (ts trials) all() []trial {
 	return []trial{
 		{
-			name: "ten-configmaps-at-once", workloads: e.Bursts, configMaps: 10, restarts: 1, most: true, do: e.tenAtOnce,
+			name: "ten-configmaps-at-once", workloads: ts.Bursts, configMaps: 10, restarts: 1, most: true, do: ts.tenAtOnce,
 		},
-		{name: "metadata-edits-spurious-rollouts", workloads: 1, configMaps: 1, do: e.editMetadata, most: true},
-		{name: "releases-rolled-twice", workloads: e.Releases, configMaps: 1, restarts: 1, do: e.release},
-		{name: "re-applies-spurious-rollouts", workloads: 1, configMaps: 1, do: e.reapply, most: true},
-		{name: "changes-missed-or-doubled", workloads: e.Changes, configMaps: 1, restarts: 1, do: e.changeOnce},
+		{name: "metadata-edits-spurious-rollouts", workloads: 1, configMaps: 1, do: ts.editMetadata, most: true},
+		{name: "releases-rolled-twice", workloads: ts.Releases, configMaps: 1, restarts: 1, do: ts.release},
+		{name: "re-applies-spurious-rollouts", workloads: 1, configMaps: 1, do: ts.reapply, most: true},
+		{name: "changes-missed-or-doubled", workloads: ts.Changes, configMaps: 1, restarts: 1, do: ts.changeOnce},
 	}
 }
 
 // tenAtOnce changes all ConfigMaps of a workload at the same time.
-func (e *environment) tenAtOnce(ctx context.Context, t trial, i int) error {
-	return parallel(ctx, t.configMaps, func(ctx context.Context, n int) error { return e.change(ctx, t.configMap(i, n), 1) })
+func (ts trials) tenAtOnce(ctx context.Context, t trial, i int) error {
+	return parallel(ctx, t.configMaps, func(ctx context.Context, n int) error { return ts.change(ctx, t.configMap(i, n), 1) })
 }
 
 // editMetadata edits labels and annotations of a ConfigMap.
-func (e *environment) editMetadata(ctx context.Context, t trial, i int) error {
-	for n := range e.Edits {
+func (ts trials) editMetadata(ctx context.Context, t trial, i int) error {
+	for n := range ts.Edits {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"edit":"%d"},"annotations":{"edit":"%d"}}}`, n, n)
-		if err := e.merge(ctx, &corev1.ConfigMap{}, t.configMap(i, 0), patch); err != nil {
+		if err := ts.merge(ctx, &corev1.ConfigMap{}, t.configMap(i, 0), patch); err != nil {
 			return err
 		}
 	}
@@ -141,18 +149,18 @@ func (e *environment) editMetadata(ctx context.Context, t trial, i int) error {
 }
 
 // release changes configuration, then the workload.
-func (e *environment) release(ctx context.Context, t trial, i int) error {
-	if err := e.change(ctx, t.configMap(i, 0), 1); err != nil {
+func (ts trials) release(ctx context.Context, t trial, i int) error {
+	if err := ts.change(ctx, t.configMap(i, 0), 1); err != nil {
 		return err
 	}
-	return e.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
+	return ts.merge(ctx, &appsv1.Deployment{}, t.workload(i), `{"spec":{"template":{"metadata":{"annotations":{"release":"2"}}}}}`)
 }
 
 // reapply replaces a workload by its manifest, which has none of pod-reloader's annotations.
-func (e *environment) reapply(ctx context.Context, t trial, i int) error {
-	for range e.Applies {
-		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(e.name)
-		if err := e.Update(ctx, manifest); err != nil {
+func (ts trials) reapply(ctx context.Context, t trial, i int) error {
+	for range ts.Applies {
+		manifest := deployment{name: t.workload(i), configMaps: []string{t.configMap(i, 0)}}.object(ts.name)
+		if err := ts.Update(ctx, manifest); err != nil {
 			return fmt.Errorf("replace %s: %w", t.workload(i), err)
 		}
 	}
@@ -160,6 +168,6 @@ func (e *environment) reapply(ctx context.Context, t trial, i int) error {
 }
 
 // changeOnce changes the one ConfigMap of a workload.
-func (e *environment) changeOnce(ctx context.Context, t trial, i int) error {
-	return e.change(ctx, t.configMap(i, 0), 1)
+func (ts trials) changeOnce(ctx context.Context, t trial, i int) error {
+	return ts.change(ctx, t.configMap(i, 0), 1)
 }

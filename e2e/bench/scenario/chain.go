@@ -20,7 +20,7 @@ func chain(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	err = e.with(ctx, []string{fromConfigMap}, func() error {
+	err = e.withArgs(ctx, []string{fromConfigMap}, func() error {
 		deep, plain, err := e.chains(ctx)
 		if err != nil {
 			return err

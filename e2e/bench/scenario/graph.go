@@ -27,7 +27,7 @@ func graph(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	err = e.with(ctx, []string{fromConfigMap}, func() error {
+	err = e.withArgs(ctx, []string{fromConfigMap}, func() error {
 		figures, err = e.besideGraph(ctx)
 		return err
 	})
@@ -74,7 +74,7 @@ func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) 
 		return nil, err
 	}
 	before := len(e.watcher.Changes(probe))
-	start, err := e.start(ctx, probe, before+1, e.awaitNodes)
+	start, err := e.measureStart(ctx, probe, before+1, e.awaitNodes)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func reloaderLoad(ctx context.Context, e *environment) ([]figure.Figure, error) 
 
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
 func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	err = e.with(ctx, []string{"--reload-strategy=annotations"}, func() error {
+	err = e.withArgs(ctx, []string{"--reload-strategy=annotations"}, func() error {
 		figures, err = e.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
 		return err
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// with runs a scenario with replicas that have further flags, in place of the others.
-func (e *environment) with(ctx context.Context, args []string, run func() error) error {
+// withArgs runs something with replicas that have further flags, in place of the others.
+func (e *environment) withArgs(ctx context.Context, args []string, run func() error) error {
 	if err := e.replaceReplicas(ctx, args); err != nil {
 		return err
 	}
@@ -62,9 +62,9 @@ func (e *environment) replaceLeader(ctx context.Context, first ...func(context.C
 // starting is how long a start took.
 type starting struct{ ready, caughtUp time.Duration }
 
-// start starts pod-reloader, and waits until the template of a workload has changed so many times in all. The last of these changes is
+// measureStart starts pod-reloader, and waits until the template of a workload has changed so many times in all. The last of these changes is
 // the one that pod-reloader missed. It is ready when its caches are filled and what else must be waited for has happened.
-func (e *environment) start(
+func (e *environment) measureStart(
 	ctx context.Context, probe observe.Workload, changes int, more ...func(context.Context) error,
 ) (starting, error) {
 	began := time.Now()

@@ -36,7 +36,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.change(ctx, "probe", 1); err != nil {
 		return nil, err
 	}
-	start, err := e.start(ctx, probe, 1)
+	start, err := e.measureStart(ctx, probe, 1)
 	if err != nil {
 		return nil, err
 	}
