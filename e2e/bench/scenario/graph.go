@@ -17,7 +17,7 @@ const levels = 4
 // graph: a start beside a large graph of custom resources, of which the lowest one has changed in the meantime, and what a
 // further change evaluates.
 func graph(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	evaluation, err := e.evaluation(ctx)
+	evaluated, err := evaluation(ctx, e.Sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +28,16 @@ func graph(ctx context.Context, e *environment) (figures []figure.Figure, err er
 		return nil, err
 	}
 	err = e.withArgs(ctx, []string{fromConfigMap}, func() error {
-		figures, err = e.besideGraph(ctx)
+		figures, err = linkGraph{e}.measure(ctx)
 		return err
 	})
-	return append(figures, evaluation), err
+	return append(figures, evaluated), err
 }
 
 // evaluation is what package referent needs for a change of one leaf among 10,000 nodes.
-func (e *environment) evaluation(ctx context.Context) (figure.Figure, error) {
+func evaluation(ctx context.Context, sizes Sizes) (figure.Figure, error) {
 	const leaf = "Leaf"
-	found, err := goBench(ctx, path.Join("pkg", "referent"), "^Benchmark"+leaf+"$", e.BenchTime, e.BenchTimes)
+	found, err := goBench(ctx, path.Join("pkg", "referent"), "^Benchmark"+leaf+"$", sizes.BenchTime, sizes.BenchTimes)
 	if err != nil {
 		return figure.Figure{}, err
 	}
@@ -47,52 +47,55 @@ func (e *environment) evaluation(ctx context.Context) (figure.Figure, error) {
 	}, found.require(leaf)
 }
 
-// besideGraph creates the graph and starts pod-reloader anew.
-func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) {
-	empty, err := e.resident(ctx)
+// linkGraph is a large graph of custom resources.
+type linkGraph struct{ *environment }
+
+// measure creates the graph and starts pod-reloader anew.
+func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
+	empty, err := g.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.plant(ctx); err != nil {
+	if err := g.create(ctx); err != nil {
 		return nil, err
 	}
 	top, lowest := "links.bench.example.com/"+linkName(0, 0), linkName(levels-1, 0)
-	probe, err := e.deploy(ctx, deployment{name: "probe", referent: top})
+	probe, err := g.deploy(ctx, deployment{name: "probe", referent: top})
 	if err != nil {
 		return nil, err
 	}
-	if err := e.adopted(ctx, "probe", top); err != nil {
+	if err := g.adopted(ctx, "probe", top); err != nil {
 		return nil, err
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := g.settled(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.in.StopAll(ctx); err != nil {
+	if err := g.in.StopAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
+	if err := g.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
 		return nil, err
 	}
-	before := len(e.watcher.Changes(probe))
-	start, err := e.measureStart(ctx, probe, before+1, e.awaitNodes)
+	before := len(g.watcher.Changes(probe))
+	start, err := g.measureStart(ctx, probe, before+1, g.awaitNodes)
 	if err != nil {
 		return nil, err
 	}
-	started, err := e.resident(ctx)
+	started, err := g.resident(ctx)
 	if err != nil {
 		return nil, err
 	}
-	evaluated, err := e.evaluatedBy(ctx, func() error {
-		if err := e.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
+	evaluated, err := g.evaluatedBy(ctx, func() error {
+		if err := g.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
 			return err
 		}
-		_, err := e.watcher.AwaitTemplateChanges(ctx, probe, before+2)
+		_, err := g.watcher.AwaitTemplateChanges(ctx, probe, before+2)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("%d custom resources: ", e.Links)
+	what := fmt.Sprintf("%d custom resources: ", g.Links)
 	return []figure.Figure{
 		{
 			Name: what + "resident after start", Unit: figure.Megabytes, Value: started, Floor: empty, Budget: figure.AtMost(150),
@@ -107,48 +110,44 @@ func (e *environment) besideGraph(ctx context.Context) ([]figure.Figure, error) 
 			Note: "from the start of the process until the change of a leaf that it missed is a new template",
 		},
 		{Name: what + "evaluations by a leaf's change", Value: evaluated, Budget: figure.Exactly(levels)},
-		missedOrDoubled(e.unequal([]observe.Workload{probe}, before+2)),
+		missedOrDoubled(g.unequal([]observe.Workload{probe}, before+2)),
 	}, nil
 }
 
-// plant creates the graph: chains of Links, each of the given number of levels.
-func (e *environment) plant(ctx context.Context) error {
+// create creates the graph: chains of Links, each of the given number of levels.
+func (g linkGraph) create(ctx context.Context) error {
 	began := time.Now()
-	err := parallel(ctx, e.Links, func(ctx context.Context, i int) error {
+	err := parallel(ctx, g.Links, func(ctx context.Context, i int) error {
 		level, chain := i%levels, i/levels
-		object := link()
-		object.SetNamespace(e.name)
-		object.SetName(linkName(level, chain))
 		spec := map[string]any{"size": int64(0)}
 		if level < levels-1 {
 			spec["link"] = linkName(level+1, chain)
 		}
-		object.Object["spec"] = spec
-		return e.Create(ctx, object)
+		return g.createLink(ctx, linkName(level, chain), spec)
 	})
-	e.say("%d custom resources created in %s", e.Links, time.Since(began).Round(time.Second))
+	g.say("%d custom resources created in %s", g.Links, time.Since(began).Round(time.Second))
 	return err
 }
 
 func linkName(level, chain int) string { return fmt.Sprintf("link-%d-%d", level, chain) }
 
 // awaitNodes waits until the graph of the one replica has all nodes.
-func (e *environment) awaitNodes(ctx context.Context) error {
+func (g linkGraph) awaitNodes(ctx context.Context) error {
 	return await(ctx, "the graph", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := e.in.Replicas()[0].Metrics(ctx)
+		metrics, err := g.in.Replicas()[0].Metrics(ctx)
 		if err != nil {
 			return err
 		}
-		if n := metrics.Sum("pod_reloader_referents"); n != float64(e.Links) {
-			return fmt.Errorf("%v of %d nodes", n, e.Links)
+		if n := metrics.Sum("pod_reloader_referents"); n != float64(g.Links) {
+			return fmt.Errorf("%v of %d nodes", n, g.Links)
 		}
 		return nil
 	})
 }
 
 // evaluatedBy returns how many nodes the one replica evaluates because of something.
-func (e *environment) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
-	read := func() (installation.Metrics, error) { return e.in.Replicas()[0].Metrics(ctx) }
+func (g linkGraph) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
+	read := func() (installation.Metrics, error) { return g.in.Replicas()[0].Metrics(ctx) }
 	before, err := read()
 	if err != nil {
 		return 0, err

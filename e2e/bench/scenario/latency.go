@@ -25,7 +25,7 @@ func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	sides, err := e.sides(ctx)
+	sides, err := newSides(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (e *environment) alternate(ctx context.Context, samples int, sides ...*side
 	for block := range samples/e.Block + 1 {
 		for _, s := range sides {
 			for range e.Block {
-				if err := s.measure(ctx, e); err != nil {
+				if err := e.measureSide(ctx, s); err != nil {
 					return err
 				}
 			}
@@ -88,8 +88,8 @@ func (e *environment) alternate(ctx context.Context, samples int, sides ...*side
 	return nil
 }
 
-// sides makes one of everything for each; pod-reloader takes care of the first.
-func (e *environment) sides(ctx context.Context) (sides, error) {
+// newSides makes one of everything for each; pod-reloader takes care of the first.
+func newSides(ctx context.Context, e *environment) (sides, error) {
 	var s sides
 	for _, one := range []struct {
 		side   **side
@@ -141,8 +141,8 @@ var livehook = map[string]string{"floor": "live"}
 // aftermath is what follows a new template and is no part of the measurement: Events, caches.
 const aftermath = 10 * time.Millisecond
 
-// measure takes one sample.
-func (s *side) measure(ctx context.Context, e *environment) error {
+// measureSide takes one sample.
+func (e *environment) measureSide(ctx context.Context, s *side) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	before := len(e.watcher.Changes(s.deployment))

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -70,4 +71,16 @@ func link() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: links.Group, Version: "v1", Kind: links.Kind})
 	return object
+}
+
+// createLink creates a custom resource in the scenario's namespace.
+func (e *environment) createLink(ctx context.Context, name string, spec map[string]any) error {
+	object := link()
+	object.SetNamespace(e.name)
+	object.SetName(name)
+	object.Object["spec"] = spec
+	if err := e.Create(ctx, object); err != nil {
+		return fmt.Errorf("create Link %s: %w", name, err)
+	}
+	return nil
 }
