@@ -44,7 +44,7 @@ func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error
 		return nil, err
 	}
 	began := time.Now()
-	written, err := e.writeBusy(ctx)
+	written, err := writeBusy(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func pauses(watcher *observe.Watcher, all []observe.Workload, began, ended time.
 }
 
 // writeBusy writes for the time of the scenario and returns the number of writes.
-func (e *environment) writeBusy(ctx context.Context) (int64, error) {
+func writeBusy(ctx context.Context, e *environment) (int64, error) {
 	var written atomic.Int64
 	var failure error
 	var once sync.Once

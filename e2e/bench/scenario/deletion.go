@@ -13,11 +13,11 @@ import (
 // deletion: a ConfigMap that all workloads of a namespace track is deleted, and created again with the content that it had. Nothing
 // restarts. The processor time is compared with that of a tenth of the workloads, on the same model of an API server as for huge.
 func deletion(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	few, err := e.deletions(ctx, e.Tracking/10)
+	few, err := deletions(ctx, e, e.Tracking/10)
 	if err != nil {
 		return nil, err
 	}
-	many, err := e.deletions(ctx, e.Tracking)
+	many, err := deletions(ctx, e, e.Tracking)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ type deleted struct {
 }
 
 // deletions deletes and creates the ConfigMap that so many workloads track.
-func (e *environment) deletions(ctx context.Context, workloads int) (found deleted, err error) {
+func deletions(ctx context.Context, e *environment, workloads int) (found deleted, err error) {
 	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
 	if err != nil {
 		return deleted{}, err

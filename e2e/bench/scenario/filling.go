@@ -27,7 +27,7 @@ type filling struct {
 }
 
 // filled runs a program of package subject, a process for this one time.
-func (e *environment) filled(ctx context.Context, program string, args ...string) (found filling, err error) {
+func filled(ctx context.Context, program string, args ...string) (found filling, err error) {
 	path, err := installation.Build(ctx, program)
 	if err != nil {
 		return filling{}, err

@@ -12,12 +12,12 @@ import (
 // growth: what an event that makes no reload due costs in a large cluster. The processor time is compared with that in a small one, whose
 // namespaces have as many workloads, on the same model of an API server as for huge.
 func growth(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	few, many, err := e.grow(ctx)
+	few, many, err := startClusters(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	for _, event := range model.Events() {
-		if err := e.compare(ctx, event, few, many); err != nil {
+		if err := compare(ctx, e, event, few, many); err != nil {
 			return nil, err
 		}
 		figures = append(figures, figure.Figure{
@@ -42,19 +42,20 @@ type grown struct {
 	costs []time.Duration
 }
 
-// grow returns a small cluster and a large one. They stay until the environment is closed: what follows growth has no part in them.
-func (e *environment) grow(ctx context.Context) (few, many *grown, err error) {
+// startClusters starts a small cluster and a large one, unless a scenario has done so. They stay until the environment is closed: what follows growth has no part in
+// them.
+func startClusters(ctx context.Context, e *environment) (few, many *grown, err error) {
 	for _, workloads := range []int{e.GrownFrom, e.Grown}[len(e.grown):] {
-		if err := e.growOne(ctx, workloads); err != nil {
+		if err := startCluster(ctx, e, workloads); err != nil {
 			return nil, nil, err
 		}
 	}
 	return e.grown[0], e.grown[1], nil
 }
 
-// growOne starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster. One
+// startCluster starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster. One
 // worker on one processor reads one object at a time: several would open connections, more or less of them.
-func (e *environment) growOne(ctx context.Context, workloads int) error {
+func startCluster(ctx context.Context, e *environment, workloads int) error {
 	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{
 		args: []string{"--namespace-selector=" + model.Selected + "=yes", "--workers=1"},
 		env:  []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=2GiB"},
@@ -86,7 +87,7 @@ func (g *grown) off() int {
 }
 
 // compare measures a type of event in both clusters in turn, so that what else the machine does is in both.
-func (e *environment) compare(ctx context.Context, event model.Event, few, many *grown) error {
+func compare(ctx context.Context, e *environment, event model.Event, few, many *grown) error {
 	few.costs, many.costs = nil, nil
 	for round := range e.GrownRounds {
 		for _, g := range []*grown{few, many} {
@@ -125,7 +126,7 @@ func (g *grown) cost(ctx context.Context, event model.Event, round int) (time.Du
 // resting: what pod-reloader uses in the large cluster of growth while nothing happens there, compared with the small one. Other scenarios
 // run meanwhile.
 func resting(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	few, many, err := e.grow(ctx)
+	few, many, err := startClusters(ctx, e)
 	if err != nil {
 		return nil, err
 	}

@@ -13,11 +13,11 @@ import (
 // huge: a start on a cluster of the largest size, and what one change costs there. The API server is the model that the
 // simulator has, on loopback, since etcd would take half an hour to fill; pod-reloader stamps by itself (--webhook=false).
 func huge(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	small, err := e.inModel(ctx, e.Huge/100)
+	small, err := inModel(ctx, e, e.Huge/100)
 	if err != nil {
 		return nil, err
 	}
-	large, err := e.inModel(ctx, e.Huge)
+	large, err := inModel(ctx, e, e.Huge)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ type modelled struct {
 }
 
 // inModel starts pod-reloader beside so many workloads.
-func (e *environment) inModel(ctx context.Context, workloads int) (found modelled, err error) {
+func inModel(ctx context.Context, e *environment, workloads int) (found modelled, err error) {
 	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{})
 	if err != nil {
 		return modelled{}, err

@@ -34,7 +34,7 @@ type load struct {
 }
 
 // loads are S1 to S13 but S11, which needs a flag.
-func (e *environment) loads() []load {
+func loads(e *environment) []load {
 	tenth := 100 * time.Millisecond
 	return []load{
 		{name: "s1", objects: 10, workloads: 10, every: tenth},
@@ -54,26 +54,26 @@ func (e *environment) loads() []load {
 
 // reloaderLoad runs all of them at once, with pod-reloader as shipped.
 func reloaderLoad(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	return e.loadAll(ctx, e.loads())
+	return loadAll(ctx, e, loads(e))
 }
 
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
 func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
 	err = e.withArgs(ctx, []string{"--reload-strategy=annotations"}, func() error {
-		figures, err = e.loadAll(ctx, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
+		figures, err = loadAll(ctx, e, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
 		return err
 	})
 	return figures, err
 }
 
 // loadAll creates everything, writes for a while, and judges when nothing is left to do.
-func (e *environment) loadAll(ctx context.Context, loads []load) ([]figure.Figure, error) {
+func loadAll(ctx context.Context, e *environment, loads []load) ([]figure.Figure, error) {
 	if err := e.watch(ctx, ""); err != nil {
 		return nil, err
 	}
 	runs := make([]*loadRun, len(loads))
 	for i, l := range loads {
-		runs[i] = e.newLoadRun(l)
+		runs[i] = newLoadRun(e, l)
 		if err := runs[i].prepare(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -114,7 +114,7 @@ type loadRun struct {
 	created []time.Time
 }
 
-func (e *environment) newLoadRun(l load) *loadRun {
+func newLoadRun(e *environment, l load) *loadRun {
 	l.objects, l.workloads = max(l.objects/e.LoadShare, 1), max(l.workloads/e.LoadShare, 1)
 	l.namespaces, l.writers, l.uses = min(max(l.namespaces, 1), l.objects), min(max(l.writers, 1), l.objects), max(l.uses, 1)
 	return &loadRun{

@@ -22,11 +22,11 @@ func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	small, err := e.withSecrets(ctx, e.Small)
+	small, err := withSecrets(ctx, e, e.Small)
 	if err != nil {
 		return nil, err
 	}
-	large, err := e.withSecrets(ctx, e.Large)
+	large, err := withSecrets(ctx, e, e.Large)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,8 @@ func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		{Name: "nothing in the cluster", Unit: figure.Megabytes, Value: empty},
 		{
 			Name: fmt.Sprintf("%d Secrets of %d bytes come", e.Secrets, e.Large), Unit: figure.Megabytes,
-			Value: large.came, Floor: small.came, Budget: figure.AtMost(45), Note: e.independent(),
+			Value: large.came, Floor: small.came, Budget: figure.AtMost(45),
+			Note: fmt.Sprintf("created as kubectl apply does; the floor is the same with Secrets of %d bytes", e.Small),
 		},
 		{
 			Name: fmt.Sprintf("%d Secrets of %d bytes are there", e.Secrets, e.Large), Unit: figure.Megabytes,
@@ -47,16 +48,12 @@ func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	}, nil
 }
 
-func (e *environment) independent() string {
-	return fmt.Sprintf("created as kubectl apply does; the floor is the same with Secrets of %d bytes", e.Small)
-}
-
 // held is the memory in megabytes when Secrets came while pod-reloader was running, and after it was started beside them.
 type held struct{ came, there float64 }
 
 // withSecrets creates Secrets with a payload and deletes them in the end.
-func (e *environment) withSecrets(ctx context.Context, payload int) (held, error) {
-	if err := e.apply(ctx, payload); err != nil {
+func withSecrets(ctx context.Context, e *environment, payload int) (held, error) {
+	if err := applySecrets(ctx, e, payload); err != nil {
 		return held{}, err
 	}
 	came, err := e.resident(ctx)
@@ -77,8 +74,8 @@ func (e *environment) withSecrets(ctx context.Context, payload int) (held, error
 	return held{came, there}, nil
 }
 
-// apply creates the Secrets as kubectl apply does: with its annotation, which has the whole payload once more.
-func (e *environment) apply(ctx context.Context, payload int) error {
+// applySecrets creates the Secrets as kubectl apply does: with its annotation, which has the whole payload once more.
+func applySecrets(ctx context.Context, e *environment, payload int) error {
 	data := map[string][]byte{"payload": []byte(strings.Repeat("s", payload))}
 	return parallel(ctx, e.Secrets, func(ctx context.Context, n int) error {
 		object := &corev1.Secret{

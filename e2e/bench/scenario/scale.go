@@ -11,7 +11,7 @@ import (
 
 // scale: a start on a big cluster, on which a ConfigMap has changed in the meantime.
 func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.populate(ctx); err != nil {
+	if err := populate(ctx, e); err != nil {
 		return nil, err
 	}
 	loaded, err := e.resident(ctx)
@@ -58,7 +58,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 }
 
 // populate creates the big cluster: as many ConfigMaps as workloads, and as many Secrets.
-func (e *environment) populate(ctx context.Context) error {
+func populate(ctx context.Context, e *environment) error {
 	if err := e.createNamespace(ctx, e.name); err != nil {
 		return err
 	}

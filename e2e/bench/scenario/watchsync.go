@@ -30,7 +30,7 @@ type cache struct {
 // watchSync: how long it takes until a watch.Bulk has every object of a resource, and what memory it holds then. The
 // floor is a dynamic informer without anything around it.
 func watchSync(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.ingresses(ctx); err != nil {
+	if err := createIngresses(ctx, e); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := e.floors.kubeconfig("informer")
@@ -41,7 +41,7 @@ func watchSync(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	floor := &cache{program: filepath.Join("e2e", "bench", "floor", "informer"), args: []string{kubeconfig, watched}}
 	whole := &cache{program: bulk, profiles: true, args: []string{kubeconfig, watched}}
 	pruned := &cache{program: bulk, args: []string{"-ignore", ignored, kubeconfig, watched}}
-	if err := e.fillInTurn(ctx, floor, whole, pruned); err != nil {
+	if err := fillInTurn(ctx, e, floor, whole, pruned); err != nil {
 		return nil, err
 	}
 	missed := 0
@@ -76,8 +76,8 @@ func (c *cache) counts() (all []int) {
 
 // fillInTurn has every program fill its cache, again and again, each time another one first. One filling before that warms
 // the API server.
-func (e *environment) fillInTurn(ctx context.Context, caches ...*cache) error {
-	if _, err := e.filled(ctx, caches[0].program, caches[0].args...); err != nil {
+func fillInTurn(ctx context.Context, e *environment, caches ...*cache) error {
+	if _, err := filled(ctx, caches[0].program, caches[0].args...); err != nil {
 		return err
 	}
 	for round := range e.Syncs {
@@ -87,7 +87,7 @@ func (e *environment) fillInTurn(ctx context.Context, caches ...*cache) error {
 			if e.profiler.enabled() && c.profiles {
 				args = append([]string{"-cpuprofile", filepath.Join(e.profiler.directory, e.name+"-cpu.pprof")}, args...)
 			}
-			found, err := e.filled(ctx, c.program, args...)
+			found, err := filled(ctx, c.program, args...)
 			if err != nil {
 				return err
 			}
@@ -145,8 +145,8 @@ func (c *cache) perObject(floor *cache, objects int) figure.Figure {
 	}
 }
 
-// ingresses creates what is to be watched: objects of the usual size, in some namespaces.
-func (e *environment) ingresses(ctx context.Context) error {
+// createIngresses creates what is to be watched: objects of the usual size, in some namespaces.
+func createIngresses(ctx context.Context, e *environment) error {
 	const namespaces = 20
 	for i := range namespaces {
 		if err := e.createNamespace(ctx, numbered(e.name, i)); err != nil {
