@@ -20,18 +20,14 @@ import (
 )
 
 // availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
-func availability(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+func availability(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
 	// The Service takes a replica out later than that replica knows that it ends.
 	e.in.Balancer().SetEndpointDelay(time.Second)
 	defer e.in.Balancer().SetEndpointDelay(0)
-	err = e.withArgs(ctx, []string{"--shutdown-grace-period=3s"}, func() error {
-		figures, err = disruptions{e}.run(ctx)
-		return err
-	})
-	return figures, err
+	return e.withArgs(ctx, []string{"--shutdown-grace-period=3s"}, disruptions{e}.run)
 }
 
 // event is something that must disturb no user and lose no reload.

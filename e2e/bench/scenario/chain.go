@@ -15,19 +15,15 @@ import (
 )
 
 // chain: a change three references below a custom resource, beside the change of a ConfigMap that a workload names itself.
-func chain(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+func chain(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	err = e.withArgs(ctx, []string{fromConfigMap}, func() error {
-		c := &chains{environment: e, deep: &side{configMap: "deep"}, plain: &side{configMap: "plain"}}
-		figures, err = c.run(ctx)
-		return err
-	})
-	return figures, err
+	c := &chains{environment: e, deep: &side{configMap: "deep"}, plain: &side{configMap: "plain"}}
+	return e.withArgs(ctx, []string{fromConfigMap}, c.run)
 }
 
 // chains are the two sides: deep is a workload above custom resources, plain one that names its ConfigMap.

@@ -16,7 +16,7 @@ const levels = 4
 
 // graph: a start beside a large graph of custom resources, of which the lowest one has changed in the meantime, and what a
 // further change evaluates.
-func graph(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
+func graph(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	evaluated, err := evaluation(ctx, e.Sizes)
 	if err != nil {
 		return nil, err
@@ -27,10 +27,7 @@ func graph(ctx context.Context, e *environment) (figures []figure.Figure, err er
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	err = e.withArgs(ctx, []string{fromConfigMap}, func() error {
-		figures, err = linkGraph{e}.measure(ctx)
-		return err
-	})
+	figures, err := e.withArgs(ctx, []string{fromConfigMap}, linkGraph{e}.measure)
 	return append(figures, evaluated), err
 }
 

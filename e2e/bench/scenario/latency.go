@@ -67,8 +67,8 @@ func (s sides) figures() []figure.Figure {
 	}
 }
 
-// alternate takes so many samples of each side, in blocks, so that what else the machine does affects all of them. The first block of each warms
-// connections and caches.
+// alternate takes so many samples of each side, in blocks, so that what else the machine does affects all of them. The first block of
+// each warms connections and caches.
 func (e *environment) alternate(ctx context.Context, samples int, sides ...*side) error {
 	for block := range samples/e.Block + 1 {
 		for _, s := range sides {

@@ -58,12 +58,10 @@ func reloaderLoad(ctx context.Context, e *environment) ([]figure.Figure, error) 
 }
 
 // annotationsLoad is S11: what S1 is, under Reloader's strategy "annotations".
-func annotationsLoad(ctx context.Context, e *environment) (figures []figure.Figure, err error) {
-	err = e.withArgs(ctx, []string{"--reload-strategy=annotations"}, func() error {
-		figures, err = loadAll(ctx, e, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
-		return err
+func annotationsLoad(ctx context.Context, e *environment) ([]figure.Figure, error) {
+	return e.withArgs(ctx, []string{"--reload-strategy=annotations"}, func(ctx context.Context) ([]figure.Figure, error) {
+		return loadAll(ctx, e, []load{{name: "s11", objects: 10, workloads: 10, every: 100 * time.Millisecond}})
 	})
-	return figures, err
 }
 
 // loadAll creates everything, writes for a while, and judges when nothing is left to do.

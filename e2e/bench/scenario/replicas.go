@@ -6,16 +6,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/e2e/bench/figure"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
 // withArgs runs something with replicas that have further flags, in place of the others.
-func (e *environment) withArgs(ctx context.Context, args []string, run func() error) error {
+func (e *environment) withArgs(
+	ctx context.Context, args []string, run func(context.Context) ([]figure.Figure, error),
+) ([]figure.Figure, error) {
 	if err := e.replaceReplicas(ctx, args); err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(run(), e.replaceReplicas(ctx, nil))
+	figures, err := run(ctx)
+	return figures, errors.Join(err, e.replaceReplicas(ctx, nil))
 }
 
 // replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
