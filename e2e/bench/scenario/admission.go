@@ -164,12 +164,9 @@ func (t *targets) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
 	const workloads = 50
 	stored := make([]*appsv1.Deployment, workloads)
 	return stored, parallel(ctx, workloads, func(ctx context.Context, i int) error {
-		config, secret := numbered("config", i), numbered("secret", i)
-		if err := errors.Join(t.configMap(ctx, config), t.secret(ctx, secret)); err != nil {
-			return err
-		}
-		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{secret}}
-		if _, err := t.deploy(ctx, d); err != nil {
+		config := numbered("config", i)
+		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{numbered("secret", i)}}
+		if _, err := t.deployAll(ctx, d); err != nil {
 			return err
 		}
 		stored[i] = &appsv1.Deployment{}

@@ -26,7 +26,7 @@ type beside struct {
 type settings struct{ args, env []string }
 
 // startBeside starts pod-reloader.
-func (e *environment) startBeside(ctx context.Context, m *model.Model, more settings) (*beside, error) {
+func startBeside(ctx context.Context, e *environment, m *model.Model, more settings) (*beside, error) {
 	path, err := installation.Build(ctx, ".")
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (e *environment) model(ctx context.Context, cluster model.Cluster, more set
 		return nil, nil, err
 	}
 	e.say("%d workloads and their configuration stored in %s", cluster.Workloads, time.Since(began).Round(time.Second))
-	process, err := e.startBeside(ctx, m, more)
+	process, err := startBeside(ctx, e, m, more)
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Stop())
 	}

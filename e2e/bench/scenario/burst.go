@@ -93,11 +93,8 @@ func (ts trials) prepare(ctx context.Context, t trial) error {
 		d := deployment{name: t.workload(i)}
 		for n := range t.configMaps {
 			d.configMaps = append(d.configMaps, t.configMap(i, n))
-			if err := ts.configMap(ctx, t.configMap(i, n)); err != nil {
-				return err
-			}
 		}
-		_, err := ts.deploy(ctx, d)
+		_, err := ts.deployAll(ctx, d)
 		return err
 	})
 }

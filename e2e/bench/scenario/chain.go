@@ -67,10 +67,8 @@ func (c *chains) figures() []figure.Figure {
 
 // create creates both sides, and waits until pod-reloader knows the state of the custom resource.
 func (c *chains) create(ctx context.Context) (err error) {
-	for _, s := range []*side{c.deep, c.plain} {
-		if err := c.configMap(ctx, s.configMap); err != nil {
-			return err
-		}
+	if err := c.configMap(ctx, c.deep.configMap); err != nil {
+		return err
 	}
 	for _, l := range []struct{ name, field, to string }{
 		{"leaf", "configMap", "deep"}, {"middle", "link", "leaf"}, {"root", "link", "middle"},
@@ -82,7 +80,7 @@ func (c *chains) create(ctx context.Context) (err error) {
 	if c.deep.deployment, err = c.deploy(ctx, deployment{name: "deep", referent: referent}); err != nil {
 		return err
 	}
-	if c.plain.deployment, err = c.deploy(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
+	if c.plain.deployment, err = c.deployAll(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
 		return err
 	}
 	return c.adopted(ctx, "deep", referent)

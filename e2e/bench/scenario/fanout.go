@@ -268,9 +268,6 @@ func last(watcher *observe.Watcher, workloads []observe.Workload) time.Time {
 	return last
 }
 
-// noop is the label of workloads whose writes go through the webhook that does nothing.
-var noop = map[string]string{"floor": "noop"}
-
 func rounded(durations []time.Duration) []time.Duration {
 	var short []time.Duration
 	for _, d := range durations {

@@ -65,6 +65,9 @@ func (f *floors) startWebhook(ctx context.Context, name string, args ...string) 
 	return address, f.start(ctx, name, address, append(args, address, directory)...)
 }
 
+// The labels of workloads whose writes go through a webhook: one that does nothing, or one that reads the ConfigMap live for each request.
+var noop, livehook = map[string]string{"floor": "noop"}, map[string]string{"floor": "live"}
+
 // installWebhook starts a webhook and makes the API server call it for the scenario's Deployments with some labels. It is
 // reached in the same way as pod-reloader's.
 func (f *floors) installWebhook(ctx context.Context, name string, labels map[string]string, args ...string) error {

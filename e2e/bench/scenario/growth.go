@@ -42,8 +42,8 @@ type grown struct {
 	costs []time.Duration
 }
 
-// startClusters starts a small cluster and a large one, unless a scenario has done so. They stay until the environment is closed: what follows growth has no part in
-// them.
+// startClusters starts a small cluster and a large one, unless a scenario has done so. They stay until the environment is
+// closed: what follows growth has no part in them.
 func startClusters(ctx context.Context, e *environment) (few, many *grown, err error) {
 	for _, workloads := range []int{e.GrownFrom, e.Grown}[len(e.grown):] {
 		if err := startCluster(ctx, e, workloads); err != nil {
@@ -53,8 +53,8 @@ func startClusters(ctx context.Context, e *environment) (few, many *grown, err e
 	return e.grown[0], e.grown[1], nil
 }
 
-// startCluster starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster. One
-// worker on one processor reads one object at a time: several would open connections, more or less of them.
+// startCluster starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster.
+// One worker on one processor reads one object at a time: several would open connections, more or less of them.
 func startCluster(ctx context.Context, e *environment, workloads int) error {
 	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{
 		args: []string{"--namespace-selector=" + model.Selected + "=yes", "--workers=1"},

@@ -96,11 +96,8 @@ func newSides(ctx context.Context, e *environment) (sides, error) {
 		name   string
 		labels map[string]string
 	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.noop, "noop", noop}, {&s.live, "live", livehook}} {
-		if err := e.configMap(ctx, one.name); err != nil {
-			return sides{}, err
-		}
 		d := deployment{name: one.name, configMaps: []string{one.name}, indifferent: one.name != "ours", labels: one.labels}
-		workload, err := e.deploy(ctx, d)
+		workload, err := e.deployAll(ctx, d)
 		if err != nil {
 			return sides{}, err
 		}
@@ -134,9 +131,6 @@ func newSides(ctx context.Context, e *environment) (sides, error) {
 	// That a watch was asked for is in the log before it begins; the loops miss no change meanwhile.
 	return s, await(ctx, "the bare loops", 50*time.Millisecond, time.Minute, watching)
 }
-
-// livehook is the label of workloads whose writes go through the webhook that reads the ConfigMap live for each request.
-var livehook = map[string]string{"floor": "live"}
 
 // aftermath is what follows a new template and is no part of the measurement: Events, caches.
 const aftermath = 10 * time.Millisecond

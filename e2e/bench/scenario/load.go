@@ -93,7 +93,7 @@ func loadAll(ctx context.Context, e *environment, loads []load) ([]figure.Figure
 	for _, r := range runs {
 		f, err := r.judge(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.name, err)
+			return nil, fmt.Errorf("%s: %w", r.load.name, err)
 		}
 		figures = append(figures, f)
 	}
@@ -102,9 +102,9 @@ func loadAll(ctx context.Context, e *environment, loads []load) ([]figure.Figure
 
 // loadRun is a load under way. A writer has objects of its own; the workloads belong to the one that deletes them.
 type loadRun struct {
+	*environment
 	load
 
-	environment *environment
 	// began and edits are, for each object, when the last change of its content was sent, and how many there were.
 	began []time.Time
 	edits []int
@@ -116,17 +116,17 @@ func newLoadRun(e *environment, l load) *loadRun {
 	l.objects, l.workloads = max(l.objects/e.LoadShare, 1), max(l.workloads/e.LoadShare, 1)
 	l.namespaces, l.writers, l.uses = min(max(l.namespaces, 1), l.objects), min(max(l.writers, 1), l.objects), max(l.uses, 1)
 	return &loadRun{
-		load: l, environment: e, began: make([]time.Time, l.objects), edits: make([]int, l.objects), created: make([]time.Time, l.workloads),
+		environment: e, load: l, began: make([]time.Time, l.objects), edits: make([]int, l.objects), created: make([]time.Time, l.workloads),
 	}
 }
 
 func (r *loadRun) prepare(ctx context.Context) error {
 	for n := range r.namespaces {
-		if err := r.environment.createNamespace(ctx, r.namespace(n)); err != nil {
+		if err := r.createNamespace(ctx, r.namespace(n)); err != nil {
 			return err
 		}
 	}
-	err := parallel(ctx, r.objects, func(ctx context.Context, j int) error { return r.environment.Create(ctx, r.object(j)) })
+	err := parallel(ctx, r.objects, func(ctx context.Context, j int) error { return r.Create(ctx, r.object(j)) })
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *loadRun) prepare(ctx context.Context) error {
 }
 
 func (r *loadRun) create(ctx context.Context, i int) error {
-	if err := r.environment.Create(ctx, r.workload(i)); err != nil {
+	if err := r.Create(ctx, r.workload(i)); err != nil {
 		return err
 	}
 	r.created[i] = time.Now()
@@ -143,7 +143,7 @@ func (r *loadRun) create(ctx context.Context, i int) error {
 
 // run writes for the time of the load.
 func (r *loadRun) run(ctx context.Context) error {
-	ends := time.Now().Add(r.environment.LoadFor)
+	ends := time.Now().Add(r.LoadFor)
 	group, ctx := errgroup.WithContext(ctx)
 	for writer := range r.writers {
 		group.Go(func() error { return r.write(ctx, writer, ends) })
@@ -152,7 +152,7 @@ func (r *loadRun) run(ctx context.Context) error {
 		group.Go(func() error { return r.replaceWorkloads(ctx, ends) })
 	}
 	if r.disturb != nil {
-		group.Go(func() error { return errors.Join(pause(ctx, r.environment.LoadFor/2), r.disturb(ctx)) })
+		group.Go(func() error { return errors.Join(pause(ctx, r.LoadFor/2), r.disturb(ctx)) })
 	}
 	return group.Wait()
 }
@@ -176,14 +176,14 @@ func (r *loadRun) edit(ctx context.Context, j, n int) error {
 	if !r.metadata {
 		r.began[j], r.edits[j] = time.Now(), r.edits[j]+1
 	}
-	return r.environment.Patch(ctx, r.object(j), r.change(n))
+	return r.Patch(ctx, r.object(j), r.patch(n))
 }
 
 // replaceWorkloads deletes a workload every half second, and creates it again.
 func (r *loadRun) replaceWorkloads(ctx context.Context, ends time.Time) error {
 	for n := 0; time.Now().Before(ends); n++ {
 		i := n % r.workloads
-		if err := r.environment.Delete(ctx, r.workload(i)); err != nil {
+		if err := r.Delete(ctx, r.workload(i)); err != nil {
 			return err
 		}
 		if err := errors.Join(r.create(ctx, i), pause(ctx, 500*time.Millisecond)); err != nil {
@@ -195,19 +195,19 @@ func (r *loadRun) replaceWorkloads(ctx context.Context, ends time.Time) error {
 
 // judge counts the workloads that are not up to date, and the restarts too many.
 func (r *loadRun) judge(ctx context.Context) (figure.Figure, error) {
-	err := await(ctx, "the end of all pauses", 100*time.Millisecond, time.Minute, func(context.Context) error { return r.resumed(r.environment.watcher) })
+	err := await(ctx, "the end of all pauses", 100*time.Millisecond, time.Minute, func(context.Context) error { return r.resumed(r.watcher) })
 	if err != nil {
 		return figure.Figure{}, err
 	}
-	if err := r.environment.watcher.Sync(ctx); err != nil {
+	if err := r.watcher.Sync(ctx); err != nil {
 		return figure.Figure{}, err
 	}
 	off, restarts, edits := 0, 0, 0
 	for i := range r.workloads {
-		changes := r.environment.watcher.Changes(r.seen(i))
+		changes := r.watcher.Changes(r.seen(i))
 		missed, doubled := r.missed(i, changes), r.doubled(i, changes)
 		if missed+doubled > 0 {
-			r.environment.say("%s: %s: %d missed, %d doubled: %v", r.name, r.seen(i), missed, doubled, changes)
+			r.say("%s: %s: %d missed, %d doubled: %v", r.load.name, r.seen(i), missed, doubled, changes)
 		}
 		off += missed + doubled
 		restarts += len(changes)
@@ -216,7 +216,7 @@ func (r *loadRun) judge(ctx context.Context) (figure.Figure, error) {
 		edits += n
 	}
 	return figure.Figure{
-		Name: r.name + ": missed or doubled", Value: float64(off), Budget: figure.Exactly(0),
+		Name: r.load.name + ": missed or doubled", Value: float64(off), Budget: figure.Exactly(0),
 		Note: fmt.Sprintf("%d objects changed %d times, %d workloads restarted %d times", r.objects, edits, r.workloads, restarts),
 	}, nil
 }

@@ -37,8 +37,8 @@ func (l load) object(j int) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: meta, Data: data}
 }
 
-// change is the n-th edit of an object: other content of the same size, or another label.
-func (l load) change(n int) client.Patch {
+// patch is the n-th edit of an object: other content of the same size, or another label.
+func (l load) patch(n int) client.Patch {
 	body := fmt.Sprintf(`{"data":{"key":%q}}`, fmt.Sprintf("%0*d", max(l.bytes, 8), n+1))
 	if l.metadata {
 		body = fmt.Sprintf(`{"metadata":{"labels":{"edit":"%d"}}}`, n)

@@ -100,6 +100,21 @@ func (e *environment) deploy(ctx context.Context, d deployment) (observe.Workloa
 	return observe.Deployment(e.name, d.name), nil
 }
 
+// deployAll creates a Deployment and the ConfigMaps and Secrets that it reads.
+func (e *environment) deployAll(ctx context.Context, d deployment) (observe.Workload, error) {
+	for _, name := range d.configMaps {
+		if err := e.configMap(ctx, name); err != nil {
+			return observe.Workload{}, err
+		}
+	}
+	for _, name := range d.secrets {
+		if err := e.secret(ctx, name); err != nil {
+			return observe.Workload{}, err
+		}
+	}
+	return e.deploy(ctx, d)
+}
+
 // configMap creates a ConfigMap in the scenario's namespace.
 func (e *environment) configMap(ctx context.Context, name string) error {
 	object := &corev1.ConfigMap{

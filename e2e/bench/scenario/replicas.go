@@ -66,8 +66,8 @@ func (e *environment) replaceLeader(ctx context.Context, first ...func(context.C
 // starting is how long a start took.
 type starting struct{ ready, caughtUp time.Duration }
 
-// measureStart starts pod-reloader, and waits until the template of a workload has changed so many times in all. The last of these changes is
-// the one that pod-reloader missed. It is ready when its caches are filled and what else must be waited for has happened.
+// measureStart starts pod-reloader, and waits until the template of a workload has changed so many times in all. The last of these changes
+// is the one that pod-reloader missed. It is ready when its caches are filled and what else must be waited for has happened.
 func (e *environment) measureStart(
 	ctx context.Context, probe observe.Workload, changes int, more ...func(context.Context) error,
 ) (starting, error) {

@@ -66,19 +66,12 @@ type triples struct {
 func newTriples(ctx context.Context, e *environment, annotations func(i int, d deployment) map[string]string) (*triples, error) {
 	t := &triples{environment: e, workloads: make([]observe.Workload, e.Reloads)}
 	return t, parallel(ctx, e.Reloads, func(ctx context.Context, i int) (err error) {
-		changing, other, secret := numbered("changing", i), numbered("other", i), numbered("secret", i)
-		for _, create := range []func() error{
-			func() error { return e.configMap(ctx, changing) },
-			func() error { return e.configMap(ctx, other) },
-			func() error { return e.secret(ctx, secret) },
-		} {
-			if err := create(); err != nil {
-				return err
-			}
+		d := deployment{
+			name:       numbered("web", i),
+			configMaps: []string{numbered("changing", i), numbered("other", i)}, secrets: []string{numbered("secret", i)},
 		}
-		d := deployment{name: numbered("web", i), configMaps: []string{changing, other}, secrets: []string{secret}}
 		d.annotations = annotations(i, d)
-		t.workloads[i], err = e.deploy(ctx, d)
+		t.workloads[i], err = e.deployAll(ctx, d)
 		return err
 	})
 }

@@ -23,10 +23,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.configMap(ctx, "probe"); err != nil {
-		return nil, err
-	}
-	probe, err := e.deploy(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
+	probe, err := e.deployAll(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +61,7 @@ func populate(ctx context.Context, e *environment) error {
 	}
 	began := time.Now()
 	err := parallel(ctx, e.Deployments, func(ctx context.Context, i int) error {
-		if err := e.configMap(ctx, numbered("config", i)); err != nil {
-			return err
-		}
-		if err := e.secret(ctx, numbered("secret", i)); err != nil {
-			return err
-		}
-		_, err := e.deploy(ctx, deployment{
+		_, err := e.deployAll(ctx, deployment{
 			name: numbered("web", i), configMaps: []string{numbered("config", i)}, secrets: []string{numbered("secret", i)},
 		})
 		return err
