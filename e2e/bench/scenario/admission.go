@@ -100,7 +100,7 @@ func (t *targets) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.configMap(ctx, "live"); err != nil {
+	if err := t.createConfigMap(ctx, "live"); err != nil {
 		return err
 	}
 	kubeconfig, err := t.floors.kubeconfig("livehook")
@@ -111,7 +111,7 @@ func (t *targets) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.ours = &target{address: t.in.Replicas()[0].WebhookAddress, reviews: plain}
+	t.ours = &target{address: t.installation.Replicas()[0].WebhookAddress, reviews: plain}
 	t.noop = &target{address: noophook, reviews: plain}
 	t.live = &target{address: live, reviews: poking}
 	return nil
@@ -166,7 +166,7 @@ func (t *targets) reviewed(ctx context.Context) ([]*appsv1.Deployment, error) {
 	return stored, parallel(ctx, workloads, func(ctx context.Context, i int) error {
 		config := numbered("config", i)
 		d := deployment{name: numbered("web", i), configMaps: []string{config}, secrets: []string{numbered("secret", i)}}
-		if _, err := t.deployAll(ctx, d); err != nil {
+		if _, err := t.deployWithConfig(ctx, d); err != nil {
 			return err
 		}
 		stored[i] = &appsv1.Deployment{}
@@ -249,7 +249,7 @@ func (a answers) failure() string {
 // load sends a target its reviews at a fixed rate and does not wait for one answer before the next: a webhook that stalls makes all
 // that follow late, and their time counts from when they were due.
 func (t *targets) load(ctx context.Context, to *target) (answers, error) {
-	if err := t.idle(ctx); err != nil {
+	if err := t.awaitIdle(ctx); err != nil {
 		return answers{}, err
 	}
 	pool := x509.NewCertPool()

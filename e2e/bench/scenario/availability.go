@@ -25,8 +25,8 @@ func availability(ctx context.Context, e *environment) ([]figure.Figure, error) 
 		return nil, err
 	}
 	// The Service takes a replica out later than that replica knows that it ends.
-	e.in.Balancer().SetEndpointDelay(time.Second)
-	defer e.in.Balancer().SetEndpointDelay(0)
+	e.installation.Balancer().SetEndpointDelay(time.Second)
+	defer e.installation.Balancer().SetEndpointDelay(0)
 	return e.withArgs(ctx, []string{"--shutdown-grace-period=3s"}, disruptions{e}.run)
 }
 
@@ -78,7 +78,7 @@ const reloaded, writers = 10, 8
 // run lets all events happen, one after the other.
 func (d disruptions) run(ctx context.Context) ([]figure.Figure, error) {
 	for _, create := range []func(ctx context.Context, i int) error{
-		func(ctx context.Context, i int) error { return d.configMap(ctx, numbered("config", i)) },
+		func(ctx context.Context, i int) error { return d.createConfigMap(ctx, numbered("config", i)) },
 		func(ctx context.Context, i int) error {
 			_, err := d.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
 			return err
@@ -92,7 +92,7 @@ func (d disruptions) run(ctx context.Context) ([]figure.Figure, error) {
 			return nil, err
 		}
 	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	var figures []figure.Figure
@@ -119,7 +119,7 @@ func (d disruptions) during(ctx context.Context, ev event, round int) ([]figure.
 		out, err = ev.do(ctx)
 	}
 	written, failures, stopped := users.end(ctx, d.Writes)
-	if err := errors.Join(err, stopped, d.in.StartAll(ctx)); err != nil {
+	if err := errors.Join(err, stopped, d.installation.StartAll(ctx)); err != nil {
 		return nil, err
 	}
 	var workloads []observe.Workload
@@ -133,7 +133,7 @@ func (d disruptions) during(ctx context.Context, ev event, round int) ([]figure.
 			d.say("%v", err) // the figure reports it
 		}
 	}
-	if err := errors.Join(d.settled(ctx), d.watcher.Sync(ctx)); err != nil {
+	if err := errors.Join(d.awaitSettled(ctx), d.watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
 	figures := d.judgeWrites(ev, out, written, failures)
@@ -186,7 +186,7 @@ const shipped = 3
 // setFailurePolicy sets it in the webhook's configuration.
 func (d disruptions) setFailurePolicy(ctx context.Context, policy admissionv1.FailurePolicyType) error {
 	object := &admissionv1.MutatingWebhookConfiguration{}
-	if err := d.Get(ctx, client.ObjectKey{Name: d.in.WebhookConfiguration()}, object); err != nil {
+	if err := d.Get(ctx, client.ObjectKey{Name: d.installation.WebhookConfiguration()}, object); err != nil {
 		return err
 	}
 	timeout := int32(patient)
@@ -200,13 +200,13 @@ func (d disruptions) setFailurePolicy(ctx context.Context, policy admissionv1.Fa
 }
 
 func (d disruptions) rollingUpdate(ctx context.Context) (outcome, error) {
-	return outcome{}, d.in.RestartAll(ctx)
+	return outcome{}, d.installation.RestartAll(ctx)
 }
 
 // signalLeader sends the leader a signal that ends it, or freezes it: then it goes on when another replica leads, and ends.
 func (d disruptions) signalLeader(signal syscall.Signal) func(ctx context.Context) (outcome, error) {
 	return func(ctx context.Context) (outcome, error) {
-		leader, err := d.in.Leader(ctx)
+		leader, err := d.installation.Leader(ctx)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -229,7 +229,7 @@ func (d disruptions) signalLeader(signal syscall.Signal) func(ctx context.Contex
 
 // killLeader kills the leader: the webhook loses half of its endpoints, and the lease runs out.
 func (d disruptions) killLeader(ctx context.Context) (outcome, error) {
-	leader, err := d.in.Leader(ctx)
+	leader, err := d.installation.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -247,11 +247,11 @@ func (d disruptions) killLeader(ctx context.Context) (outcome, error) {
 
 // killStandby kills a replica that does not lead: the webhook loses half of its endpoints.
 func (d disruptions) killStandby(ctx context.Context) (outcome, error) {
-	leader, err := d.in.Leader(ctx)
+	leader, err := d.installation.Leader(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	for _, r := range d.in.Replicas() {
+	for _, r := range d.installation.Replicas() {
 		if r != leader {
 			r.Kill()
 			return d.awaitUnrouted(ctx, r.Name())
@@ -263,7 +263,7 @@ func (d disruptions) killStandby(ctx context.Context) (outcome, error) {
 // awaitUnrouted waits until the endpoint of a replica is removed.
 func (d disruptions) awaitUnrouted(ctx context.Context, name string) (outcome, error) {
 	err := await(ctx, "the endpoint of "+name+" to be removed", 10*time.Millisecond, time.Minute, func(context.Context) error {
-		if slices.Contains(d.in.Balancer().Ready(), name) {
+		if slices.Contains(d.installation.Balancer().Ready(), name) {
 			return errors.New("it gets new connections")
 		}
 		return nil
@@ -274,7 +274,7 @@ func (d disruptions) awaitUnrouted(ctx context.Context, name string) (outcome, e
 // awaitOther waits until another replica than the named one leads.
 func (d disruptions) awaitOther(ctx context.Context, name string) error {
 	return await(ctx, "another leader", 20*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		for _, r := range d.in.Replicas() {
+		for _, r := range d.installation.Replicas() {
 			if r.Name() == name || r.PID() == 0 {
 				continue
 			}

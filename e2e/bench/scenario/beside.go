@@ -97,8 +97,8 @@ func (b *beside) said() string {
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// model starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
-func (e *environment) model(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
+// startModel starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
+func (e *environment) startModel(ctx context.Context, cluster model.Cluster, more settings) (*model.Model, *beside, error) {
 	began := time.Now()
 	m, err := model.Start(ctx, cluster)
 	if err != nil {

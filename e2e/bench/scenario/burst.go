@@ -54,7 +54,7 @@ func (ts trials) run(ctx context.Context) ([]figure.Figure, error) {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	if err := ts.settled(ctx); err != nil {
+	if err := ts.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	for _, t := range all {
@@ -64,7 +64,7 @@ func (ts trials) run(ctx context.Context) ([]figure.Figure, error) {
 		}
 	}
 	ts.await(ctx, all)
-	if err := errors.Join(ts.settled(ctx), ts.watcher.Sync(ctx)); err != nil {
+	if err := errors.Join(ts.awaitSettled(ctx), ts.watcher.Sync(ctx)); err != nil {
 		return nil, err
 	}
 	figures := make([]figure.Figure, 0, len(all))
@@ -94,7 +94,7 @@ func (ts trials) prepare(ctx context.Context, t trial) error {
 		for n := range t.configMaps {
 			d.configMaps = append(d.configMaps, t.configMap(i, n))
 		}
-		_, err := ts.deployAll(ctx, d)
+		_, err := ts.deployWithConfig(ctx, d)
 		return err
 	})
 }

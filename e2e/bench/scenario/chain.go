@@ -67,7 +67,7 @@ func (c *chains) figures() []figure.Figure {
 
 // create creates both sides, and waits until pod-reloader knows the state of the custom resource.
 func (c *chains) create(ctx context.Context) (err error) {
-	if err := c.configMap(ctx, c.deep.configMap); err != nil {
+	if err := c.createConfigMap(ctx, c.deep.configMap); err != nil {
 		return err
 	}
 	for _, l := range []struct{ name, field, to string }{
@@ -80,19 +80,19 @@ func (c *chains) create(ctx context.Context) (err error) {
 	if c.deep.deployment, err = c.deploy(ctx, deployment{name: "deep", referent: referent}); err != nil {
 		return err
 	}
-	if c.plain.deployment, err = c.deployAll(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
+	if c.plain.deployment, err = c.deployWithConfig(ctx, deployment{name: "plain", configMaps: []string{"plain"}}); err != nil {
 		return err
 	}
-	return c.adopted(ctx, "deep", referent)
+	return c.awaitAdopted(ctx, "deep", referent)
 }
 
 // unchanged edits what does not count, then what counts, once by each of the two watches: what the former cost is what is
 // left of the evaluations and writes.
 func (c *chains) unchanged(ctx context.Context) ([]figure.Figure, error) {
-	if err := c.idle(ctx); err != nil {
+	if err := c.awaitIdle(ctx); err != nil {
 		return nil, err
 	}
-	before, err := c.in.Metrics(ctx)
+	before, err := c.installation.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (c *chains) unchanged(ctx context.Context) ([]figure.Figure, error) {
 		if evaluations, err = c.changeEach(ctx, before); err != nil {
 			return err
 		}
-		return c.idle(ctx)
+		return c.awaitIdle(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (c *chains) unchanged(ctx context.Context) ([]figure.Figure, error) {
 	return []figure.Figure{
 		{
 			Name:  fmt.Sprintf("evaluations by %d edits of labels", 2*c.Edits),
-			Value: evaluations - float64((byConfigMap+byLink)*len(c.in.Replicas())), Budget: figure.Exactly(0),
+			Value: evaluations - float64((byConfigMap+byLink)*len(c.installation.Replicas())), Budget: figure.Exactly(0),
 		},
 		{Name: "writes by them", Value: float64(others), Budget: figure.Exactly(0), Note: fmt.Sprintf("with 2 reloads: %v", count)},
 	}, nil
@@ -143,12 +143,12 @@ const byConfigMap, byLink = 4, 3
 func (c *chains) changeEach(ctx context.Context, before installation.Metrics) (evaluations float64, err error) {
 	expect := func(atLeast int) error {
 		return await(ctx, "the evaluations", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
-			now, err := c.in.Metrics(ctx)
+			now, err := c.installation.Metrics(ctx)
 			if err != nil {
 				return err
 			}
 			evaluations = now.Since(before).Sum("pod_reloader_referent_evaluations_total")
-			if evaluations < float64(atLeast*len(c.in.Replicas())) {
+			if evaluations < float64(atLeast*len(c.installation.Replicas())) {
 				return fmt.Errorf("%v in all replicas", evaluations)
 			}
 			return nil

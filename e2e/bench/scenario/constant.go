@@ -29,7 +29,7 @@ func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.configMap(ctx, busy); err != nil {
+	if err := e.createConfigMap(ctx, busy); err != nil {
 		return nil, err
 	}
 	all := make([]observe.Workload, e.Constant)
@@ -40,7 +40,7 @@ func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error
 	if err != nil {
 		return nil, err
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := e.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	began := time.Now()

@@ -41,7 +41,7 @@ type deleted struct {
 
 // deletions deletes and creates the ConfigMap that so many workloads track.
 func deletions(ctx context.Context, e *environment, workloads int) (found deleted, err error) {
-	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
+	m, process, err := e.startModel(ctx, model.Cluster{Workloads: workloads, Shared: true}, settings{})
 	if err != nil {
 		return deleted{}, err
 	}

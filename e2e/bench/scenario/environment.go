@@ -22,10 +22,10 @@ type environment struct {
 	client.Client
 	Sizes
 
-	progress io.Writer
-	profiler profiler
-	cp       *controlplane.ControlPlane
-	in       *installation.Installation
+	progress     io.Writer
+	profiler     profiler
+	cp           *controlplane.ControlPlane
+	installation *installation.Installation
 	// proxy is between pod-reloader and the API server of the complete setup, so that connections can break.
 	proxy *controlplane.Proxy
 	// name is that of the present scenario, and of its namespace.
@@ -43,8 +43,8 @@ func (e *environment) close() error {
 	for _, g := range e.grown {
 		errs = append(errs, g.end())
 	}
-	if e.in != nil {
-		errs = append(errs, e.in.Close())
+	if e.installation != nil {
+		errs = append(errs, e.installation.Close())
 	}
 	if e.proxy != nil {
 		errs = append(errs, e.proxy.Close())
@@ -131,12 +131,12 @@ func (e *environment) requestsDuring(ctx context.Context, do func() error) (cont
 	if err != nil {
 		return nil, err
 	}
-	return all.By(e.in.Identity().User).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
+	return all.By(e.installation.Identity().User).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
 }
 
-// idle waits until nothing that pod-reloader asked of the API server has been audited for a while: its Events are written
+// awaitIdle waits until nothing that pod-reloader asked of the API server has been audited for a while: its Events are written
 // too.
-func (e *environment) idle(ctx context.Context) error {
+func (e *environment) awaitIdle(ctx context.Context) error {
 	const silence = 150 * time.Millisecond
 	return await(ctx, "pod-reloader to be idle", time.Millisecond, time.Minute, func(ctx context.Context) error {
 		requests, err := e.requestsDuring(ctx, func() error { return pause(ctx, silence) })
@@ -150,13 +150,13 @@ func (e *environment) idle(ctx context.Context) error {
 	})
 }
 
-// settled waits until nothing is left to do, whatever a gate has put off included.
-func (e *environment) settled(ctx context.Context) error {
-	if err := e.in.Quiet(ctx); err != nil {
+// awaitSettled waits until nothing is left to do, whatever a gate has put off included.
+func (e *environment) awaitSettled(ctx context.Context) error {
+	if err := e.installation.Quiet(ctx); err != nil {
 		return err
 	}
 	err := await(ctx, "no reload to be due", 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
-		metrics, err := e.in.Metrics(ctx)
+		metrics, err := e.installation.Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (e *environment) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.idle(ctx)
+	return e.awaitIdle(ctx)
 }
 
 // unequal is how many changes too few or too many workloads have had.

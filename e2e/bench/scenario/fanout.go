@@ -125,7 +125,7 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.configMap(ctx, "shared"); err != nil {
+	if err := e.createConfigMap(ctx, "shared"); err != nil {
 		return nil, err
 	}
 	g := &groups{environment: e, workloads: e.Workloads}
@@ -136,7 +136,7 @@ func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.idle(ctx); err != nil {
+	if err := e.awaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	requests, err := e.requestsDuring(ctx, func() error {
@@ -167,7 +167,7 @@ func (g *groups) create(ctx context.Context, withNoop bool) error {
 		return err
 	}
 	for _, name := range []string{"shared", "live"} {
-		if err := g.configMap(ctx, name); err != nil {
+		if err := g.createConfigMap(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (g *groups) named(prefix string) []observe.Workload {
 
 // measure does something and returns the time until every workload of one group has a new template, and the processor time.
 func (g *groups) measure(ctx context.Context, prefix string, begin func() error) (took time.Duration, spent used, err error) {
-	if err := g.idle(ctx); err != nil {
+	if err := g.awaitIdle(ctx); err != nil {
 		return 0, used{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -250,7 +250,7 @@ func (g *groups) measure(ctx context.Context, prefix string, begin func() error)
 	if err != nil {
 		return 0, used{}, err
 	}
-	if err := g.idle(ctx); err != nil {
+	if err := g.awaitIdle(ctx); err != nil {
 		return 0, used{}, err
 	}
 	after, err := g.usage()

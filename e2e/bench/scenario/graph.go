@@ -49,7 +49,7 @@ type linkGraph struct{ *environment }
 
 // measure creates the graph and starts pod-reloader anew.
 func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
-	empty, err := g.resident(ctx)
+	empty, err := g.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +61,13 @@ func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.adopted(ctx, "probe", top); err != nil {
+	if err := g.awaitAdopted(ctx, "probe", top); err != nil {
 		return nil, err
 	}
-	if err := g.settled(ctx); err != nil {
+	if err := g.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
-	if err := g.in.StopAll(ctx); err != nil {
+	if err := g.installation.StopAll(ctx); err != nil {
 		return nil, err
 	}
 	if err := g.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
@@ -78,7 +78,7 @@ func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	started, err := g.resident(ctx)
+	started, err := g.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func linkName(level, chain int) string { return fmt.Sprintf("link-%d-%d", level,
 // awaitNodes waits until the graph of the one replica has all nodes.
 func (g linkGraph) awaitNodes(ctx context.Context) error {
 	return await(ctx, "the graph", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := g.in.Replicas()[0].Metrics(ctx)
+		metrics, err := g.installation.Replicas()[0].Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (g linkGraph) awaitNodes(ctx context.Context) error {
 
 // evaluatedBy returns how many nodes the one replica evaluates because of something.
 func (g linkGraph) evaluatedBy(ctx context.Context, do func() error) (float64, error) {
-	read := func() (installation.Metrics, error) { return g.in.Replicas()[0].Metrics(ctx) }
+	read := func() (installation.Metrics, error) { return g.installation.Replicas()[0].Metrics(ctx) }
 	before, err := read()
 	if err != nil {
 		return 0, err

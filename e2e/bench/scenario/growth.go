@@ -56,7 +56,7 @@ func startClusters(ctx context.Context, e *environment) (few, many *grown, err e
 // startCluster starts a cluster. A collection of garbage would be in some figures and not in others, and takes longer in a large cluster.
 // One worker on one processor reads one object at a time: several would open connections, more or less of them.
 func startCluster(ctx context.Context, e *environment, workloads int) error {
-	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{
+	m, process, err := e.startModel(ctx, model.Cluster{Workloads: workloads}, settings{
 		args: []string{"--namespace-selector=" + model.Selected + "=yes", "--workers=1"},
 		env:  []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=2GiB"},
 	})

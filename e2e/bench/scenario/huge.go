@@ -49,7 +49,7 @@ type modelled struct {
 
 // inModel starts pod-reloader beside so many workloads.
 func inModel(ctx context.Context, e *environment, workloads int) (found modelled, err error) {
-	m, process, err := e.model(ctx, model.Cluster{Workloads: workloads}, settings{})
+	m, process, err := e.startModel(ctx, model.Cluster{Workloads: workloads}, settings{})
 	if err != nil {
 		return modelled{}, err
 	}

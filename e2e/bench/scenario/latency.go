@@ -80,7 +80,7 @@ func (e *environment) alternate(ctx context.Context, samples int, sides ...*side
 			if block == 0 {
 				s.took = nil
 			}
-			if err := e.idle(ctx); err != nil {
+			if err := e.awaitIdle(ctx); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func newSides(ctx context.Context, e *environment) (sides, error) {
 		labels map[string]string
 	}{{&s.ours, "ours", nil}, {&s.bare, "bare", nil}, {&s.noop, "noop", noop}, {&s.live, "live", livehook}} {
 		d := deployment{name: one.name, configMaps: []string{one.name}, indifferent: one.name != "ours", labels: one.labels}
-		workload, err := e.deployAll(ctx, d)
+		workload, err := e.deployWithConfig(ctx, d)
 		if err != nil {
 			return sides{}, err
 		}

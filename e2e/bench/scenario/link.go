@@ -50,8 +50,8 @@ func (e *environment) applyLinks(ctx context.Context) error {
 	return e.cp.Apply(ctx, links.Definition(), permissions, linksConfiguration)
 }
 
-// adopted waits until the Record of a Deployment has a custom resource.
-func (e *environment) adopted(ctx context.Context, name, referent string) error {
+// awaitAdopted waits until the Record of a Deployment has a custom resource.
+func (e *environment) awaitAdopted(ctx context.Context, name, referent string) error {
 	known := regexp.MustCompile(regexp.QuoteMeta(referent) + `[=~][0-9a-f]`)
 	return await(ctx, "the adoption of "+referent, 50*time.Millisecond, time.Minute, func(ctx context.Context) error {
 		object := &appsv1.Deployment{}

@@ -76,7 +76,7 @@ func loadAll(ctx context.Context, e *environment, loads []load) ([]figure.Figure
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := e.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	group, running := errgroup.WithContext(ctx)
@@ -86,7 +86,7 @@ func loadAll(ctx context.Context, e *environment, loads []load) ([]figure.Figure
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := e.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	figures := make([]figure.Figure, 0, len(runs))

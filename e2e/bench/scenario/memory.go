@@ -18,7 +18,7 @@ func memory(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createNamespace(ctx, e.name); err != nil {
 		return nil, err
 	}
-	empty, err := e.resident(ctx)
+	empty, err := e.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func withSecrets(ctx context.Context, e *environment, payload int) (held, error)
 	if err := applySecrets(ctx, e, payload); err != nil {
 		return held{}, err
 	}
-	came, err := e.resident(ctx)
+	came, err := e.residentMemory(ctx)
 	if err != nil {
 		return held{}, err
 	}
-	if err := e.in.RestartAll(ctx); err != nil {
+	if err := e.installation.RestartAll(ctx); err != nil {
 		return held{}, err
 	}
-	there, err := e.resident(ctx)
+	there, err := e.residentMemory(ctx)
 	if err != nil {
 		return held{}, err
 	}

@@ -100,23 +100,23 @@ func (e *environment) deploy(ctx context.Context, d deployment) (observe.Workloa
 	return observe.Deployment(e.name, d.name), nil
 }
 
-// deployAll creates a Deployment and the ConfigMaps and Secrets that it reads.
-func (e *environment) deployAll(ctx context.Context, d deployment) (observe.Workload, error) {
+// deployWithConfig creates a Deployment and the ConfigMaps and Secrets that it reads.
+func (e *environment) deployWithConfig(ctx context.Context, d deployment) (observe.Workload, error) {
 	for _, name := range d.configMaps {
-		if err := e.configMap(ctx, name); err != nil {
+		if err := e.createConfigMap(ctx, name); err != nil {
 			return observe.Workload{}, err
 		}
 	}
 	for _, name := range d.secrets {
-		if err := e.secret(ctx, name); err != nil {
+		if err := e.createSecret(ctx, name); err != nil {
 			return observe.Workload{}, err
 		}
 	}
 	return e.deploy(ctx, d)
 }
 
-// configMap creates a ConfigMap in the scenario's namespace.
-func (e *environment) configMap(ctx context.Context, name string) error {
+// createConfigMap creates a ConfigMap in the scenario's namespace.
+func (e *environment) createConfigMap(ctx context.Context, name string) error {
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: name},
 		Data:       map[string]string{"key": "0", "more": strings.Repeat("x", 200)},
@@ -127,8 +127,8 @@ func (e *environment) configMap(ctx context.Context, name string) error {
 	return nil
 }
 
-// secret is like configMap.
-func (e *environment) secret(ctx context.Context, name string) error {
+// createSecret is like createConfigMap.
+func (e *environment) createSecret(ctx context.Context, name string) error {
 	object := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: name},
 		Data:       map[string][]byte{"key": []byte("0"), "more": []byte(strings.Repeat("x", 200))},

@@ -25,7 +25,7 @@ func (e *environment) usage() (usage, error) {
 	for _, name := range []string{controlplane.Etcd, controlplane.APIServer} {
 		processes[name] = e.cp.Component(name).PID()
 	}
-	for _, r := range e.in.Replicas() {
+	for _, r := range e.installation.Replicas() {
 		processes[r.Name()] = r.PID()
 	}
 	for _, p := range e.floors.running {

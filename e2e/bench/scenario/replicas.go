@@ -24,12 +24,12 @@ func (e *environment) withArgs(
 
 // replaceReplicas is a rolling update to other flags. A replica that serves profiles ends before the next one needs its address.
 func (e *environment) replaceReplicas(ctx context.Context, args []string) error {
-	for _, old := range e.in.Replicas() {
+	for _, old := range e.installation.Replicas() {
 		add := func() error {
-			_, err := e.in.AddReplica(ctx, installation.ReplicaOptions{Args: args})
+			_, err := e.installation.AddReplica(ctx, installation.ReplicaOptions{Args: args})
 			return err
 		}
-		remove := func() error { return e.in.RemoveReplica(ctx, old) }
+		remove := func() error { return e.installation.RemoveReplica(ctx, old) }
 		steps := []func() error{add, remove}
 		if e.profiler.enabled() {
 			steps = []func() error{remove, add}
@@ -45,14 +45,14 @@ func (e *environment) replaceReplicas(ctx context.Context, args []string) error 
 
 // replaceLeader stops the leader, as an upgrade does, and starts it again when another leads and some things are done.
 func (e *environment) replaceLeader(ctx context.Context, first ...func(context.Context) error) error {
-	leader, err := e.in.Leader(ctx)
+	leader, err := e.installation.Leader(ctx)
 	if err != nil {
 		return err
 	}
 	if err := leader.Stop(ctx); err != nil {
 		return err
 	}
-	if _, err := e.in.Leader(ctx); err != nil {
+	if _, err := e.installation.Leader(ctx); err != nil {
 		return err
 	}
 	for _, do := range first {
@@ -60,7 +60,7 @@ func (e *environment) replaceLeader(ctx context.Context, first ...func(context.C
 			return err
 		}
 	}
-	return e.in.StartAll(ctx)
+	return e.installation.StartAll(ctx)
 }
 
 // starting is how long a start took.
@@ -72,7 +72,7 @@ func (e *environment) measureStart(
 	ctx context.Context, probe observe.Workload, changes int, more ...func(context.Context) error,
 ) (starting, error) {
 	began := time.Now()
-	for _, wait := range append([]func(context.Context) error{e.in.StartAll, e.synced}, more...) {
+	for _, wait := range append([]func(context.Context) error{e.installation.StartAll, e.awaitSynced}, more...) {
 		if err := wait(ctx); err != nil {
 			return starting{}, err
 		}
@@ -84,13 +84,13 @@ func (e *environment) measureStart(
 	if err != nil {
 		return starting{}, err
 	}
-	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, e.settled(ctx)
+	return starting{ready, max(ready, all[changes-1].Time.Sub(began))}, e.awaitSettled(ctx)
 }
 
-// synced waits until the one replica is ready and its caches are filled.
-func (e *environment) synced(ctx context.Context) error {
+// awaitSynced waits until the one replica is ready and its caches are filled.
+func (e *environment) awaitSynced(ctx context.Context) error {
 	return await(ctx, "filled caches", 10*time.Millisecond, 2*time.Minute, func(ctx context.Context) error {
-		metrics, err := e.in.Replicas()[0].Metrics(ctx)
+		metrics, err := e.installation.Replicas()[0].Metrics(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,18 +101,18 @@ func (e *environment) synced(ctx context.Context) error {
 	})
 }
 
-// resident is how many megabytes the one replica holds, once it has seen everything that there is.
-func (e *environment) resident(ctx context.Context) (float64, error) {
-	if err := e.synced(ctx); err != nil {
+// residentMemory is how many megabytes the one replica holds, once it has seen everything that there is.
+func (e *environment) residentMemory(ctx context.Context) (float64, error) {
+	if err := e.awaitSynced(ctx); err != nil {
 		return 0, err
 	}
-	if err := e.settled(ctx); err != nil {
+	if err := e.awaitSettled(ctx); err != nil {
 		return 0, err
 	}
 	const apart = 250 * time.Millisecond
 	var found []int64
 	for range e.Looks {
-		bytes, err := e.in.Replicas()[0].ResidentMemory()
+		bytes, err := e.installation.Replicas()[0].ResidentMemory()
 		if err != nil {
 			return 0, err
 		}
@@ -121,7 +121,7 @@ func (e *environment) resident(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 	}
-	peak, err := e.in.Replicas()[0].PeakMemory()
+	peak, err := e.installation.Replicas()[0].PeakMemory()
 	if err != nil {
 		return 0, err
 	}

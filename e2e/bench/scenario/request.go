@@ -40,8 +40,8 @@ func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		// every says that every request counts, not only writes and reads of single objects.
 		every bool
 	}{
-		{"start after adoption: writes and payload reads", e.in.RestartAll, false},
-		{"failover: writes and payload reads", func(ctx context.Context) error { return e.replaceLeader(ctx, e.settled) }, false},
+		{"start after adoption: writes and payload reads", e.installation.RestartAll, false},
+		{"failover: writes and payload reads", func(ctx context.Context) error { return e.replaceLeader(ctx, e.awaitSettled) }, false},
 		{"lost connections: writes and payload reads", t.loseConnections, false},
 		{"updates outside the template: requests", t.updateOutside, true},
 	} {
@@ -71,7 +71,7 @@ func newTriples(ctx context.Context, e *environment, annotations func(i int, d d
 			configMaps: []string{numbered("changing", i), numbered("other", i)}, secrets: []string{numbered("secret", i)},
 		}
 		d.annotations = annotations(i, d)
-		t.workloads[i], err = e.deployAll(ctx, d)
+		t.workloads[i], err = e.deployWithConfig(ctx, d)
 		return err
 	})
 }
@@ -91,13 +91,13 @@ func (t *triples) reloadAll(ctx context.Context, value int) error {
 			return err
 		}
 	}
-	return t.settled(ctx)
+	return t.awaitSettled(ctx)
 }
 
 // reloadRequests counts the requests of reloads, each of which may cost so many reads. They are reloaded twice: the first
 // reader of an object keeps its digest, so that only the second time counts.
 func (t *triples) reloadRequests(ctx context.Context, mostReads int) ([]figure.Figure, error) {
-	if err := t.settled(ctx); err != nil {
+	if err := t.awaitSettled(ctx); err != nil {
 		return nil, err
 	}
 	if err := t.reloadAll(ctx, 1); err != nil {
@@ -127,17 +127,17 @@ func (t *triples) reloadRequests(ctx context.Context, mostReads int) ([]figure.F
 
 // nothing does something that calls for no reload and counts what it costs in the scenario's namespace.
 func (t *triples) nothing(ctx context.Context, do func(context.Context) error, every bool) (figure.Figure, error) {
-	if err := t.settled(ctx); err != nil {
+	if err := t.awaitSettled(ctx); err != nil {
 		return figure.Figure{}, err
 	}
 	all, err := t.requestsDuring(ctx, func() error {
 		if err := do(ctx); err != nil {
 			return err
 		}
-		if _, err := t.in.Leader(ctx); err != nil {
+		if _, err := t.installation.Leader(ctx); err != nil {
 			return err
 		}
-		return t.settled(ctx)
+		return t.awaitSettled(ctx)
 	})
 	if err != nil {
 		return figure.Figure{}, err

@@ -14,7 +14,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := populate(ctx, e); err != nil {
 		return nil, err
 	}
-	loaded, err := e.resident(ctx)
+	loaded, err := e.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -23,11 +23,11 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.createWatchedNamespace(ctx); err != nil {
 		return nil, err
 	}
-	probe, err := e.deployAll(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
+	probe, err := e.deployWithConfig(ctx, deployment{name: "probe", configMaps: []string{"probe"}})
 	if err != nil {
 		return nil, err
 	}
-	if err := e.in.StopAll(ctx); err != nil {
+	if err := e.installation.StopAll(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.change(ctx, "probe", 1); err != nil {
@@ -37,7 +37,7 @@ func scale(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	started, err := e.resident(ctx)
+	started, err := e.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func populate(ctx context.Context, e *environment) error {
 	}
 	began := time.Now()
 	err := parallel(ctx, e.Deployments, func(ctx context.Context, i int) error {
-		_, err := e.deployAll(ctx, deployment{
+		_, err := e.deployWithConfig(ctx, deployment{
 			name: numbered("web", i), configMaps: []string{numbered("config", i)}, secrets: []string{numbered("secret", i)},
 		})
 		return err

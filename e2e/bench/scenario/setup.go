@@ -89,7 +89,7 @@ func (b Bench) start(ctx context.Context, setup setup) (*environment, error) {
 		forInstallation.Replicas = 1
 		forInstallation.Args = append(forInstallation.Args, args...)
 	}
-	if e.in, err = installation.Start(ctx, cp, forInstallation); err != nil {
+	if e.installation, err = installation.Start(ctx, cp, forInstallation); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
