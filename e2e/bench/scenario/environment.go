@@ -17,7 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
-// environment is a setup that was started, and what the present scenario has in it.
+// environment is a setup that was started, and what the present scenario has in it. The scenarios of a setup run one after the other.
 type environment struct {
 	client.Client
 	Sizes
@@ -28,14 +28,15 @@ type environment struct {
 	installation *installation.Installation
 	// proxy is between pod-reloader and the API server of the complete setup, so that connections can break.
 	proxy *controlplane.Proxy
+	// grown are the clusters of growth, the small one first.
+	grown []*grown
+
 	// name is that of the present scenario, and of its namespace.
 	name string
 	// watcher watches the workloads of the present scenario.
 	watcher *observe.Watcher
 	// floors are what the present scenario is compared with.
 	floors *floors
-	// grown are the clusters of growth, the small one first.
-	grown []*grown
 }
 
 func (e *environment) close() error {

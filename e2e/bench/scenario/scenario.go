@@ -1,7 +1,12 @@
-// Package scenario has the benchmarks. Each one needs a [setup], a real control plane with an installation; [Bench.Run] starts it as an
-// [environment]. A scenario makes something happen there, and returns what an outside watcher, the audit log or the kernel
-// reports about it, beside what the least program that does the same job needs (e2e/bench/floor). Nothing in here asks
-// pod-reloader how fast it was.
+// Package scenario has the benchmarks: each makes something happen on a real control plane, and returns what an outside
+// watcher, the audit log or the kernel reports about it, beside what the least program that does the same job needs
+// (e2e/bench/floor). Nothing in here asks pod-reloader how fast it was.
+//
+// A scenario is a function in the list of scenarios, which names the setup that it needs: a control plane with an
+// installation. [Bench.Run] starts each setup once, as an environment, and runs its scenarios in it, one after the other.
+// The methods of the environment are what several scenarios use (environment.go, object.go, replicas.go, link.go); its
+// parts are the floors of the present scenario (floors.go) and the profiles (profiler.go). What one scenario needs is in
+// its file: functions, or a type with methods that embeds the environment.
 package scenario
 
 import (
