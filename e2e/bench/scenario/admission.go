@@ -252,13 +252,8 @@ func (t *targets) load(ctx context.Context, to *target) (answers, error) {
 	if err := t.awaitIdle(ctx); err != nil {
 		return answers{}, err
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(t.cp.CA())
-	http2 := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
-	}
-	defer http2.CloseIdleConnections()
-	ask := asker{&http.Client{Transport: http2, Timeout: 5 * time.Second}, "https://" + to.address + "/mutate?timeout=3s"}
+	ask := newAsker(to.address, t.cp.CA())
+	defer ask.client.CloseIdleConnections()
 	// One of each before it counts: connections and digests.
 	for _, body := range to.reviews {
 		if _, err := ask.do(ctx, body); err != nil && !errors.Is(err, errLate) {
@@ -301,6 +296,15 @@ func (t *targets) load(ctx context.Context, to *target) (answers, error) {
 type asker struct {
 	client *http.Client
 	url    string
+}
+
+func newAsker(address string, ca []byte) asker {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	http2 := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
+	}
+	return asker{&http.Client{Transport: http2, Timeout: 5 * time.Second}, "https://" + address + "/mutate?timeout=3s"}
 }
 
 // do reports whether the answer had a patch. An answer with a warning, or that is not "allowed", is an error, and it is [errLate] where the

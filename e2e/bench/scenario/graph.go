@@ -47,30 +47,14 @@ func evaluation(ctx context.Context, sizes Sizes) (figure.Figure, error) {
 // linkGraph is a large graph of custom resources.
 type linkGraph struct{ *environment }
 
-// measure creates the graph and starts pod-reloader anew.
+// measure creates the graph, changes its lowest node while pod-reloader is stopped, starts pod-reloader, and changes the node again.
 func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 	empty, err := g.residentMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.create(ctx); err != nil {
-		return nil, err
-	}
-	top, lowest := "links.bench.example.com/"+linkName(0, 0), linkName(levels-1, 0)
-	probe, err := g.deploy(ctx, deployment{name: "probe", referent: top})
+	probe, err := g.prepare(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := g.awaitAdopted(ctx, "probe", top); err != nil {
-		return nil, err
-	}
-	if err := g.awaitSettled(ctx); err != nil {
-		return nil, err
-	}
-	if err := g.installation.StopAll(ctx); err != nil {
-		return nil, err
-	}
-	if err := g.merge(ctx, link(), lowest, `{"spec":{"size":1}}`); err != nil {
 		return nil, err
 	}
 	before := len(g.watcher.Changes(probe))
@@ -83,7 +67,7 @@ func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 		return nil, err
 	}
 	evaluated, err := g.evaluatedBy(ctx, func() error {
-		if err := g.merge(ctx, link(), lowest, `{"spec":{"size":2}}`); err != nil {
+		if err := g.changeLowest(ctx, 2); err != nil {
 			return err
 		}
 		_, err := g.watcher.AwaitTemplateChanges(ctx, probe, before+2)
@@ -92,6 +76,35 @@ func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	return append(g.figures(empty, started, start, evaluated), missedOrDoubled(g.unequal([]observe.Workload{probe}, before+2))), nil
+}
+
+// prepare creates the graph and a workload that tracks a top node, and changes the lowest node below that while pod-reloader is stopped.
+func (g linkGraph) prepare(ctx context.Context) (probe observe.Workload, err error) {
+	if err := g.create(ctx); err != nil {
+		return probe, err
+	}
+	top := "links.bench.example.com/" + linkName(0, 0)
+	if probe, err = g.deploy(ctx, deployment{name: "probe", referent: top}); err != nil {
+		return probe, err
+	}
+	if err := g.awaitAdopted(ctx, "probe", top); err != nil {
+		return probe, err
+	}
+	if err := g.awaitSettled(ctx); err != nil {
+		return probe, err
+	}
+	if err := g.installation.StopAll(ctx); err != nil {
+		return probe, err
+	}
+	return probe, g.changeLowest(ctx, 1)
+}
+
+func (g linkGraph) changeLowest(ctx context.Context, size int) error {
+	return g.merge(ctx, link(), linkName(levels-1, 0), fmt.Sprintf(`{"spec":{"size":%d}}`, size))
+}
+
+func (g linkGraph) figures(empty, started float64, start starting, evaluated float64) []figure.Figure {
 	what := fmt.Sprintf("%d custom resources: ", g.Links)
 	return []figure.Figure{
 		{
@@ -107,8 +120,7 @@ func (g linkGraph) measure(ctx context.Context) ([]figure.Figure, error) {
 			Note: "from the start of the process until the change of a leaf that it missed is a new template",
 		},
 		{Name: what + "evaluations by a leaf's change", Value: evaluated, Budget: figure.Exactly(levels)},
-		missedOrDoubled(g.unequal([]observe.Workload{probe}, before+2)),
-	}, nil
+	}
 }
 
 // create creates the graph: chains of Links, each of the given number of levels.

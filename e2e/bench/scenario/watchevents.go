@@ -40,17 +40,8 @@ func watchEvents(ctx context.Context, e *environment) ([]figure.Figure, error) {
 			Value: found.median(loaded, "events/s"), Floor: found.median(informer, "events/s"),
 		},
 	}
-	for _, event := range []struct{ name, benchmark string }{{"an event", bulk}, {"an event with all of that", loaded}} {
-		for _, cost := range []struct {
-			name, unit string
-			as         figure.Unit
-		}{{"time", "ns/op", figure.Nanoseconds}, {"allocated", "B/op", figure.Bytes}, {"allocations", "allocs/op", figure.Count}} {
-			figures = append(figures, figure.Figure{
-				Name: event.name + ": " + cost.name, Unit: cost.as,
-				Value: found.median(event.benchmark, cost.unit), Floor: found.median(informer, cost.unit),
-			})
-		}
-	}
+	figures = append(figures, found.costs("an event", bulk, informer)...)
+	figures = append(figures, found.costs("an event with all of that", loaded, informer)...)
 	for _, lookUp := range []struct{ name, benchmark string }{
 		{"look-up among 20000: by the whole key", wholeKey},
 		{"200 by the first of two keys", firstOfTwo},
@@ -59,4 +50,17 @@ func watchEvents(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		figures = append(figures, figure.Figure{Name: lookUp.name, Unit: figure.Nanoseconds, Value: found.median(lookUp.benchmark, "ns/op")})
 	}
 	return figures, nil
+}
+
+// costs are what one operation of a benchmark costs, compared with one of another benchmark.
+func (m measurements) costs(name, benchmark, floor string) (figures []figure.Figure) {
+	for _, cost := range []struct {
+		name, unit string
+		as         figure.Unit
+	}{{"time", "ns/op", figure.Nanoseconds}, {"allocated", "B/op", figure.Bytes}, {"allocations", "allocs/op", figure.Count}} {
+		figures = append(figures, figure.Figure{
+			Name: name + ": " + cost.name, Unit: cost.as, Value: m.median(benchmark, cost.unit), Floor: m.median(floor, cost.unit),
+		})
+	}
+	return figures
 }
