@@ -21,9 +21,6 @@ import (
 
 // availability: users write all the time while replicas come and go. Their writes and the reloads are counted.
 func availability(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	// The Service takes a replica out later than that replica knows that it ends.
 	e.installation.Balancer().SetEndpointDelay(time.Second)
 	defer e.installation.Balancer().SetEndpointDelay(0)

@@ -31,9 +31,6 @@ func (t trial) configMap(i, n int) string { return fmt.Sprintf("%s-%d-%d", t.nam
 
 // burst: what must be one rollout, and what must be none, as shipped.
 func burst(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	return trials{e}.run(ctx)
 }
 

@@ -19,9 +19,6 @@ func chain(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	c := &chains{environment: e, deep: &side{configMap: "deep"}, plain: &side{configMap: "plain"}}
 	return e.withArgs(ctx, []string{fromConfigMap}, c.run)
 }

@@ -26,9 +26,6 @@ const (
 
 // constantChange: one ConfigMap is written all the time, many workloads depend on it.
 func constantChange(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	if err := e.createConfigMap(ctx, busy); err != nil {
 		return nil, err
 	}

@@ -16,9 +16,6 @@ const mark = `{"metadata":{"annotations":{"reloader.stakater.com/match":"true"}}
 
 // dialect: the requests of a reload of workloads with the annotations of Stakater's Reloader.
 func dialect(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	t, err := newTriples(ctx, e, inTurn)
 	if err != nil {
 		return nil, err

@@ -58,9 +58,6 @@ func wideFanOut(ctx context.Context, e *environment) ([]figure.Figure, error) {
 // compareGroups compares pod-reloader with the live webhook, and on request with the one that does nothing. Some rounds before the measured
 // ones do not count.
 func compareGroups(ctx context.Context, g *groups, warming, rounds int, withNoop bool) ([]figure.Figure, error) {
-	if err := g.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	if err := g.create(ctx, withNoop); err != nil {
 		return nil, err
 	}
@@ -122,9 +119,6 @@ func (g *groups) run(ctx context.Context, warming, rounds int) error {
 
 // sharing: how many reads a reload takes where many workloads depend on one ConfigMap.
 func sharing(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	if err := e.createConfigMap(ctx, "shared"); err != nil {
 		return nil, err
 	}

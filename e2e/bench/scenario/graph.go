@@ -24,9 +24,6 @@ func graph(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	if err := e.applyLinks(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	figures, err := e.withArgs(ctx, []string{fromConfigMap}, linkGraph{e}.measure)
 	return append(figures, evaluated), err
 }

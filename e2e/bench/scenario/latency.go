@@ -22,9 +22,6 @@ type side struct {
 // through a webhook that reads the ConfigMap live. The last one is the least that keeps pod-reloader's promise that what a
 // template is stamped with was true at admission; what it takes is what that promise costs.
 func latency(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	sides, err := newSides(ctx, e)
 	if err != nil {
 		return nil, err

@@ -23,9 +23,6 @@ func reads(requests controlplane.Requests) int {
 
 // requests counts what the API server is asked for.
 func requests(ctx context.Context, e *environment) ([]figure.Figure, error) {
-	if err := e.createWatchedNamespace(ctx); err != nil {
-		return nil, err
-	}
 	t, err := newTriples(ctx, e, func(int, deployment) map[string]string { return nil })
 	if err != nil {
 		return nil, err

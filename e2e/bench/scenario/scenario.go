@@ -135,27 +135,40 @@ type Bench struct {
 type scenario struct {
 	name  string
 	setup setup
-	run   func(ctx context.Context, e *environment) ([]figure.Figure, error)
+	run   run
+}
+
+// run does what a scenario is about and returns its figures.
+type run func(ctx context.Context, e *environment) ([]figure.Figure, error)
+
+// inNamespace returns a scenario that runs in a namespace with its name, the workloads of which are watched.
+func inNamespace(do run) run {
+	return func(ctx context.Context, e *environment) ([]figure.Figure, error) {
+		if err := e.createWatchedNamespace(ctx); err != nil {
+			return nil, err
+		}
+		return do(ctx, e)
+	}
 }
 
 // scenarios returns all of them, those with the same setup together.
 func scenarios() []scenario {
 	return []scenario{
-		{"latency", bare, latency},
-		{"fan-out", bare, fanOut},
+		{"latency", bare, inNamespace(latency)},
+		{"fan-out", bare, inNamespace(fanOut)},
 		{"admission", bare, admission},
-		{"fan-out-wide", bare, wideFanOut},
-		{"chain", bare, chain},
-		{"requests", complete, requests},
-		{"dialect", complete, dialect},
-		{"sharing", complete, sharing},
-		{"burst", loaded, burst},
+		{"fan-out-wide", bare, inNamespace(wideFanOut)},
+		{"chain", bare, inNamespace(chain)},
+		{"requests", complete, inNamespace(requests)},
+		{"dialect", complete, inNamespace(dialect)},
+		{"sharing", complete, inNamespace(sharing)},
+		{"burst", loaded, inNamespace(burst)},
 		{"reloader-load", loaded, reloaderLoad},
 		{"reloader-annotations", loaded, annotationsLoad},
-		{"availability", disturbed, availability},
+		{"availability", disturbed, inNamespace(availability)},
 		{"memory", bulk, memory},
-		{"constant-change", bulk, constantChange},
-		{"graph", bulk, graph},
+		{"constant-change", bulk, inNamespace(constantChange)},
+		{"graph", bulk, inNamespace(graph)},
 		{"scale", bulk, scale}, // the last with its setup: its workloads stay, and would be part of what the others hold
 		{"huge", empty, huge},
 		{"deletion", empty, deletion},
