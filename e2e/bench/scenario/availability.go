@@ -74,20 +74,16 @@ const reloaded, writers = 10, 8
 
 // run lets all events happen, one after the other.
 func (d disruptions) run(ctx context.Context) ([]figure.Figure, error) {
-	for _, create := range []func(ctx context.Context, i int) error{
-		func(ctx context.Context, i int) error { return d.createConfigMap(ctx, numbered("config", i)) },
-		func(ctx context.Context, i int) error {
-			_, err := d.deploy(ctx, deployment{name: numbered("ours", i), configMaps: []string{numbered("config", i)}})
+	err := parallel(ctx, reloaded, func(ctx context.Context, i int) error {
+		config := []string{numbered("config", i)}
+		if _, err := d.deployWithConfig(ctx, deployment{name: numbered("ours", i), configMaps: config}); err != nil {
 			return err
-		},
-		func(ctx context.Context, i int) error {
-			_, err := d.deploy(ctx, deployment{name: numbered("users", i), configMaps: []string{numbered("config", i)}})
-			return err
-		},
-	} {
-		if err := parallel(ctx, reloaded, create); err != nil {
-			return nil, err
 		}
+		_, err := d.deploy(ctx, deployment{name: numbered("users", i), configMaps: config})
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := d.awaitSettled(ctx); err != nil {
 		return nil, err

@@ -141,8 +141,8 @@ type scenario struct {
 // run does what a scenario is about and returns its figures.
 type run func(ctx context.Context, e *environment) ([]figure.Figure, error)
 
-// inNamespace returns a scenario that runs in a namespace with its name, the workloads of which are watched.
-func inNamespace(do run) run {
+// inWatchedNamespace returns a scenario that runs in a namespace with its name, the workloads of which are watched.
+func inWatchedNamespace(do run) run {
 	return func(ctx context.Context, e *environment) ([]figure.Figure, error) {
 		if err := e.createWatchedNamespace(ctx); err != nil {
 			return nil, err
@@ -154,21 +154,21 @@ func inNamespace(do run) run {
 // scenarios returns all of them, those with the same setup together.
 func scenarios() []scenario {
 	return []scenario{
-		{"latency", bare, inNamespace(latency)},
-		{"fan-out", bare, inNamespace(fanOut)},
+		{"latency", bare, inWatchedNamespace(latency)},
+		{"fan-out", bare, inWatchedNamespace(fanOut)},
 		{"admission", bare, admission},
-		{"fan-out-wide", bare, inNamespace(wideFanOut)},
-		{"chain", bare, inNamespace(chain)},
-		{"requests", complete, inNamespace(requests)},
-		{"dialect", complete, inNamespace(dialect)},
-		{"sharing", complete, inNamespace(sharing)},
-		{"burst", loaded, inNamespace(burst)},
+		{"fan-out-wide", bare, inWatchedNamespace(wideFanOut)},
+		{"chain", bare, inWatchedNamespace(chain)},
+		{"requests", complete, inWatchedNamespace(requests)},
+		{"dialect", complete, inWatchedNamespace(dialect)},
+		{"sharing", complete, inWatchedNamespace(sharing)},
+		{"burst", loaded, inWatchedNamespace(burst)},
 		{"reloader-load", loaded, reloaderLoad},
 		{"reloader-annotations", loaded, annotationsLoad},
-		{"availability", disturbed, inNamespace(availability)},
+		{"availability", disturbed, inWatchedNamespace(availability)},
 		{"memory", bulk, memory},
-		{"constant-change", bulk, inNamespace(constantChange)},
-		{"graph", bulk, inNamespace(graph)},
+		{"constant-change", bulk, inWatchedNamespace(constantChange)},
+		{"graph", bulk, inWatchedNamespace(graph)},
 		{"scale", bulk, scale}, // the last with its setup: its workloads stay, and would be part of what the others hold
 		{"huge", empty, huge},
 		{"deletion", empty, deletion},
@@ -194,8 +194,8 @@ func Names() []string {
 func (b Bench) Run(ctx context.Context, names []string) ([]figure.Figure, error) {
 	found, failures := make([][]figure.Figure, setups), make([]error, setups)
 	var group errgroup.Group
-	for _, beside := range [][]setup{{bare}, {complete, loaded, disturbed}, {bulk}, {empty}} {
-		for _, setup := range beside {
+	for _, together := range [][]setup{{bare}, {complete, loaded, disturbed}, {bulk}, {empty}} {
+		for _, setup := range together {
 			group.Go(func() error {
 				found[setup], failures[setup] = b.runWith(ctx, setup, needing(setup, names))
 				return nil
