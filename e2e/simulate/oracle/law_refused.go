@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ const (
 type refusal struct {
 	client string
 	object id
+	// resumes means that the write ends a pause: its pauses are those of no other write.
+	resumes bool
 	// most is how many refusals of this kind there may be.
 	most int
 }
@@ -68,7 +71,7 @@ func (l *refusedLaw) reply(r world.Reply) {
 		return
 	}
 	if r.Status != http.StatusConflict {
-		l.judge(r, refusal{call.Client, writtenBy(call), most(r)})
+		l.judge(r, refusal{call.Client, writtenBy(call), endsPause(call), most(r)})
 	}
 }
 
@@ -83,6 +86,11 @@ func most(r world.Reply) int {
 		return mostTransients
 	}
 	return mostRefusals
+}
+
+// endsPause reports whether a request removes the annotation of a pause.
+func endsPause(call *world.Call) bool {
+	return bytes.Contains(call.Body, []byte(`"`+pausedAt+`":null`))
 }
 
 // writtenBy returns the object that a write is about: a creation names it in its body.

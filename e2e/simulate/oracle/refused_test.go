@@ -64,6 +64,25 @@ func TestRefusedWrites(t *testing.T) {
 			options: hooked, because: "the first pauses are short",
 			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable),
 		},
+		"end of a pause and a reload, each every 3 s": {
+			options: hooked, because: "each has its own pauses", happens: func(s *harness) {
+				s.begin()
+				for range 20 {
+					refuse(s, cart, http.StatusForbidden, `{"metadata":{"annotations":{"`+pausedAt+`":null}}}`)
+					refuse(s, cart, http.StatusForbidden, "{}")
+					s.wait(3 * time.Second)
+				}
+			},
+		},
+		"end of a pause, every second": {
+			options: hooked, want: "hot-loop/refused", because: "the pauses grow", happens: func(s *harness) {
+				s.begin()
+				for range 20 {
+					refuse(s, cart, http.StatusForbidden, `{"metadata":{"annotations":{"`+pausedAt+`":null}}}`)
+					s.wait(time.Second)
+				}
+			},
+		},
 		"too many requests, every second": {
 			options: hooked, want: "hot-loop/refused", because: "the pauses grow, whatever its Retry-After is",
 			happens: refused(30, time.Second, http.StatusTooManyRequests),
