@@ -128,7 +128,15 @@ type retried struct{}
 // Retried returns a context for reads that the caller repeats by itself: a failure is reported at once, whatever pause its answer asks for.
 func Retried(ctx context.Context) context.Context { return context.WithValue(ctx, retried{}, true) }
 
-// isRetried reports whether the caller repeats a request by itself: each write, and a read with the context of Retried.
+// isRetried reports whether the caller repeats a request by itself: each write, and a read with the context of Retried. A review is no
+// write: its caller needs the answer at once, or asks many questions of which one failure ends all.
 func isRetried(r *http.Request) bool {
-	return r.Method != http.MethodGet || r.Context().Value(retried{}) != nil
+	return r.Method != http.MethodGet && !isReview(r) || r.Context().Value(retried{}) != nil
+}
+
+// isReview reports whether a request asks about a token or a permission.
+func isReview(r *http.Request) bool {
+	about, _ := collection(r.URL.Path)
+	_, group, _ := strings.Cut(about.Resource, ".")
+	return group == "authentication.k8s.io" || group == "authorization.k8s.io"
 }

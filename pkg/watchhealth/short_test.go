@@ -146,29 +146,34 @@ func TestLongRetryAfterIsNotPassedOn(t *testing.T) {
 func TestRetryAfterOfRequestsThatTheCallerRepeatsIsNotPassedOn(t *testing.T) {
 	t.Parallel()
 	retried := watchhealth.Retried(t.Context())
+	const cart = "/apis/apps/v1/namespaces/shop/deployments/cart"
 	for _, c := range []struct {
 		ctx    context.Context //nolint:containedctx // that of a request
 		method string
+		path   string
 		status int
 		want   string
 	}{
-		{t.Context(), http.MethodGet, http.StatusServiceUnavailable, "1"},
-		{t.Context(), http.MethodGet, http.StatusTooManyRequests, "1"},
-		{retried, http.MethodGet, http.StatusServiceUnavailable, ""},
-		{retried, http.MethodGet, http.StatusTooManyRequests, ""},
-		{t.Context(), http.MethodPatch, http.StatusServiceUnavailable, ""},
-		{t.Context(), http.MethodPost, http.StatusInternalServerError, ""},
-		{t.Context(), http.MethodPatch, http.StatusTooManyRequests, ""},
+		{t.Context(), http.MethodGet, cart, http.StatusServiceUnavailable, "1"},
+		{t.Context(), http.MethodGet, cart, http.StatusTooManyRequests, "1"},
+		{retried, http.MethodGet, cart, http.StatusServiceUnavailable, ""},
+		{retried, http.MethodGet, cart, http.StatusTooManyRequests, ""},
+		{t.Context(), http.MethodPatch, cart, http.StatusServiceUnavailable, ""},
+		{t.Context(), http.MethodPost, cart, http.StatusInternalServerError, ""},
+		{t.Context(), http.MethodPatch, cart, http.StatusTooManyRequests, ""},
+		{t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", http.StatusTooManyRequests, "1"},
+		{t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", http.StatusTooManyRequests, "1"},
+		{t.Context(), http.MethodPost, "/proxy/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", http.StatusTooManyRequests, "1"},
+		{retried, http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", http.StatusTooManyRequests, ""},
 	} {
 		next := func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody}, nil
 		}
-		const path = "https://api/apis/apps/v1/namespaces/shop/deployments/cart"
-		request, err := http.NewRequestWithContext(c.ctx, c.method, path, http.NoBody)
+		request, err := http.NewRequestWithContext(c.ctx, c.method, "https://api"+c.path, http.NoBody)
 		require.NoError(t, err)
 		response, err := newClient(t).monitor.Wrap(server(next)).RoundTrip(request)
 		require.NoError(t, err)
-		assert.Equal(t, c.want, response.Header.Get("Retry-After"), "%s %d", c.method, c.status)
+		assert.Equal(t, c.want, response.Header.Get("Retry-After"), "%s %s %d", c.method, c.path, c.status)
 		require.NoError(t, response.Body.Close())
 	}
 }
