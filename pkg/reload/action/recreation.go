@@ -142,7 +142,10 @@ func (c recreations) createJob(ctx context.Context, s gather.Subject, r recreati
 // last-reload is refused for good, or for long, the Secret ends all the same. Another leader would create the Job a second time.
 func (c recreations) recreated(ctx context.Context, s gather.Subject, o workload.Object, r recreation) Outcome {
 	s = c.withObject(s, o)
-	c.state.Recreations.Created(s.Key, r.secret.GetName())
+	if !c.state.Recreations.IsCreated(s.Key, r.secret.GetName()) {
+		c.state.Recreations.Created(s.Key, r.secret.GetName())
+		c.backoff.Forget(s.Key) // what failed until now says nothing about the last-reload
+	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	if err != nil {
 		last = r.manifest.Reload

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // A user deletes the Job after the loop has read it: the user's deletion counts, at whichever step it comes.
@@ -220,6 +221,36 @@ func TestJobWhoseLastReloadIsRefusedIsCreatedOnce(t *testing.T) {
 			notes := j.Notes()
 			assert.Contains(t, notes, "Reloaded: created again: configmap/app modified")
 			assert.Contains(t, notes, "RecreationFailed: the Job was created again, but its last-reload annotation cannot be written: "+tc.patch.Error())
+		})
+	}
+}
+
+// What failed before the Job existed says nothing about its last-reload.
+func TestLastReloadIsRetriedAfterACreationThatFailedForLong(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{"created": nil, "created without an answer": errNoAnswer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			left := map[string]int{"create Job": state.Persistent + 2, "patch Job": 1}
+			j.API.Before = func(call string) error {
+				if left[call] == 0 {
+					return nil
+				}
+				left[call]--
+				return apierrors.NewInternalError(errors.New(`failed calling webhook "jobs.example.org": no endpoints available`))
+			}
+			j.API.After = failing("create Job", lost)
+			actions := j.leader()
+			for range state.Persistent + 5 {
+				j.reconcile(t, actions)
+			}
+			assert.Len(t, j.API.Objects, 1, "the manifest is gone")
+			_, err := record.ParseLastReload(j.Stored().GetAnnotations()[j.Manifests.Keys.LastReload])
+			require.NoError(t, err)
+			for _, note := range j.Notes() {
+				assert.NotContains(t, note, "its last-reload annotation cannot be written")
+			}
 		})
 	}
 }
