@@ -128,7 +128,7 @@ func aboutEvents() map[Reason]Explanation {
 			"correct the annotation",
 		},
 		byPaused: {
-			"leaves the Deployment paused until its next reload: it was restarted in the pause",
+			"has not ended the pause of the Deployment: it still runs, or Reloader was restarted in the pause",
 			"ends the pause at its start: what has changed in the pod template since then rolls out",
 			"resume the Deployment when it suits you, or remove the annotation with the time to keep it paused",
 		},

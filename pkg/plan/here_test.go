@@ -66,13 +66,13 @@ func TestReasonsOfOurFlags(t *testing.T) {
 }
 
 // The present time is noon.
-func TestPauseThatIsOverIsADifference(t *testing.T) {
+func TestPauseEndedAtTheStartIsADifference(t *testing.T) {
 	t.Parallel()
 	paused := func(at string) string {
 		manifest := deployment(auto+`, deployment.`+domain+`pause-period: 5m, deployment.`+domain+`paused-at: "`+at+`"`, reads)
 		return strings.Replace(manifest, "spec:\n  template", "spec:\n  paused: true\n  template", 1)
 	}
-	late := paused("2026-01-01T00:00:00Z")
+	late, runs := paused("2026-01-01T00:00:00Z"), paused("2026-01-01T11:59:00Z")
 	tests := map[string]struct {
 		manifest string
 		adapt    func(*plan.Input)
@@ -81,6 +81,8 @@ func TestPauseThatIsOverIsADifference(t *testing.T) {
 		"over":             {manifest: late, want: []string{"paused"}},
 		"not over":         {manifest: paused("2026-01-01T11:56:00Z")},
 		"no time":          {manifest: paused("soon"), want: []string{"paused"}},
+		"runs, too long":   {manifest: strings.Replace(runs, "5m", "1000h", 1), want: []string{"pause-period", "paused", "problem"}},
+		"runs, removed":    {manifest: strings.Replace(runs, "deployment."+domain+"pause-period: 5m, ", "", 1), want: []string{"paused"}},
 		"resumed":          {manifest: strings.Replace(late, "paused: true", "paused: false", 1)},
 		"paused by a user": {manifest: strings.Replace(late, `, deployment.`+domain+`paused-at: "2026-01-01T00:00:00Z"`, "", 1)},
 		"another kind":     {manifest: strings.Replace(late, "Deployment", "StatefulSet", 1)},
@@ -108,7 +110,13 @@ func TestPauseThatIsOverIsADifference(t *testing.T) {
 			if tc.adapt != nil {
 				tc.adapt(&in)
 			}
-			assert.Equal(t, tc.want, summary(plan.Compare(in)))
+			report := plan.Compare(in)
+			assert.Equal(t, tc.want, summary(report))
+			for _, g := range report.Groups {
+				if g.Reason == "paused" {
+					assert.Contains(t, g.Reloader, "it still runs", "a running pause has the same reason")
+				}
+			}
 		})
 	}
 }
