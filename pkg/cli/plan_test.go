@@ -333,7 +333,6 @@ func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 	}
 }
 
-// The driver may be installed after the comparison.
 func TestPlanRefusesArgumentsThatLeaveNothingToCompare(t *testing.T) {
 	t.Parallel()
 	l := &lister{t: t}
@@ -344,6 +343,7 @@ func TestPlanRefusesArgumentsThatLeaveNothingToCompare(t *testing.T) {
 	assert.Empty(t, l.asked)
 }
 
+// The driver may be installed after the comparison.
 func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 	t.Parallel()
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "app"}
