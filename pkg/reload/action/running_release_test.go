@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type released struct {
 	now     time.Time
 	actions *Actions
 	last    record.LastReload
+	// stamped is the hash of the template where that is not the one of the last reload.
+	stamped string
 }
 
 func newReleased(spec map[string]any, notifyOnly bool) *released {
@@ -61,7 +64,7 @@ func (r *released) look(t *testing.T, isNew bool) time.Duration {
 	s, _ := dueCronJob(true)
 	s.View.Intent.Tracked[reference.Ref{Kind: reference.Secret, Name: "listed"}] = annotation.Trigger{}
 	r.reload = r.last.String()
-	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.reload}
+	s.View.Managed = stamp.Managed{stamp.Hash: cmp.Or(r.stamped, r.last.Hash), stamp.LastReload: r.reload}
 	if isNew {
 		r.actions.RequireRun(s)
 	}
@@ -86,6 +89,7 @@ func TestReleaseThatBringsAChangeRunsTheCronJob(t *testing.T) {
 		"some of the edits of lists are not named":  {change: func(r *released) { r.last = r.last.Shortest(); r.last.Cause = record.CauseListEdit }},
 		"the reload was before this process leads":  {change: func(r *released) { r.last.Time = r.now.Add(-time.Hour) }},
 		"changes are notified instead of reloading": {notifyOnly: true},
+		"the template is not that of the reload":    {change: func(r *released) { r.stamped = "2" }},
 		"the CronJob is suspended":                  {spec: map[string]any{"suspend": true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,3 +68,27 @@ func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {
 		}
 	}
 }
+
+// A content that comes back after another one was run gets a Job of another name: that of the first one is taken.
+func TestJobMadeBeforeAnotherOne(t *testing.T) {
+	t.Parallel()
+	var r runs
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
+	before := func(job string) string {
+		last, ok := r.MadeBefore(key, job)
+		if !ok {
+			return "none"
+		}
+		return last
+	}
+	assert.Equal(t, "none", before("backup-1"), "there is no Job")
+	r.RecordJob(key, cronrun.Run{Job: "backup-1", After: "1"}, now)
+	assert.Equal(t, "none", before("backup-1"), "it is the last one")
+	r.RecordJob(key, cronrun.Run{Job: "backup-2", After: "1"}, now)
+	assert.Equal(t, "backup-2", before("backup-1"))
+	assert.Equal(t, "none", before("backup-2"), "it is the last one")
+	assert.Equal(t, "none", before("backup-3"), "it was never made")
+	r.RecordJob(key, cronrun.Run{Job: "backup-3", After: "2"}, now)
+	assert.Equal(t, "none", before("backup-1"), "another reload has begun since")
+}
