@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/keyring"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -35,6 +36,7 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 	}
 	watches := &watchhealth.Monitor{}
 	config.Wrap(watches.Wrap)
+	config.Wrap(largeread.Wrap)
 	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: refresh.NewKinds(o.Selection.Kinds)}
 	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()

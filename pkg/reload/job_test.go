@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -51,8 +52,14 @@ func newJobFixture(t testing.TB, spec, status map[string]any) *jobFixture {
 // leader is a process that leads.
 func (j *jobFixture) leader(t testing.TB) *loop {
 	t.Helper()
+	return j.leaderThatReads(t, j.API)
+}
+
+// leaderThatReads is a leader that reads live by another client.
+func (j *jobFixture) leaderThatReads(t testing.TB, from client.Reader) *loop {
+	t.Helper()
 	j.opts.Reader = j.Reader
-	l := newLoop(loopDependencies{client: j.API, apiReader: j.API, Dependencies: Dependencies{
+	l := newLoop(loopDependencies{client: j.API, apiReader: from, Dependencies: Dependencies{
 		Events: j.Out,
 		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/action"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
@@ -36,8 +37,17 @@ type loop struct {
 	events   *report.Reporter
 	problems problems
 	actions  *action.Actions
+	large    largeread.Limit
 	now      func() time.Time
 }
+
+// A reconciliation with a response of more than largeread.Size waits for its turn before it reads on: decoded, a workload of 3 MiB can
+// take 80 MB, and a CronJob has its Jobs besides. The turn lasts until the reconciliation ends, since the objects are in memory that long.
+// So a namespace whose writes hang keeps one turn for up to writeLimit in package action.
+const (
+	largeInMemory     = 3
+	largeOfANamespace = 1
+)
 
 // loopDependencies are what newLoop needs besides the Options.
 type loopDependencies struct {
@@ -56,7 +66,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 		opts.Now = time.Now
 	}
 	l := &loop{
-		kinds: opts.Kinds, jobs: opts.Jobs, store: with.Store, keys: with.Keys, now: opts.Now,
+		kinds: opts.Kinds, jobs: opts.Jobs, store: with.Store, keys: with.Keys, now: opts.Now, large: largeread.New(largeInMemory, largeOfANamespace),
 		state: &state.State{}, backoff: state.NewBackoff(), leads: &queue.Leadership{},
 	}
 	l.queue = queue.New(l.leads, l.now)

@@ -19,6 +19,8 @@ import (
 // again after a while, at the workload's own pace.
 func (l *loop) Reconcile(ctx context.Context, key workload.Key) (reconcile.Result, error) {
 	defer l.actions.ReleaseSlot(key)
+	ctx, done := l.large.Begin(ctx, key.Namespace)
+	defer done()
 	l.queue.Taken(key)
 	return l.queue.Requeued(key, l.reconcileAndRequeue(ctx, key)), nil
 }

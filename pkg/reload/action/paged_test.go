@@ -41,7 +41,7 @@ func TestJobsOfANamespaceAreListedInPages(t *testing.T) {
 			actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, out)
 			s, verdict := dueCronJob(true)
 			ended := actions.runs.run(t.Context(), &s, verdict, contentOf("hash"))
-			assert.LessOrEqual(t, b.largest, 100)
+			assert.LessOrEqual(t, b.largest, 25)
 			if policy == "Replace" {
 				assert.Nil(t, ended)
 				assert.Equal(t, []string{"job-1049 "}, b.deleted)

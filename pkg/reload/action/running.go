@@ -214,8 +214,8 @@ func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, exist
 	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 
-// jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands.
-const jobsAtOnce = 100
+// jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands. That many usual ones are no large response.
+const jobsAtOnce = 25
 
 // otherJobs reports whether a CronJob has the Job of a run, and returns which of its Jobs are active, where its runs depend on others.
 func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
@@ -71,14 +72,14 @@ func withWriteTimeout(ctx context.Context, send func(context.Context) error) err
 	limited, cancel := context.WithTimeout(watchhealth.Retried(ctx), writeLimit)
 	defer cancel()
 	err := send(limited)
-	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) && !errors.Is(err, largeread.ErrWaiting) {
 		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return err
 }
 
 // timeoutReader gives up a read like a write: a conversion webhook can hang as well. Then the namespace counts as one whose writes hang;
-// a read that is answered says nothing of them.
+// a read that is answered says nothing of them. A large object waits for its turn: it may be decoded while few others are in memory.
 type timeoutReader struct {
 	client.Reader
 
@@ -86,7 +87,7 @@ type timeoutReader struct {
 }
 
 func (r timeoutReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	err := withWriteTimeout(ctx, func(ctx context.Context) error { return r.Reader.Get(ctx, key, o, opts...) })
+	err := withWriteTimeout(ctx, func(ctx context.Context) error { return r.Reader.Get(largeread.Admit(ctx), key, o, opts...) })
 	if errors.Is(err, errNoAnswer) {
 		r.slots.Observe(key.Namespace, writeLimit)
 	}

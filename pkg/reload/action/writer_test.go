@@ -15,10 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -128,5 +130,41 @@ func TestReadThatHangsIsGivenUpAndCountsAsALateAnswer(t *testing.T) {
 		actions.slots.Observe(s.Key.Namespace, 0)
 		other := gather.Subject{Key: workload.Key{Namespace: s.Key.Namespace, Name: "other"}}
 		assert.False(t, actions.MayWrite(other, inflight.Urgent), "one answer in time earns no slot after that")
+	})
+}
+
+// largeServer answers each request with an object, or a list, of more than largeread.Size.
+type largeServer struct{}
+
+func (largeServer) RoundTrip(*http.Request) (*http.Response, error) {
+	body := `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}` + strings.Repeat(" ", largeread.Size)
+	header := http.Header{"Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+func TestReadThatWaitsForItsTurnIsNoHangingOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		web := reloadtest.Web(t)
+		gvk := web.Object.Kind.GroupVersionKind
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+		api, err := client.New(&rest.Config{Host: "https://api", Transport: largeread.Wrap(largeServer{})}, client.Options{Mapper: mapper})
+		require.NoError(t, err)
+		actions := newActions(Options{Gather: gather.Gatherer{APIReader: api}}, &reloadtest.Outbox{})
+		limit := largeread.New(1, 1)
+		before, end := limit.Begin(t.Context(), web.Key.Namespace)
+		_, err = actions.gather.Stored(before, web)
+		require.NoError(t, err)
+		scoped, done := limit.Begin(t.Context(), web.Key.Namespace)
+		_, err = actions.gather.Stored(scoped, web)
+		require.ErrorIs(t, err, largeread.ErrWaiting)
+		require.NotErrorIs(t, err, errNoAnswer)
+		end()
+		_, err = actions.gather.Stored(scoped, web)
+		require.NoError(t, err)
+		done()
+		err = actions.gather.List(largeread.Refuse(t.Context()), gvk, 1, func(unstructured.Unstructured) {})
+		require.ErrorIs(t, err, largeread.ErrLarge, "the client passes it on")
 	})
 }

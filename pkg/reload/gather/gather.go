@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
@@ -168,8 +170,9 @@ func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error
 	return workload.Object{Kind: s.Object.Kind, Raw: u.Object}, err
 }
 
-// List lists objects of a kind, live and as a whole, and calls use with each of them. No more than limit of them are in memory at a time.
-// Where it fails, some may have been used.
+// List lists objects of a kind, live and as a whole, and calls use with each of them. No more than limit of them are in memory at a time,
+// and fewer where they are large: a response with several objects is never large, and one with a single object waits for its turn. Where it
+// fails, some may have been used.
 func (g Gatherer) List(
 	ctx context.Context, kind schema.GroupVersionKind, limit int64, use func(unstructured.Unstructured), opts ...client.ListOption,
 ) error {
@@ -177,8 +180,16 @@ func (g Gatherer) List(
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind)
-		err := g.APIReader.List(watchhealth.Unwatched(ctx), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
-		if err != nil {
+		limited := largeread.Admit(ctx)
+		if limit > 1 {
+			limited = largeread.Refuse(ctx)
+		}
+		err := g.APIReader.List(watchhealth.Unwatched(limited), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
+		switch {
+		case limit > 1 && errors.Is(err, largeread.ErrLarge):
+			limit = max(limit/5, 1)
+			continue
+		case err != nil:
 			return err
 		}
 		for _, object := range page.Items {

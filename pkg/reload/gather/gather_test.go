@@ -1,8 +1,12 @@
 package gather
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strconv"
 	"testing"
 
@@ -13,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -148,6 +153,48 @@ func (p *paged) List(_ context.Context, list client.ObjectList, opts ...client.L
 		u.SetContinue(strconv.Itoa(number))
 	}
 	return nil
+}
+
+// sized lists 10 objects with a text of its own size each, of which only one fits into a response that is not large.
+type sized struct {
+	client.Reader
+	limits []int64
+}
+
+func (s *sized) RoundTrip(r *http.Request) (*http.Response, error) {
+	count, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	body := bytes.NewReader(make([]byte, count*(largeread.Size/2+1)))
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body)}, nil
+}
+
+func (s *sized) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	s.limits = append(s.limits, o.Limit)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://api/?limit=%d", o.Limit), http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := largeread.Wrap(s).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	number, _ := strconv.Atoi(o.Continue)
+	list.(*unstructured.UnstructuredList).Items = make([]unstructured.Unstructured, o.Limit)
+	if number += int(o.Limit); number < 10 {
+		list.SetContinue(strconv.Itoa(number))
+	}
+	return nil
+}
+
+func TestPagesWithLargeObjectsAreSmaller(t *testing.T) {
+	t.Parallel()
+	api, used := &sized{}, 0
+	err := Gatherer{APIReader: api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), 7, func(unstructured.Unstructured) { used++ })
+	require.NoError(t, err)
+	assert.Equal(t, []int64{7, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, api.limits)
+	assert.Equal(t, 10, used)
 }
 
 func TestListReadsAllPages(t *testing.T) {

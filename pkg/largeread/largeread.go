@@ -1,0 +1,124 @@
+// Package largeread bounds how many large responses of the API server are in memory at a time, for clients that read and decode a
+// response as a whole: decoded, it can take 25 times the memory of its text.
+//
+// A Limit opens a scope for the reads whose objects are in memory together, and Admit or Refuse chooses the reads of a scope that the
+// limit is for. Wrap is the transport that enforces it. It knows nothing about what is read.
+package largeread
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+)
+
+// Size is the size in bytes beyond which a response is large.
+const Size = 256 << 10
+
+var (
+	// ErrLarge says that a response is large, where Refuse allows none.
+	ErrLarge = fmt.Errorf("the response has more than %d bytes", Size)
+	// ErrWaiting says that the context has ended before a large response had its turn.
+	ErrWaiting = errors.New("waited for the turn of a large object")
+)
+
+// Limit bounds the scopes that have large responses. It is safe for concurrent use.
+type Limit struct{ limit *fairlimit.Limit }
+
+// New returns a Limit of so many scopes with large responses, of which one tenant can have a share.
+func New(total, share int) Limit { return Limit{fairlimit.New(total, share)} }
+
+// Begin returns a context whose large responses wait for their turn, once for all of them. The caller calls done once, when their objects
+// are not in memory any more.
+func (l Limit) Begin(ctx context.Context, tenant string) (scoped context.Context, done func()) {
+	s := &scope{limit: l.limit, tenant: tenant, release: func() {}}
+	return context.WithValue(ctx, scopeKey{}, s), s.end
+}
+
+// scope is what Begin has opened.
+type scope struct {
+	limit  *fairlimit.Limit
+	tenant string
+
+	mu      sync.Mutex
+	has     bool
+	release func()
+}
+
+// wait waits for the turn of the scope, unless it has it.
+func (s *scope) wait(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.has {
+		return nil
+	}
+	release, err := s.limit.Acquire(ctx, s.tenant, 1)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWaiting, err)
+	}
+	s.has, s.release = true, release
+	return nil
+}
+
+func (s *scope) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release()
+}
+
+type (
+	scopeKey struct{}
+	admitKey struct{}
+)
+
+// Admit returns a context for reads whose large responses wait for their turn. Without a scope it changes nothing.
+func Admit(ctx context.Context) context.Context {
+	s, ok := ctx.Value(scopeKey{}).(*scope)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, admitKey{}, s.wait)
+}
+
+// Refuse returns a context for reads whose large responses are an error, ErrLarge.
+func Refuse(ctx context.Context) context.Context {
+	return context.WithValue(ctx, admitKey{}, func(context.Context) error { return ErrLarge })
+}
+
+// Wrap is for rest.Config.Wrap.
+func Wrap(next http.RoundTripper) http.RoundTripper { return transport{next} }
+
+type transport struct{ next http.RoundTripper }
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip sends a request. A large response is read no further before it is admitted.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	admit, limited := r.Context().Value(admitKey{}).(func(context.Context) error)
+	if err != nil || !limited {
+		return response, err
+	}
+	head, err := io.ReadAll(io.LimitReader(response.Body, Size+1))
+	if err == nil && len(head) > Size {
+		err = admit(r.Context())
+	}
+	if err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	response.Body = body{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+	return response, nil
+}
+
+// body is a response of which the head was read.
+type body struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,116 @@
+package largeread_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
+)
+
+// server answers each request with a body.
+type server struct {
+	body   io.Reader
+	closed int
+}
+
+func (s *server) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: answer{s.body, s}}, nil
+}
+
+type answer struct {
+	io.Reader
+	of *server
+}
+
+func (a answer) Close() error {
+	a.of.closed++
+	return nil
+}
+
+// get reads a response of so many bytes.
+func get(ctx context.Context, size int) error {
+	return read(ctx, &server{body: strings.NewReader(strings.Repeat("x", size))}, size)
+}
+
+func read(ctx context.Context, s *server, size int) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api/", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := largeread.Wrap(s).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err == nil && string(text) != strings.Repeat("x", size) {
+		return errors.New("another text")
+	}
+	return err
+}
+
+func TestLargeResponsesWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limit := largeread.New(2, 1)
+		first, endFirst := limit.Begin(t.Context(), "a")
+		require.NoError(t, get(largeread.Admit(first), largeread.Size+1))
+		require.NoError(t, get(largeread.Admit(first), largeread.Size+1), "the scope has its turn")
+
+		second, endSecond := limit.Begin(t.Context(), "a")
+		require.NoError(t, get(largeread.Admit(second), largeread.Size), "a small one")
+		require.NoError(t, get(second, largeread.Size+1), "a read without a limit")
+		late, cancel := context.WithTimeout(second, time.Second)
+		defer cancel()
+		err := get(largeread.Admit(late), largeread.Size+1)
+		require.ErrorIs(t, err, largeread.ErrWaiting)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		other, endOther := limit.Begin(t.Context(), "b")
+		require.NoError(t, get(largeread.Admit(other), largeread.Size+1), "of another tenant")
+		endOther()
+		endFirst()
+		require.NoError(t, get(largeread.Admit(second), largeread.Size+1))
+		endSecond()
+	})
+}
+
+func TestLargeResponseIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := largeread.Refuse(t.Context())
+	require.NoError(t, get(ctx, largeread.Size))
+	s := &server{body: strings.NewReader(strings.Repeat("x", largeread.Size+1))}
+	require.ErrorIs(t, read(ctx, s, largeread.Size+1), largeread.ErrLarge)
+	assert.Equal(t, 1, s.closed)
+}
+
+func TestResponseWithoutAScopeIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, get(largeread.Admit(t.Context()), largeread.Size+1))
+}
+
+func TestResponseThatIsCutOffIsAnError(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("cut off")
+	s := &server{body: io.MultiReader(strings.NewReader("x"), iotest.ErrReader(cut))}
+	require.ErrorIs(t, read(largeread.Refuse(t.Context()), s, 1), cut)
+	assert.Equal(t, 1, s.closed)
+}
+
+func TestTransportBelowIsFound(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	wrapped, ok := largeread.Wrap(s).(interface{ WrappedRoundTripper() http.RoundTripper })
+	require.True(t, ok)
+	assert.Same(t, s, wrapped.WrappedRoundTripper())
+}
