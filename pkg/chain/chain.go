@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -77,6 +78,10 @@ const (
 	inFlight          = 64
 	readsInFlight     = inFlight / 2
 	readsOfANamespace = readsInFlight * 3 / 4
+	// largeInFlight is how many objects of more than largeread.Size are read live at a time, for the webhook and the loop each: decoded, one
+	// of 3 MiB can take 80 MB.
+	largeInFlight     = 2
+	largeOfANamespace = 1
 )
 
 // Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
@@ -106,8 +111,7 @@ func New(o Options) *Chain {
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
 	c.graphState = &graphState{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
 	c.graphState.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.loop = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace), refused: o.ReadRefused}
-	c.webhook = objects{client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace), refused: o.ReadRefused}
+	c.loop, c.webhook = newObjects(o), newObjects(o)
 	c.sources = &sources{
 		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
 	}
@@ -121,6 +125,13 @@ func New(o Options) *Chain {
 		in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
 	}
 	return c
+}
+
+func newObjects(o Options) objects {
+	return objects{
+		client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace),
+		large: largeread.New(largeInFlight, largeOfANamespace), refused: o.ReadRefused,
+	}
 }
 
 // OnEvent registers a handler of changes of custom resources, before Start. It must only enqueue.

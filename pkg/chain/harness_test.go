@@ -80,6 +80,8 @@ type world struct {
 	stalled atomic.Pointer[string]
 	// unanswered has live reads of custom resources hang until they are given up.
 	unanswered atomic.Bool
+	// getting is called by each live read of a custom resource; nil calls nothing.
+	getting func(context.Context) error
 	// listing is how long a list of custom resources takes.
 	listing atomic.Int64
 }
@@ -130,6 +132,11 @@ func (n namespaced) Get(
 	if n.of.unanswered.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
+	}
+	if n.of.getting != nil {
+		if err := n.of.getting(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return n.ResourceInterface.Get(ctx, name, options, subresources...)
 }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -221,7 +221,7 @@ func (f *liveRead) readCustom(ctx context.Context, key referent.Key) (*referent.
 	object, err := f.from.custom.get(ctx, resource, key)
 	switch {
 	case err == nil:
-		return resource.Read(object), nil
+		return object, nil
 	case apianswer.NotFound(err):
 		return nil, nil // it does not exist
 	default:
@@ -261,11 +261,14 @@ type objects struct {
 	client dynamic.Interface
 	// limit bounds the reads in flight.
 	limit *fairlimit.Limit
+	// large bounds those of large objects, until what counts of one is read.
+	large largeread.Limit
 	// refused is called where the API server refuses a read.
 	refused func(referent.Key)
 }
 
-func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*unstructured.Unstructured, error) {
+// get returns what counts of an object.
+func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*referent.Object, error) {
 	release, err := o.limit.Acquire(ctx, key.Namespace, 1)
 	if err != nil {
 		return nil, err
@@ -273,11 +276,16 @@ func (o objects) get(ctx context.Context, resource *referent.Resource, key refer
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	object, err := objectsOf(o.client, resource, key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	ctx, done := o.large.Begin(ctx, key.Namespace)
+	defer done()
+	object, err := objectsOf(o.client, resource, key.Namespace).Get(largeread.Admit(ctx), key.Name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
 		o.refused(key)
 	}
-	return object, err
+	if err != nil {
+		return nil, err
+	}
+	return resource.Read(object), nil
 }
 
 // objectsOf are those of a resource in a namespace; the empty one is that of objects in none.
