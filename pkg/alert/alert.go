@@ -1,6 +1,6 @@
 // Package alert posts a message about each reload to a chat or another HTTP endpoint. It is beside the loop and never before
-// it: an alert is offered to a bounded queue without waiting, and delivered with time-outs and retries. One that finds the
-// queue full, or cannot be delivered, is dropped and counted.
+// it: an alert is offered to the bounded queue of its namespace without waiting, and delivered with time-outs and retries. One
+// that finds this queue full, or cannot be delivered, is dropped and counted.
 //
 // A message has names of objects and what happened to them, never their contents. The URL often contains a token, so it is
 // in no log line and in no error.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// queueSize is how many alerts may wait. A change that reloads more workloads than that at once overflows it if the sink is
-	// slower than the reloads.
+	// queueSize is how many alerts of a namespace may wait. A change that reloads more workloads than that at once overflows it if the sink
+	// is slower than the reloads.
 	queueSize = 1024
 	// senders is how many alerts are delivered at the same time.
 	senders = 4
@@ -28,7 +28,7 @@ type outcome string
 
 const (
 	delivered outcome = "delivered"
-	// overflow: the queue was full, or the program had stopped.
+	// overflow: the queue of the namespace was full, or the program had stopped.
 	overflow outcome = "overflow"
 	// refused: the sink answered that it does not want it. failed: no attempt was answered in time, or by an error of the sink.
 	refused outcome = "refused"
@@ -39,49 +39,89 @@ const (
 type Notifier struct {
 	config Config
 	client poster
-	queue  chan Reload
 	counts *prometheus.CounterVec
 	log    logr.Logger
 	logged rate.Sometimes
 
-	// closed is set once nothing reads the queue any more; mu orders that and Offer.
-	mu     sync.RWMutex
+	// mu guards what follows; changed is signaled for each alert that is added, and when the queue is closed.
+	mu      sync.Mutex
+	changed *sync.Cond
+	queue   waiting
+	// closed is set once nothing is added any more.
 	closed bool
 }
 
 // New returns a Notifier that registers its metrics. It accepts alerts at once and delivers them once it is started.
 func New(config Config, registry prometheus.Registerer, log logr.Logger) *Notifier {
 	n := &Notifier{
-		config: config, client: newPoster(config), queue: make(chan Reload, queueSize), log: log, logged: rate.Sometimes{Interval: logEvery},
+		config: config, client: newPoster(config), queue: waiting{alerts: map[string][]Reload{}}, log: log,
+		logged: rate.Sometimes{Interval: logEvery},
 		counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pod_reloader_alerts_total",
-			Help: fmt.Sprintf("Alerts about reloads, by outcome: delivered; or dropped because the queue was full (overflow), "+
+			Help: fmt.Sprintf("Alerts about reloads, by outcome: delivered; or dropped because the queue of the namespace was full (overflow), "+
 				"because the sink refused the alert (refused), or because all %d attempts failed (failed).", attempts),
 		}, []string{"outcome"}),
 	}
+	n.changed = sync.NewCond(&n.mu)
 	registry.MustRegister(n.counts)
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_pending_alerts", Help: "Alerts that wait to be delivered.",
-	}, func() float64 { return float64(len(n.queue)) }))
+	}, func() float64 { return float64(n.pending()) }))
 	for _, o := range []outcome{delivered, overflow, refused, failed} {
 		n.counts.WithLabelValues(string(o))
 	}
 	return n
 }
 
-// Offer queues an alert. It never blocks: if the queue is full, the alert is dropped.
+func (n *Notifier) pending() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.queue.count
+}
+
+// Accepts reports whether another alert of a namespace is queued.
+func (n *Notifier) Accepts(namespace string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.accepts(namespace)
+}
+
+func (n *Notifier) accepts(namespace string) bool {
+	return !n.closed && n.queue.in(namespace) < queueSize
+}
+
+// Offer queues an alert. It never blocks: if the queue of the namespace is full, the alert is dropped.
 func (n *Notifier) Offer(r Reload) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if !n.closed {
-		select {
-		case n.queue <- r:
-			return
-		default:
-		}
+	if !n.add(r) {
+		n.report("the queue of the namespace is full")
+		n.count(overflow)
 	}
-	n.report("the queue is full")
-	n.count(overflow)
+}
+
+// add queues an alert, and reports whether it has. The one about a change that is not reloaded comes after Accepts and a write, while others
+// come: it is added to a full queue, too, since nothing finds the change again. The writes in flight limit how many.
+func (n *Notifier) add(r Reload) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || !r.NotReloaded && !n.accepts(r.Namespace) {
+		return false
+	}
+	n.queue.add(r)
+	n.changed.Signal()
+	return true
+}
+
+// next returns the next alert once there is one; false if the queue is closed and empty.
+func (n *Notifier) next() (Reload, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for n.queue.count == 0 {
+		if n.closed {
+			return Reload{}, false
+		}
+		n.changed.Wait()
+	}
+	return n.queue.take(), true
 }
 
 // Start delivers alerts until the context ends, and then those that are queued, as far as that is done in stopGrace.
@@ -103,15 +143,13 @@ func (n *Notifier) Start(ctx context.Context) error {
 func (n *Notifier) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.closed {
-		n.closed = true
-		close(n.queue)
-	}
+	n.closed = true
+	n.changed.Broadcast()
 }
 
 // deliverAll delivers what is in the queue until that is closed and empty.
 func (n *Notifier) deliverAll(ctx context.Context) {
-	for r := range n.queue {
+	for r, ok := n.next(); ok; r, ok = n.next() {
 		if ctx.Err() != nil {
 			n.count(overflow)
 			continue

@@ -19,10 +19,14 @@ type notices struct{ *base }
 
 // notify reports a Change instead of reloading. One write adopts what is there, so that the Change is not due any more; of
 // several leaders one succeeds with it, and offers the notification after it; where its answer is lost, once the Record is seen to be
-// stored. What is there is read live: nothing takes back a notification that was made because a watch is behind. Where the webhook sees
+// stored. Before, the notification must be sure to get into the queue. What is there is read live: nothing takes back a notification that was made because a watch is behind. Where the webhook sees
 // another state, it restores the Record: then nothing is reported, and the Change stays due.
 func (n notices) notify(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
 	n.notifyStored(ctx, s)
+	if !n.events.AcceptsNotified(s.Reported()) {
+		return failed{s, transientFailure(reasonReloadFailed, "the change is not posted to --webhook-url yet, because too many notifications of the "+
+			"namespace wait to be posted; it is posted later")}
+	}
 	verdict, ended := n.assessLive(ctx, s, in)
 	if ended != nil {
 		return ended

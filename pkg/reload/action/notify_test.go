@@ -84,6 +84,22 @@ func TestChangeThatIsNotRecordedIsNotReported(t *testing.T) {
 	assert.Empty(t, out.Notes())
 }
 
+// A Change that is recorded is not found again: it stays due until a notification about it can wait in the queue.
+func TestChangeStaysDueWhileTheQueueIsFull(t *testing.T) {
+	t.Parallel()
+	api := &argoAPI{}
+	actions, s, in, out, alerts := notifying(t, api, "abc")
+	alerts.Full = true
+	verdict := policy.Assess(in).Verdict
+	assert.Positive(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base).RequeueAfter)
+	assert.Empty(t, api.patches)
+	assert.Empty(t, alerts.Offered)
+	assert.Empty(t, out.Notes(), "the user of the workload can do nothing about it")
+	alerts.Full = false
+	assert.Zero(t, actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base))
+	assert.Len(t, alerts.Offered, 1)
+}
+
 // behind is a Store whose watch does not show yet what is stored.
 type behind struct {
 	reloadtest.Store

@@ -101,7 +101,14 @@ func (o *Outbox) Notes() []string {
 }
 
 // Alerts keeps alerts.
-type Alerts struct{ Offered []alert.Reload }
+type Alerts struct {
+	Offered []alert.Reload
+	// Full says that no further one is accepted.
+	Full bool
+}
+
+// Accepts reports whether it is not full.
+func (a *Alerts) Accepts(string) bool { return !a.Full }
 
 // Offer adds an alert.
 func (a *Alerts) Offer(r alert.Reload) { a.Offered = append(a.Offered, r) }

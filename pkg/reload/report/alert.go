@@ -12,6 +12,8 @@ import (
 // noAlerts drops alerts.
 type noAlerts struct{}
 
+func (noAlerts) Accepts(string) bool { return true }
+
 func (noAlerts) Offer(alert.Reload) {}
 
 // alertAbout returns the alert about a reload. Any writer of the workload can edit the annotation that it is made of, so only

@@ -14,6 +14,8 @@ import (
 // offered keeps alerts.
 type offered struct{ alerts []alert.Reload }
 
+func (*offered) Accepts(string) bool { return true }
+
 func (o *offered) Offer(r alert.Reload) { o.alerts = append(o.alerts, r) }
 
 // The process that creates the Event of a reload offers the alert. Another leader that finds the Event does not.

@@ -9,6 +9,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
+// AcceptsNotified reports whether EmitNotified may be called for a workload. It is asked before the Record is written.
+func (r *Reporter) AcceptsNotified(s Subject) bool { return r.with.Alerts.Accepts(s.Key.Namespace) }
+
 // EmitNotified offers the notification about a Change, and sends an Event. The Record that was written names both.
 func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded string) {
 	change := policy.NewLastReload(changes, r.with.Now(), "")

@@ -35,8 +35,10 @@ type Sender interface {
 	Put(m outbox.Message)
 }
 
-// Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block.
+// Alerts takes each reload that is reported; alert.Notifier is one. Offer does not block. It drops what is not accepted, but not the
+// notification about a Change, for which Accepts was asked before.
 type Alerts interface {
+	Accepts(namespace string) bool
 	Offer(r alert.Reload)
 }
 
