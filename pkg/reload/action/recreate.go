@@ -89,6 +89,9 @@ func (c recreations) replaceAndComplete(ctx context.Context, s gather.Subject, m
 	if s.Unrecorded {
 		return c.record(ctx, s)
 	}
+	if err := c.manifestLimit(ctx, s.Key.Namespace); err != nil {
+		return failed{s, failure{reason: reasonRecreationWaits, err: err}}
+	}
 	switch err := c.replace(ctx, s, m); {
 	case errors.Is(err, errDeleted):
 		return InOrder{s}

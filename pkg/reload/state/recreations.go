@@ -82,6 +82,28 @@ func (r *recreations) Done(key workload.Key, secret string) {
 	}
 }
 
+// Left is a Secret that stays, and the Job that it is for.
+type Left struct {
+	Job    workload.Key
+	Secret string
+}
+
+// In returns how many Secrets there are for Jobs of a namespace, and any of them that is left; empty if none is.
+func (r *recreations) In(namespace string) (count int, left Left) {
+	r.secrets.mu.Lock()
+	defer r.secrets.mu.Unlock()
+	for key, all := range r.secrets.entries {
+		if key.Namespace != namespace {
+			continue
+		}
+		count += len(*all)
+		if i := slices.IndexFunc(*all, func(s manifestSecret) bool { return s.left }); i >= 0 {
+			left = Left{key, (*all)[i].name}
+		}
+	}
+	return count, left
+}
+
 // First returns the first Secret for a Job that something is to be done about; empty if there is none.
 func (r *recreations) First(key workload.Key) (secret string) {
 	r.secrets.find(key, func(all *[]manifestSecret) {

@@ -41,6 +41,28 @@ func TestRecreationIsMadeOnce(t *testing.T) {
 	assert.False(t, s.Recreations.IsCreated(key, "a"))
 }
 
+func TestSecretsOfANamespaceAreCounted(t *testing.T) {
+	t.Parallel()
+	s, key := State{}, workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"}
+	other := key
+	other.Namespace = "other"
+	s.Recreations.Add(key, "a")
+	s.Recreations.Add(key, "b")
+	s.Recreations.Add(other, "c")
+	s.Recreations.Leave(other, "c")
+	count, left := s.Recreations.In("shop")
+	assert.Equal(t, 2, count)
+	assert.Zero(t, left)
+	s.Recreations.Leave(key, "b")
+	count, left = s.Recreations.In("shop")
+	assert.Equal(t, 2, count, "the one that is left counts")
+	assert.Equal(t, Left{key, "b"}, left)
+	s.Recreations.Done(left.Job, left.Secret)
+	count, left = s.Recreations.In("shop")
+	assert.Equal(t, 1, count)
+	assert.Zero(t, left)
+}
+
 func TestSecretThatStaysHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	s, key := State{}, workload.Key{Kind: "batch/v1/Job", Namespace: "shop", Name: "import"}
