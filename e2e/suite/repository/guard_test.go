@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -25,10 +26,16 @@ import (
 const publishedSum = "pod-reloader.cs.sap.com/referent-checksum"
 
 // publishingGuard are values with a guard and with custom resources whose checksums are published: one in namespaces, one without
-// namespace, one that is also a kind of workloads, and one with the name of a built-in resource.
+// namespace, one that is also a kind of workloads, and one with the name of a built-in resource. Other kinds of workloads have the name of
+// a resource of another group.
 var publishingGuard = []string{
 	"guard.enabled=true",
 	"workloadKinds[0].apiVersion=guarded.example.com/v1", "workloadKinds[0].kind=Fleet", "workloadKinds[0].resource=fleets", "workloadKinds[0].template=spec.template",
+	"workloadKinds[1].apiVersion=other.example.com/v1", "workloadKinds[1].kind=Squadron", "workloadKinds[1].resource=fleets", "workloadKinds[1].template=spec.pods",
+	"workloadKinds[2].apiVersion=other.example.com/v1", "workloadKinds[2].kind=Tab", "workloadKinds[2].resource=cronjobs", "workloadKinds[2].template=spec.template",
+	"workloadKinds[3].apiVersion=other.example.com/v1", "workloadKinds[3].kind=Batch", "workloadKinds[3].resource=jobs", "workloadKinds[3].template=spec.template",
+	"workloadKinds[4].apiVersion=other.example.com/v1", "workloadKinds[4].kind=Safe", "workloadKinds[4].resource=secrets", "workloadKinds[4].template=spec.template",
+	"workloadKinds[5].apiVersion=other.example.com/v1", "workloadKinds[5].kind=App", "workloadKinds[5].resource=deployments", "workloadKinds[5].template=spec.template",
 	"referents[0].id=parts", "referents[0].gvr.group=guarded.example.com", "referents[0].gvr.version=v1", "referents[0].gvr.resource=parts", "referents[0].publish=true",
 	"referents[1].id=realms", "referents[1].gvr.group=guarded.example.com", "referents[1].gvr.version=v1", "referents[1].gvr.resource=realms", "referents[1].publish=true",
 	"referents[1].scope=Cluster", "referents[1].annotation=example.org/sum",
@@ -88,13 +95,26 @@ func TestGuardNamesTheVariablesThatItAllows(t *testing.T) {
 	}
 }
 
+// guardedKinds are the resources of the kinds of publishingGuard.
+var guardedKinds = map[string]metav1.GroupResource{
+	"Part": {Group: "guarded.example.com", Resource: "parts"}, "Realm": {Group: "guarded.example.com", Resource: "realms"},
+	"Fleet": {Group: "guarded.example.com", Resource: "fleets"}, "Squadron": {Group: "other.example.com", Resource: "fleets"},
+	"Vault": {Group: "guarded.example.com", Resource: "secrets"}, "Safe": {Group: "other.example.com", Resource: "secrets"},
+	"Tab": {Group: "other.example.com", Resource: "cronjobs"}, "Batch": {Group: "other.example.com", Resource: "jobs"},
+	"App": {Group: "other.example.com", Resource: "deployments"},
+}
+
 // guarded is an object of one of the kinds of publishingGuard. A Realm has no namespace.
 func guarded(kind, namespace string) *unstructured.Unstructured {
+	template := "template"
+	if kind == "Squadron" {
+		template = "pods"
+	}
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "guarded.example.com/v1", "kind": kind,
+		"apiVersion": guardedKinds[kind].Group + "/v1", "kind": kind,
 		"spec": map[string]any{
 			"size": int64(1),
-			"template": map[string]any{
+			template: map[string]any{
 				"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/app:1"}}},
 			},
 		},
@@ -145,11 +165,18 @@ func guardRestrictsPublishing(t *testing.T, cluster *controlplane.ControlPlane) 
 			object.SetName(fmt.Sprintf("null-%d", n))
 			require.NoError(t, unstructured.SetNestedField(object.Object, spec, "spec"))
 			require.NoError(t, cluster.Client().Create(t.Context(), object.DeepCopy()))
-			hash := merging(`{"spec":{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"x"}}}}}`)
-			require.NoError(t, as.Patch(t.Context(), object.DeepCopy(), hash, client.DryRunAll), "%v", spec)
+			require.NoError(t, as.Patch(t.Context(), object.DeepCopy(), inTemplate("template", hashed), client.DryRunAll), "%v", spec)
 			err := as.Patch(t.Context(), object, merging(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`), client.DryRunAll)
 			require.ErrorContains(t, err, ownAnnotations+"metadata of the pod template", "%v", spec)
 		}
+	})
+	t.Run("NewJobOfAnotherGroup", func(t *testing.T) {
+		t.Parallel()
+		object := guarded("Batch", "default")
+		object.SetName("new")
+		object.SetAnnotations(map[string]string{"pod-reloader.cs.sap.com/recreated-from": "uid"})
+		require.NoError(t, cluster.Client().Create(t.Context(), object.DeepCopy(), client.DryRunAll), "the write is valid for an administrator")
+		require.ErrorContains(t, as.Create(t.Context(), object, client.DryRunAll), "pod-reloader creates and deletes no pods, no workloads")
 	})
 	t.Run("ServerSideApply", func(t *testing.T) {
 		t.Parallel()
@@ -176,12 +203,12 @@ var nullSpecs = []any{
 func installPublishingGuard(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	api := cluster.Client()
-	for kind, plural := range map[string]string{"Part": "parts", "Realm": "realms", "Fleet": "fleets", "Vault": "secrets"} {
-		resource := controlplane.CustomResource{
-			Group: "guarded.example.com", Kind: kind, Plural: plural, ClusterScoped: kind == "Realm", WithoutStatus: true,
+	for kind, resource := range guardedKinds {
+		definition := controlplane.CustomResource{
+			Group: resource.Group, Kind: kind, Plural: resource.Resource, ClusterScoped: kind == "Realm", WithoutStatus: true,
 		}
-		require.NoError(t, cluster.Apply(t.Context(), resource.Definition()))
-		require.NoError(t, cluster.AwaitServed(t.Context(), plural+".guarded.example.com"))
+		require.NoError(t, cluster.Apply(t.Context(), definition.Definition()))
+		require.NoError(t, cluster.AwaitServed(t.Context(), resource.String()))
 		require.NoError(t, api.Create(t.Context(), guarded(kind, "default")))
 	}
 	require.NoError(t, api.Create(t.Context(), guarded("Part", "kube-system")))
@@ -190,7 +217,7 @@ func installPublishingGuard(t *testing.T, cluster *controlplane.ControlPlane) {
 		require.NoError(t, api.Create(t.Context(), &unstructured.Unstructured{Object: rendered[key]}))
 	}
 	require.NoError(t, cluster.Apply(t.Context(), controlplane.Grant("by-mistake", controlplane.ServiceAccount("pod-reloader", "pod-reloader"),
-		`{apiGroups: [guarded.example.com], resources: ["*"], verbs: ["*"]}`)))
+		`{apiGroups: [guarded.example.com, other.example.com], resources: ["*"], verbs: ["*"]}`)))
 }
 
 // publish applies annotations as the program does.
@@ -239,10 +266,28 @@ var publishingWrites = map[string]struct {
 	"HashOfAWorkload":            {kind: "Fleet", patch: annotating("pod-reloader.cs.sap.com/config-hash")},
 	"ForeignAnnotationWorkload":  {kind: "Fleet", patch: annotating("example.org/owner"), refused: ownAnnotations + "annotations of others"},
 	"SpecOfAWorkload":            {kind: "Fleet", patch: merging(`{"spec":{"size":2}}`), refused: ownAnnotations + "spec"},
-	"ImageOfAWorkload":           {kind: "Fleet", patch: merging(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"example.com/evil:1"}]}}}}`), refused: "pod-reloader changes nothing of containers"},
+	"ImageOfAWorkload":           {kind: "Fleet", patch: inTemplate("template", evil), refused: "pod-reloader changes nothing of containers"},
+	"HashOfATemplate":            {kind: "Fleet", patch: inTemplate("template", hashed)},
+	"HashInOtherFleets":          {kind: "Squadron", patch: inTemplate("pods", hashed)},
+	"ImageInOtherFleets":         {kind: "Squadron", patch: inTemplate("pods", evil), refused: "pod-reloader changes nothing of containers"},
+	"HashInOtherCronJobs":        {kind: "Tab", patch: inTemplate("template", hashed)},
+	"ImageInOtherCronJobs":       {kind: "Tab", patch: inTemplate("template", evil), refused: "pod-reloader changes nothing of containers"},
+	"HashInOtherSecrets":         {kind: "Safe", patch: inTemplate("template", hashed)},
+	"ImageInOtherSecrets":        {kind: "Safe", patch: inTemplate("template", evil), refused: "pod-reloader changes nothing of containers"},
+	"PauseOfOtherDeployments":    {kind: "App", patch: merging(`{"spec":{"paused":true}}`), refused: ownAnnotations + "spec"},
 	"ChecksumOfSecretsOfAGroup":  {kind: "Vault", patch: annotating(publishedSum)},
 	"SpecOfSecretsOfAGroup":      {kind: "Vault", patch: merging(`{"spec":{"size":2}}`), refused: onlyChecksum + "the object"},
 	"AnnotationOfSecretsOfGroup": {kind: "Vault", patch: annotating("example.org/owner"), refused: onlyChecksum + "annotations of others"},
+}
+
+const (
+	hashed = `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"x"}}}`
+	evil   = `{"spec":{"containers":[{"name":"main","image":"example.com/evil:1"}]}}`
+)
+
+// inTemplate changes the pod template in a field of the spec.
+func inTemplate(field, change string) client.Patch {
+	return merging(fmt.Sprintf(`{"spec":{%q:%s}}`, field, change))
 }
 
 // annotating sets an annotation.

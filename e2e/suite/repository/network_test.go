@@ -80,7 +80,7 @@ func TestGuardFollowsTheValues(t *testing.T) {
 	assert.Contains(t, texts["parts"], `"example.org/config-hash"`)
 	assert.NotContains(t, texts["parts"], "cs.sap.com")
 	assert.Equal(t, `"example.org/since"`, texts["pausedAt"])
-	assert.Contains(t, texts["template"], `request.resource.resource == "as" ? variables.after.?spec.?update.?pods.orValue({})`)
+	assert.Contains(t, texts["template"], `variables.resource == "a.io/as" ? variables.after.?spec.?update.?pods.orValue({})`)
 	assert.Contains(t, texts["around"], `[variables.after.?spec.?update.orValue({}), variables.before.?spec.?update.orValue({}), dyn(["pods"]), dyn("spec.update")]`)
 	for _, entry := range list(policy["validations"]) {
 		assert.NotContains(t, entry.(map[string]any)["expression"], "kube-system", "it is in scope")
