@@ -53,14 +53,14 @@ labels otherwise. */}}
 {{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end }}
 
-{{/* The Secrets for the registry, as in a Pod. Some parent charts list names. */}}
+{{/* The Secrets for the registry, as in a Pod, each once: server-side apply refuses two items of the same name. Some parent charts list
+names. */}}
 {{- define "pod-reloader.imagePullSecrets" -}}
-{{- range .Values.global.imagePullSecrets }}
-- {{ if kindIs "string" . }}{{ dict "name" . | toJson }}{{ else }}{{ toJson . }}{{ end }}
-{{- end }}
-{{- range .Values.imagePullSecrets }}
-- {{ toJson . }}
-{{- end }}
+{{- $secrets := list -}}
+{{- range concat (.Values.global.imagePullSecrets | default list) (.Values.imagePullSecrets | default list) -}}
+{{- if kindIs "map" . }}{{ $secrets = append $secrets (dict "name" (toString .name)) }}{{ else }}{{ $secrets = append $secrets (dict "name" .) }}{{ end -}}
+{{- end -}}
+{{- with uniq $secrets }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
 {{/* The security context of the pods, without fixed IDs where the cluster assigns them. */}}

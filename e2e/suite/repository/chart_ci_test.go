@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -261,7 +262,8 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(text), field(t, rendered["ConfigMap monitoring/reload-dashboard"], "data", "pod-reloader.json"))
 }
 
-// acceptsChartValues has the API server admit what each file of values renders, without storing it.
+// acceptsChartValues has the API server admit what each file of values renders, without storing it. Server-side apply, as Helm 4 uses it,
+// refuses more than a creation does.
 func acceptsChartValues(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	helm, api := tool(t, "helm", "helm"), cluster.Client()
@@ -278,7 +280,10 @@ func acceptsChartValues(t *testing.T, cluster *controlplane.ControlPlane) {
 			if kind.GetKind() == "ConfigMap" && kind.GetNamespace() == "" {
 				kind.SetNamespace("pod-reloader") // as Helm does
 			}
-			err := api.Create(t.Context(), kind, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			text, err := json.Marshal(object)
+			require.NoError(t, err)
+			err = api.Patch(t.Context(), kind, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("helm"), client.DryRunAll,
+				client.FieldValidation(metav1.FieldValidationStrict))
 			assert.NoError(t, err, "%s: %s", name, key)
 		}
 	}

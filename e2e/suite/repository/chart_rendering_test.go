@@ -347,3 +347,25 @@ func TestChartGrantsForTheWholeClusterWhatNoRoleCan(t *testing.T) {
 		})
 	}
 }
+
+// Server-side apply refuses two items of the same name.
+func TestChartRendersEachPullSecretOnce(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for name, tc := range map[string]struct{ global, own, want string }{
+		"None":         {global: `[]`, own: `[]`, want: "<nil>"},
+		"NameInBoth":   {global: `["a"]`, own: `[{"name":"a"}]`, want: "[map[name:a]]"},
+		"ObjectInBoth": {global: `[{"name":"b"},"a"]`, own: `[{"name":"a"},{"name":"c"}]`, want: "[map[name:b] map[name:a] map[name:c]]"},
+		"TwiceInOne":   {global: `["a",{"name":"a"}]`, own: `[{"name":"b"},{"name":"b"}]`, want: "[map[name:a] map[name:b]]"},
+		"NumberAsName": {global: `["1"]`, own: `[{"name":"1"}]`, want: "[map[name:1]]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := renderJSON(t, helm, map[string]string{"global.imagePullSecrets": tc.global, "imagePullSecrets": tc.own})
+			pod, _ := field(t, rendered[deployment], "spec", "template", "spec").(map[string]any)
+			assert.Equal(t, tc.want, fmt.Sprint(pod["imagePullSecrets"]))
+			check, _ := field(t, rendered["Pod pod-reloader/pod-reloader-test"], "spec").(map[string]any)
+			assert.Equal(t, tc.want, fmt.Sprint(check["imagePullSecrets"]), "the pod of helm test")
+		})
+	}
+}
