@@ -48,7 +48,7 @@ labels otherwise. */}}
 
 {{/* The reference of the image: a digest takes precedence over the tag. */}}
 {{- define "pod-reloader.image" -}}
-{{- with .Values.global.imageRegistry | default .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- with (.Values.global).imageRegistry | default .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- .Values.image.repository -}}
 {{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end }}
@@ -57,7 +57,7 @@ labels otherwise. */}}
 names. */}}
 {{- define "pod-reloader.imagePullSecrets" -}}
 {{- $secrets := list -}}
-{{- range concat (.Values.global.imagePullSecrets | default list) (.Values.imagePullSecrets | default list) -}}
+{{- range concat ((.Values.global).imagePullSecrets | default list) (.Values.imagePullSecrets | default list) -}}
 {{- if kindIs "map" . }}{{ $secrets = append $secrets (dict "name" (toString .name)) }}{{ else }}{{ $secrets = append $secrets (dict "name" .) }}{{ end -}}
 {{- end -}}
 {{- with uniq $secrets }}{{ toYaml . }}{{ end -}}

@@ -296,7 +296,7 @@ func TestChartAcceptsRemovedDefaults(t *testing.T) {
 	for _, value := range []string{
 		"resources", "securityContext", "podSecurityContext", "podSecurityContext=null,openshift=enabled,affinity", "tolerations",
 		"namespaces", "namespacesToIgnore", "namespaceSelector", "objectSelector", "args", "env", "topologySpreadConstraints", "imagePullSecrets",
-		"commonLabels", "image.tag", "image.digest", "nameOverride", "fullnameOverride", "log.level", "workloadKinds", "referents",
+		"commonLabels", "global", "image.tag", "image.digest", "nameOverride", "fullnameOverride", "log.level", "workloadKinds", "referents",
 		"reloader.annotations", "webhook.matchConditions", "webhook.annotations", "webhook.certificates.issuerRef", "networkPolicy.enabled=true,networkPolicy.metricsFrom",
 		"metrics.prometheusRule.enabled=true,metrics.prometheusRule.without", "metrics.dashboard.enabled=true,metrics.dashboard.labels",
 		"serviceAccount.annotations", "commonAnnotations", "test.labels", "lifecycle", "updateStrategy.type=Recreate,updateStrategy.rollingUpdate",
