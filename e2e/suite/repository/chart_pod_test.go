@@ -1,0 +1,39 @@
+package repository
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The pods have the labels of the selector. The other labels of the chart are on its objects only.
+func TestChartTakesLabelsOfPods(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	for _, label := range []string{"app.kubernetes.io/managed-by", "helm.sh/chart", "app.kubernetes.io/version"} {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			rendered := renderJSON(t, helm, map[string]string{"podLabels": `{"` + label + `":"mine"}`})
+			labels := field(t, rendered[deployment], "spec", "template", "metadata", "labels")
+			want := map[string]any{label: "mine", "app.kubernetes.io/name": "pod-reloader", "app.kubernetes.io/instance": "pod-reloader"}
+			assert.Equal(t, want, labels)
+		})
+	}
+	requireRefusals(t, map[string]refusal{
+		"Name": {
+			reason: "it would be there twice, and the selector depends on it",
+			values: []string{`podLabels.app\.kubernetes\.io/name=a`},
+			want:   "podLabels has app.kubernetes.io/name, which the chart sets",
+		},
+		"Instance": {
+			reason: "the same for the other label of the selector",
+			values: []string{`podLabels.app\.kubernetes\.io/instance=a`},
+			want:   "podLabels has app.kubernetes.io/instance, which the chart sets",
+		},
+		"ChartOnAllObjects": {
+			reason: "it would be there twice",
+			values: []string{`commonLabels.helm\.sh/chart=a`},
+			want:   "commonLabels has helm.sh/chart, which the chart sets",
+		},
+	})
+}
