@@ -37,3 +37,38 @@ func TestChartTakesLabelsOfPods(t *testing.T) {
 		},
 	})
 }
+
+// What an item sets is not rendered a second time: kubectl and kustomize refuse a key that is there twice.
+func TestChartCompletesTopologySpreadConstraints(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const item = `"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"`
+	labels := map[string]any{"app.kubernetes.io/name": "pod-reloader", "app.kubernetes.io/instance": "pod-reloader"}
+	selector := map[string]any{"matchLabels": labels}
+	of := func(selector, keys any) map[string]any {
+		want := map[string]any{"maxSkew": float64(1), "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+		if keys != nil {
+			want["matchLabelKeys"] = keys
+		}
+		return want
+	}
+	for name, tc := range map[string]struct {
+		more string
+		want map[string]any
+	}{
+		"Nothing": {want: of(selector, []any{"pod-template-hash"})},
+		"Keys":    {more: `,"matchLabelKeys":["a"]`, want: of(selector, []any{"a"})},
+		"NoKeys":  {more: `,"matchLabelKeys":[]`, want: of(selector, []any{})},
+		"Selector": {
+			more: `,"labelSelector":{"matchLabels":{"a":"b"}}`, want: of(map[string]any{"matchLabels": map[string]any{"a": "b"}}, nil),
+		},
+		"AllPods":       {more: `,"labelSelector":{}`, want: of(map[string]any{}, nil)},
+		"AllPodsNoKeys": {more: `,"labelSelector":{},"matchLabelKeys":[]`, want: of(map[string]any{}, []any{})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := renderJSON(t, helm, map[string]string{"topologySpreadConstraints": `[{` + item + tc.more + `}]`})
+			assert.Equal(t, []any{tc.want}, field(t, rendered[deployment], "spec", "template", "spec", "topologySpreadConstraints"))
+		})
+	}
+}
