@@ -72,3 +72,24 @@ func TestChartCompletesTopologySpreadConstraints(t *testing.T) {
 		})
 	}
 }
+
+// The annotation of the values replaces that of the chart. A key that is there twice is refused, as above.
+func TestChartTakesTheDefaultContainerOfPods(t *testing.T) {
+	t.Parallel()
+	helm := tool(t, "helm", "helm")
+	const key = "kubectl.kubernetes.io/default-container"
+	for name, tc := range map[string]struct {
+		set  string
+		want map[string]any
+	}{
+		"Default":    {set: `null`, want: map[string]any{key: "manager"}},
+		"Annotation": {set: `{"a":"b"}`, want: map[string]any{key: "manager", "a": "b"}},
+		"Container":  {set: `{"` + key + `":"sidecar"}`, want: map[string]any{key: "sidecar"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered := renderJSON(t, helm, map[string]string{"podAnnotations": tc.set})
+			assert.Equal(t, tc.want, field(t, rendered[deployment], "spec", "template", "metadata", "annotations"))
+		})
+	}
+}
