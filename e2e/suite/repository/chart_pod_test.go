@@ -1,9 +1,14 @@
 package repository
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // The pods have the labels of the selector. The other labels of the chart are on its objects only.
@@ -91,5 +96,32 @@ func TestChartTakesTheDefaultContainerOfPods(t *testing.T) {
 			rendered := renderJSON(t, helm, map[string]string{"podAnnotations": tc.set})
 			assert.Equal(t, tc.want, field(t, rendered[deployment], "spec", "template", "metadata", "annotations"))
 		})
+	}
+}
+
+// A parent chart that has the chart twice needs the names that docs/installing.md gives: no Service and no PodDisruptionBudget selects the
+// pods of both.
+func TestChartTwiceInOneRelease(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	chart := os.DirFS(filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"))
+	require.NoError(t, os.CopyFS(filepath.Join(directory, "charts/pod-reloader"), chart))
+	for file, text := range map[string]string{
+		"Chart.yaml": `{apiVersion: v2, name: parent, version: 1.0.0, dependencies: [
+			{name: pod-reloader, version: "*", alias: team-a}, {name: pod-reloader, version: "*", alias: team-b}]}`,
+		"values.yaml": `{team-a: {fullnameOverride: a, nameOverride: a}, team-b: {fullnameOverride: b, nameOverride: b}}`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600))
+	}
+	out, err := run(t.Context(), tool(t, "helm", "helm"),
+		"template", "parent", directory, "--namespace", "pod-reloader", "--kube-version", "1.36.0", "--skip-tests")
+	require.NoError(t, err)
+	rendered := parse(t, out)
+	for _, name := range []string{"a", "b"} {
+		pods, _ := field(t, rendered["Deployment pod-reloader/"+name], "spec", "template", "metadata", "labels").(map[string]any)
+		assert.Equal(t, map[string]any{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": "parent"}, pods)
+		assert.Equal(t, pods, field(t, rendered["Service pod-reloader/"+name], "spec", "selector"))
+		assert.Equal(t, pods, field(t, rendered["Service pod-reloader/"+name+"-metrics"], "spec", "selector"))
+		assert.Equal(t, pods, field(t, rendered["PodDisruptionBudget pod-reloader/"+name], "spec", "selector", "matchLabels"))
 	}
 }
