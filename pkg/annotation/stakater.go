@@ -49,7 +49,7 @@ func (s Stakater) HandledKinds() []reference.Kind {
 func (s Stakater) Traits(kind reference.Kind, objectLabels, annotations map[string]string) Traits {
 	selects := s.Selector == nil || kind == reference.SecretProviderClass || s.Selector.Matches(labels.Set(objectLabels))
 	return Traits{
-		Ignored: annotations[s.Keys.Ignore] == "true" || !selects, Unselected: !selects, Marked: annotations[s.Keys.Match] == "true",
+		Ignored: annotations[s.Keys.Ignore] == marked || !selects, Unselected: !selects, Marked: annotations[s.Keys.Match] == marked,
 	}
 }
 

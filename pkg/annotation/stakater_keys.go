@@ -53,8 +53,16 @@ func NewStakaterKeys() StakaterKeys {
 	}
 }
 
-// Has reports whether an annotation of a workload or of a config object belongs to the dialect: caches keep those. Besides the
-// keys these are all of Reloader's domain, since a misspelt one is reported.
+// marked is the only value of Match and Ignore that counts.
+const marked = "true"
+
+// Marks reports whether an annotation of a config object counts: caches keep no other one. It makes no string of a long value.
+func (k StakaterKeys) Marks(key, value []byte) bool {
+	return (string(key) == k.Match || string(key) == k.Ignore) && string(value) == marked
+}
+
+// Has reports whether an annotation belongs to the dialect: caches keep those of a workload. Besides the keys these are all of
+// Reloader's domain, since a misspelt one is reported.
 func (k StakaterKeys) Has(key string) bool {
 	return strings.Contains(key, stakaterDomain+"/") || key == k.Auto || key == k.Search || key == k.Match || key == k.Ignore ||
 		key == k.PausePeriod || key == k.PausedAt || k.ConfigMap.has(key) || k.Secret.has(key) ||

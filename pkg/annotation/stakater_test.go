@@ -2,6 +2,7 @@ package annotation_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -308,6 +309,15 @@ func TestStakaterKeys(t *testing.T) {
 		assert.True(t, keys.Has(key), key)
 	}
 	assert.False(t, keys.Has("a/other"))
+	for _, key := range []string{"a/match", "a/ignore"} {
+		assert.True(t, keys.Marks([]byte(key), []byte("true")), key)
+		for _, value := range []string{"", "false", "True", "true ", strings.Repeat("x", 200<<10)} {
+			assert.False(t, keys.Marks([]byte(key), []byte(value)), "%s, %d bytes", key, len(value))
+		}
+	}
+	for _, key := range []string{"a/other", "a/auto", "reloader.stakater.com/match", "reloader.stakater.com/matsch"} {
+		assert.False(t, keys.Marks([]byte(key), []byte("true")), "%s: no key of a config object", key)
+	}
 	intent, problems := annotation.Parse(annotation.Source{Workload: map[string]string{"a/cm": "x", autoKey: "true"}}, annotation.Stakater{Keys: keys})
 	assert.Empty(t, problems)
 	intent, _ = annotation.Resolve(intent, shop(), recorded{}, nil)

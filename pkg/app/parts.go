@@ -77,7 +77,7 @@ func (b *builder) buildState() (err error) {
 		Namespaces:     b.options.Selection.Scope.Namespaces,
 		Without:        b.options.Selection.Unhandled(),
 		Ring:           b.keys.Ring,
-		OwnAnnotations: b.options.Selection.HasStakater,
+		OwnAnnotations: b.options.Selection.Marks,
 		OwnLabels:      b.options.Selection.Stakater.LooksAt,
 		SHA1:           b.writesSHA1,
 		Now:            b.host.Now,

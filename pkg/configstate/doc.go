@@ -20,10 +20,10 @@
 //
 // # What stays in memory
 //
-// Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations names, and
+// Of a config object: namespace, name, UID, resourceVersion, the annotations that [Options].OwnAnnotations keeps, and
 // 32 bytes an Entry. Of its payload, and of the annotation in which `kubectl apply` repeats it, nothing stays. Events
 // and objects are read out of a buffer that is overwritten at once, and a Secret's values are hashed in that buffer.
-// Annotations that are not in that list never become a Go value. If Options.HTTPClient is nil, the connections clear
+// The value of any other annotation never becomes a Go string. If Options.HTTPClient is nil, the connections clear
 // their buffers too, before they wait for more bytes; that costs HTTP/2.
 //
 // What is not promised: while a response is being read it is in memory, of course. A client that is passed in keeps the

@@ -31,7 +31,7 @@ func TestObjectOfAWatchThatNeverWorkedIsUnseenUntilItIsRead(t *testing.T) {
 			s.put(configMap("a", "app", "x"))
 			s.refusing(lists, http.StatusForbidden)
 			f := newFixture(t, s, func(o *configstate.Options) {
-				o.OwnAnnotations = func(key string) bool { return key == "ours" }
+				o.OwnAnnotations = ours
 			}).start(t)
 			assert.Equal(t, cm("app"), f.next(t).Ref)
 			require.True(t, f.Listed("a"), "it may not be listed")

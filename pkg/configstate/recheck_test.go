@@ -19,7 +19,7 @@ const lists = "/api/v1/secrets"
 func blind(t *testing.T, s *server) *fixture {
 	t.Helper()
 	f := newFixture(t, s, func(o *configstate.Options) {
-		o.OwnAnnotations = func(key string) bool { return key == "ours" }
+		o.OwnAnnotations = ours
 	}).start(t)
 	f.next(t)
 	s.refusing(lists, http.StatusForbidden)
@@ -89,8 +89,8 @@ func TestRecheckReadsAnnotationsAndLabels(t *testing.T) {
 	}
 	annotated("first")
 	s.refusing(lists, http.StatusForbidden)
-	own := func(key string) bool { return key == "ours" }
-	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations, o.OwnLabels = own, own }).start(t)
+	label := func(key string) bool { return key == "ours" }
+	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations, o.OwnLabels = ours, label }).start(t)
 	check := func(want string) {
 		t.Helper()
 		assert.Equal(t, map[string]string{"ours": want}, f.Annotations("a", sec("db")))

@@ -33,8 +33,9 @@ type Options struct {
 	Without []reference.Kind
 	// Ring returns the current digest keys. It is called for every read and must be cheap.
 	Ring func() digest.Ring
-	// OwnAnnotations reports whether to keep an annotation of a config object, by key. nil keeps none.
-	OwnAnnotations func(key string) bool
+	// OwnAnnotations reports whether to keep an annotation of a config object. nil keeps none. Keep only short values: an object has up to
+	// 256 KiB of annotations.
+	OwnAnnotations func(key, value []byte) bool
 	// OwnLabels reports whether to keep a label, by key. nil keeps none.
 	OwnLabels func(key string) bool
 	// SHA1 says of which kinds State.SHA1 is computed, too. nil is none.
@@ -179,7 +180,7 @@ func (s *Store) Names(namespace string, kind reference.Kind) []string {
 	return s.metadata.names(scopeKey{kind, namespace})
 }
 
-// Annotations returns the annotations of a config object that Options.OwnAnnotations names, from the metadata cache. Do
+// Annotations returns the annotations of a config object that Options.OwnAnnotations keeps, from the metadata cache. Do
 // not change them.
 func (s *Store) Annotations(namespace string, ref reference.Ref) map[string]string {
 	if o, _ := s.metadata.get(objectKey{namespace, ref}); o.own != nil {

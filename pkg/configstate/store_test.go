@@ -3,6 +3,7 @@ package configstate_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,7 +150,7 @@ func TestCreated(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	s.put(configMap("a", "listed", "x"))
-	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations = func(key string) bool { return key == "ours" } }).start(t)
+	f := newFixture(t, s, func(o *configstate.Options) { o.OwnAnnotations = ours }).start(t)
 	f.next(t)
 	annotated := func(name, content, value string) client {
 		o := configMap("a", name, content)
@@ -206,6 +207,9 @@ func TestObserve(t *testing.T) {
 	assert.Empty(t, f.Names("a", reference.Secret))
 }
 
+// ours keeps the annotations of one key.
+func ours(key, _ []byte) bool { return string(key) == "ours" }
+
 func TestOwnAnnotationsAndLabels(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -214,7 +218,7 @@ func TestOwnAnnotationsAndLabels(t *testing.T) {
 	object.Labels = map[string]string{"env": "test", "app": "x"}
 	s.put(object)
 	f := newFixture(t, s, func(o *configstate.Options) {
-		o.OwnAnnotations = func(key string) bool { return key == "ours/match" }
+		o.OwnAnnotations = func(key, value []byte) bool { return string(key) == "ours/match" && len(value) < 10 }
 		o.OwnLabels = func(key string) bool { return key == "env" }
 	}).start(t)
 	assert.Equal(t, map[string]string{"env": "test"}, f.Labels("a", cm("one")))
@@ -224,11 +228,13 @@ func TestOwnAnnotationsAndLabels(t *testing.T) {
 
 	// The mark that ends a streamed list is an annotation of a bookmark. A user can give it to an object, too.
 	object.Annotations[metav1.InitialEventsAnnotationKey] = "true"
-	object.Annotations["ours/match"] = "false"
-	s.put(object)
-	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		assert.Equal(t, map[string]string{"ours/match": "false"}, f.Annotations("a", cm("one")))
-	}, wait, time.Millisecond)
+	for value, want := range map[string]map[string]string{"false": {"ours/match": "false"}, strings.Repeat("x", 200<<10): nil} {
+		object.Annotations["ours/match"] = value
+		s.put(object)
+		require.EventuallyWithT(t, func(t *assert.CollectT) {
+			assert.Equal(t, want, f.Annotations("a", cm("one")))
+		}, wait, time.Millisecond)
+	}
 }
 
 func TestRefusedNamespaceHoldsUpNoOther(t *testing.T) {

@@ -232,6 +232,9 @@ func TestStakaterAnnotationsOff(t *testing.T) {
 	on, off := complete(t).Selection, complete(t, "--stakater-annotations=false").Selection
 	assert.Len(t, on.Dialects(options.Referents{}), 2)
 	assert.True(t, on.HasStakater(key))
+	assert.True(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("true")))
+	assert.False(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("false")))
+	assert.False(t, off.Marks([]byte("reloader.stakater.com/match"), []byte("true")))
 	assert.Len(t, off.Dialects(options.Referents{}), 1)
 	assert.False(t, off.HasStakater(key))
 	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--stakater-annotations=false", "--auto-reload-all")

@@ -170,6 +170,11 @@ func (s Selection) Dialects(known Referents) []annotation.Dialect {
 	return dialects
 }
 
+// Marks reports whether an annotation of a config object counts in the second dialect, and that is read.
+func (s Selection) Marks(key, value []byte) bool {
+	return !s.WithoutStakater && s.Stakater.Keys.Marks(key, value)
+}
+
 // HasStakater reports whether an annotation belongs to the second dialect, and that is read.
 func (s Selection) HasStakater(key string) bool {
 	return !s.WithoutStakater && s.Stakater.Keys.Has(key)

@@ -31,9 +31,11 @@ type Meta struct {
 	InitialEnd bool
 }
 
-// Keep says which annotations and labels to read, by key. A nil function reads none.
+// Keep says which annotations to read, by key and value, and which labels, by key. A nil function reads none. What it is called with
+// aliases the message: a value that is not kept never becomes a string.
 type Keep struct {
-	Annotation, Label func(key string) bool
+	Annotation func(key, value []byte) bool
+	Label      func(key string) bool
 }
 
 // errTruncated says that a message ends before its own lengths say so.
@@ -144,7 +146,7 @@ func (m *Meta) set(number int, value []byte, keep Keep) error {
 	case 6:
 		m.ResourceVersion = string(value)
 	case 11:
-		return put(&m.Labels, value, keep.Label)
+		return put(&m.Labels, value, func(key, _ []byte) bool { return keep.Label != nil && keep.Label(string(key)) })
 	case 12:
 		return m.annotate(value, keep.Annotation)
 	}
@@ -152,7 +154,7 @@ func (m *Meta) set(number int, value []byte, keep Keep) error {
 }
 
 // annotate takes over one annotation if it is to be kept. The value of any other never becomes a string.
-func (m *Meta) annotate(message []byte, keep func(string) bool) error {
+func (m *Meta) annotate(message []byte, keep func(key, value []byte) bool) error {
 	key, value, err := pair(message)
 	if err != nil {
 		return err
@@ -164,9 +166,9 @@ func (m *Meta) annotate(message []byte, keep func(string) bool) error {
 }
 
 // put takes an entry into a map if it is to be kept.
-func put(into *map[string]string, message []byte, keep func(string) bool) error {
+func put(into *map[string]string, message []byte, keep func(key, value []byte) bool) error {
 	key, value, err := pair(message)
-	if err != nil || keep == nil || !keep(string(key)) {
+	if err != nil || keep == nil || !keep(key, value) {
 		return err
 	}
 	if *into == nil {

@@ -52,7 +52,9 @@ func metadata(name string) metav1.ObjectMeta {
 	}
 }
 
-func ours() wire.Keep { return wire.Keep{Annotation: isOurs, Label: isOurs} }
+func ours() wire.Keep {
+	return wire.Keep{Annotation: func(key, _ []byte) bool { return isOurs(string(key)) }, Label: isOurs}
+}
 
 func isOurs(key string) bool { return key == "ours" }
 
