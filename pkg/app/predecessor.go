@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 )
 
 // inheritTries is how often a new leader asks for the Events of its predecessor where there is no answer.
@@ -42,8 +42,13 @@ func (p *predecessor) reportedFailing(ctx context.Context, log logr.Logger) bool
 // close ends the questions: an Event of this leader is newer than those of an earlier leader.
 func (p *predecessor) close() { p.closed = true }
 
+// eventLister lists Events; outbox.Client does.
+type eventLister interface {
+	List(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error)
+}
+
 // lastReport reports whether the last Event on the installation's Deployment with one of two reasons has that of the failure.
-func lastReport(events report.EventLister, namespace, name, failure, end string) func(context.Context) (bool, error) {
+func lastReport(events eventLister, namespace, name, failure, end string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, ownReadLimit)
 		defer cancel()

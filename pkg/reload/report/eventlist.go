@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -16,9 +15,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
-// EventLister lists Events; outbox.Client does.
+// EventLister calls use with the namespace and name of each Event of a page, and returns the token of the next one; outbox.Client does.
 type EventLister interface {
-	List(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error)
+	Names(ctx context.Context, namespace string, o metav1.ListOptions, use func(namespace, name string)) (next string, err error)
 }
 
 const (
@@ -59,44 +58,40 @@ func (l eventList) add(ctx context.Context, namespace string, names map[uint64]b
 			"reason": reasonReloaded, "reportingController": event.Controller,
 		}.String(),
 	}
+	use := func(namespace, name string) { names[state.DigestOf(namespace+"/"+name)] = true }
 	for {
-		page, err := l.page(ctx, namespace, options)
-		if err != nil {
+		next, err := l.page(ctx, namespace, options, use)
+		if err != nil || next == "" {
 			return err
 		}
-		for n := range page.Items {
-			names[state.DigestOf(page.Items[n].Namespace+"/"+page.Items[n].Name)] = true
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
+		options.Continue = next
 	}
 }
 
 // page lists one page of Events, more than once where that fails.
-func (l eventList) page(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+func (l eventList) page(ctx context.Context, namespace string, o metav1.ListOptions, use func(namespace, name string)) (string, error) {
 	wait := time.Second
 	for try := 1; ; try++ {
-		page, err := l.once(ctx, namespace, o)
+		next, err := l.once(ctx, namespace, o, use)
 		if err == nil {
-			return page, nil
+			return next, nil
 		}
 		if try == listTries || slices.ContainsFunc([]func(error) bool{
 			apierrors.IsForbidden, apierrors.IsResourceExpired, apianswer.NotFound, apierrors.IsBadRequest,
 		}, func(is func(error) bool) bool { return is(err) }) {
-			return nil, fmt.Errorf("list Events: %w", err)
+			return "", fmt.Errorf("list Events: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return "", ctx.Err()
 		case <-time.After(wait):
 		}
 		wait *= 2
 	}
 }
 
-func (l eventList) once(ctx context.Context, namespace string, o metav1.ListOptions) (*eventsv1.EventList, error) {
+func (l eventList) once(ctx context.Context, namespace string, o metav1.ListOptions, use func(namespace, name string)) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
-	return l.api.List(ctx, namespace, o)
+	return l.api.Names(ctx, namespace, o, use)
 }
