@@ -135,10 +135,10 @@ func (r planReader) namespaces(ctx context.Context, in *plan.Input) error {
 	return nil
 }
 
-// pages lists page by page.
+// pages lists page by page, of pageSize unless the options have another limit.
 func pages(ctx context.Context, c client.Reader, page client.ObjectList, use func(), opts ...client.ListOption) error {
 	for {
-		if err := c.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(page.GetContinue()))...); err != nil {
+		if err := c.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(page.GetContinue())}, opts...)...); err != nil {
 			return err
 		}
 		use()

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,6 +24,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+)
+
+const (
+	// eventsAtOnce is how many Events one request lists.
+	eventsAtOnce = 20
+	// maxReasons is how many Warnings are kept of a workload, one for each reason.
+	maxReasons = 50
 )
 
 // leaseOf reads the lease of the installation; nil if there is none, or no permission to read it, as where one replica runs without
@@ -63,36 +73,67 @@ func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructure
 // warnings are the Warning Events that pod-reloader has sent about a workload. Without the permission to list them the Report
 // has less to say, so that is no error of the command.
 func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]explain.Warning, error) {
-	list := &eventsv1.EventList{}
-	err := c.List(ctx, list, client.InNamespace(u.GetNamespace()), client.MatchingFields{
+	var found []explain.Warning
+	err := eachPage(ctx, c, func(page []eventsv1.Event) {
+		for _, e := range page {
+			found = append(found, warningOf(e))
+		}
+		found = newest(found)
+	}, client.InNamespace(u.GetNamespace()), client.MatchingFields{
 		"regarding.uid": string(u.GetUID()), "type": corev1.EventTypeWarning, "reportingController": event.Controller,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failed attempts, since the Events cannot be listed: %w", err)
 	}
-	var found []explain.Warning
-	for _, e := range list.Items {
-		found = append(found, warningOf(e))
-	}
 	return found, nil
 }
 
+// eachPage calls use with each page of Events. The command can run inside of a replica, and Events of core/v1 without eventTime can be of
+// more than 1 MiB.
+func eachPage(ctx context.Context, c client.Reader, use func([]eventsv1.Event), options ...client.ListOption) error {
+	for next := ""; ; {
+		page := &eventsv1.EventList{}
+		if err := c.List(ctx, page, append(slices.Clone(options), client.Limit(eventsAtOnce), client.Continue(next))...); err != nil {
+			return err
+		}
+		use(page.Items)
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// newest returns the last Warning of each reason, newest first, and not too many of them.
+func newest(found []explain.Warning) []explain.Warning {
+	slices.SortStableFunc(found, func(a, b explain.Warning) int { return b.Time.Compare(a.Time) })
+	reasons := map[string]bool{}
+	found = slices.DeleteFunc(found, func(w explain.Warning) bool {
+		known := reasons[w.Reason]
+		reasons[w.Reason] = true
+		return known
+	})
+	return found[:min(len(found), maxReasons)]
+}
+
+// warningOf copies the texts: they may be parts of a larger one.
 func warningOf(e eventsv1.Event) explain.Warning {
-	return explain.Warning{Time: event.TimeOf(e), Reason: e.Reason, Message: e.Note}
+	return explain.Warning{Time: event.TimeOf(e), Reason: strings.Clone(event.Note(e.Reason)), Message: strings.Clone(event.Note(e.Note))}
 }
 
 // watchFailure is what the installations have reported of their watches, on their Deployments, the youngest of several; nil if all work as far as is
 // known.
 func watchFailure(ctx context.Context, c client.Reader, namespace string) (*explain.Warning, error) {
-	list := &eventsv1.EventList{}
-	err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
+	last := map[string]eventsv1.Event{}
+	err := eachPage(ctx, c, func(page []eventsv1.Event) {
+		last = event.Last(append(slices.Collect(maps.Values(last)), page...), watchhealth.EventFailing, watchhealth.EventRecovered)
+	}, client.InNamespace(namespace), client.MatchingFields{
 		"regarding.kind": "Deployment", "reportingController": event.Controller,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failing watches, since the Events in the installation's namespace cannot be listed: %w", err)
 	}
 	var youngest *explain.Warning
-	for _, e := range event.Last(list.Items, watchhealth.EventFailing, watchhealth.EventRecovered) {
+	for _, e := range last {
 		if w := warningOf(e); w.Reason == watchhealth.EventFailing && (youngest == nil || youngest.Time.Before(w.Time)) {
 			youngest = &w
 		}

@@ -23,18 +23,24 @@ type listedObjects struct {
 
 var _ annotation.Objects = &listedObjects{}
 
+// metadataAtOnce is how many objects one request lists. The command can run inside of a replica, and an object has up to 256 KiB of
+// annotations.
+const metadataAtOnce = 50
+
 // listing lists the metadata of config objects.
 func listing(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) *listedObjects {
 	return &listedObjects{known: map[reference.Kind]annotation.Listed{}, list: func(kind reference.Kind) (annotation.Listed, error) {
 		gvk, _ := kind.GroupVersionKind()
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk)
-		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
-		}
 		objects := annotation.Listed{}
-		for _, meta := range list.Items {
-			objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(kind, meta.Labels, meta.Annotations)
+		err := pages(ctx, c, list, func() {
+			for _, meta := range list.Items {
+				objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(kind, meta.Labels, meta.Annotations)
+			}
+		}, client.InNamespace(namespace), client.Limit(metadataAtOnce))
+		if err != nil {
+			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
 		}
 		return objects, nil
 	}}

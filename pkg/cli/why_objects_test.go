@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -36,4 +39,32 @@ func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	_, exists = custom.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
 	assert.False(t, exists)
 	require.EqualError(t, custom.Err(), "what the annotations select is not known: list secrets: forbidden")
+}
+
+// metadataPages has two pages of metadata.
+type metadataPages struct {
+	client.Reader
+	limits []int64
+}
+
+func (p *metadataPages) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	p.limits = append(p.limits, o.Limit)
+	page := list.(*metav1.PartialObjectMetadataList)
+	page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "app" + o.Continue}}}
+	page.Continue = map[string]string{"": "2"}[o.Continue]
+	return nil
+}
+
+// The command can run inside of a replica, and an object has up to 256 KiB of annotations.
+func TestWhyListsMetadataInSmallPages(t *testing.T) {
+	t.Parallel()
+	p := &metadataPages{}
+	objects := listing(t.Context(), p, "shop", annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	for _, name := range []string{"app", "app2"} {
+		_, exists := objects.Traits(reference.Ref{Kind: reference.ConfigMap, Name: name})
+		assert.True(t, exists, name)
+	}
+	assert.Equal(t, []int64{50, 50}, p.limits)
 }
