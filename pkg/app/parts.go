@@ -38,7 +38,7 @@ const loopStop = 10 * time.Second
 func (b *builder) reader() stamp.Reader {
 	selection := b.options.Selection
 	return stamp.Reader{
-		Keys: selection.Keys, Dialects: selection.Dialects(b.referents()), Objects: b.objectsOf, Strategy: b.options.ReloadStrategy,
+		Keys: selection.Keys, Dialects: selection.Dialects(b.referents()), Objects: b.objectsOf, Strategy: b.options.Reload.Strategy,
 	}
 }
 
@@ -53,7 +53,7 @@ func (b *builder) referents() options.Referents {
 
 // writesSHA1 says of which kinds a plain digest of the content goes into pod templates.
 func (b *builder) writesSHA1(kind reference.Kind) bool {
-	return b.options.ReloadStrategy != annotation.ConfigHash && (kind != reference.Secret || b.options.PlainSecrets)
+	return b.options.Reload.Strategy != annotation.ConfigHash && (kind != reference.Secret || b.options.PlainSecrets)
 }
 
 // buildState builds the state of the digest keys and of the configuration.

@@ -61,7 +61,7 @@ Repeat the flags of the installation that select workloads and objects.`,
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
-		"rerun-finished-jobs", "webhook-url", "installation-name", "leader-election-id", "leader-election-namespace")
+		"rerun-finished-jobs", "reload-strategy", "webhook-url", "installation-name", "leader-election-id", "leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -146,7 +146,7 @@ func (f *whyFlags) readWorkload(
 		return in, nil, err
 	}
 	reader := stamp.Reader{
-		Keys: in.Keys, Dialects: q.selection.Dialects(handled.known()),
+		Keys: in.Keys, Dialects: q.selection.Dialects(handled.known()), Strategy: q.reload.Strategy,
 		Objects: func(namespace string) (annotation.Objects, error) {
 			custom.namespace = namespace
 			custom.Objects = listing(ctx, c, namespace, q.selection.Stakater)

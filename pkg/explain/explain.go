@@ -5,6 +5,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -139,7 +140,7 @@ func Explain(in Input) Report {
 		Kind:          in.Object.Kind.Kind,
 		Namespace:     in.Object.Namespace(),
 		Name:          in.Object.Name(),
-		Pending:       in.Object.Pending(),
+		Pending:       pending(in),
 		partition:     in.Object.Partition(),
 		ConfigHash:    in.View.Managed[stamp.Hash],
 		Configuration: []Row{},
@@ -168,6 +169,9 @@ func Explain(in Input) Report {
 	r.Verdict, r.Reason = judge(in, assessment.Verdict, r.Configuration, under)
 	return r
 }
+
+// pending says why a new template does not restart the pods by itself; empty if it does.
+func pending(in Input) string { return cmp.Or(in.Object.Pending(), in.View.InPlace) }
 
 // triggers returns what can cause a reload.
 func triggers(in Input) annotation.Intent {

@@ -37,7 +37,7 @@ func reasonOf(in Input, verdict policy.Verdict, rows []Row) string {
 	switch {
 	case verdict.Reason == policy.UpToDate && slices.ContainsFunc(rows, changed):
 		return "what differs does not trigger a reload"
-	case verdict.Reason == policy.UpToDate && in.Object.Pending() != "":
+	case verdict.Reason == policy.UpToDate && pending(in) != "":
 		return "the pod template has the current configuration"
 	case verdict.Action == policy.Reload && in.NotifyOnly:
 		return verdict.Reason + "; the installation posts that to --webhook-url, and restarts nothing"

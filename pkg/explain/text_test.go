@@ -60,6 +60,17 @@ func TestPartitionKeepsSomePods(t *testing.T) {
 	}
 }
 
+func TestUpdateInPlaceRestartsNoPods(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.raw["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": "InPlaceIfPossible"}
+	var out bytes.Buffer
+	require.NoError(t, f.explain().Write(&out))
+	assert.Contains(t, out.String(), "nothing is due (the pod template has the current configuration)")
+	assert.Contains(t, out.String(), "A new template does not replace the running pods by itself: InPlaceIfPossible.\n")
+	assert.Contains(t, out.String(), "Problem: the update strategy InPlaceIfPossible restarts no container")
+}
+
 func TestChangesThatTheRecordOnlyCountsAreSaid(t *testing.T) {
 	t.Parallel()
 	for want, changes := range map[string][]record.Change{

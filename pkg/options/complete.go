@@ -29,7 +29,6 @@ func (f *Flags) Complete(env Environment) (Options, error) {
 		Selection:           f.selection.complete(&p, env, &f.stakater),
 		Pod:                 Pod{Namespace: env.Getenv(podNamespace), Name: env.Getenv(podName), UID: env.Getenv("POD_UID")},
 		Reload:              f.reload(&p, env),
-		ReloadStrategy:      f.stakater.completeStrategy(&p),
 		Alerts:              f.alerts(&p, env),
 		PlainSecrets:        f.stakater.plainSecrets(&p),
 		MemoryLimit:         memoryLimit(&p, env),
@@ -109,6 +108,7 @@ func (f *Flags) reload(p *problems, env Environment) Reload {
 		SettleMax:        p.duration("settle-max", f.settleMax),
 		Refractory:       p.duration("refractory", f.refractory),
 		Workers:          f.workers,
+		Strategy:         f.stakater.completeStrategy(p),
 		CountByNamespace: countByNamespace(env),
 	}
 	if f.settle > f.settleMax {

@@ -35,9 +35,7 @@ type Options struct {
 	// Pod is the one that the program runs in, as far as the environment says.
 	Pod    Pod
 	Reload Reload
-	// ReloadStrategy is what a reload writes on a pod template besides the hash.
-	ReloadStrategy annotation.ReloadStrategy
-	// PlainSecrets makes what a ReloadStrategy writes for a Secret a plain digest of its content, not a keyed one.
+	// PlainSecrets makes what Reload.Strategy writes for a Secret a plain digest of its content, not a keyed one.
 	PlainSecrets bool
 	// Alerts says where an alert about each reload goes, or about each change with Reload.NotifyOnly; nil where none is wanted.
 	Alerts *alert.Config
@@ -137,6 +135,8 @@ type Reload struct {
 	Settle, SettleMax time.Duration
 	// Refractory is the minimum time between two reloads of one workload; 0 switches the gate off.
 	Refractory time.Duration
+	// Strategy is what a reload writes on a pod template besides the hash.
+	Strategy annotation.ReloadStrategy
 	// Settings are those that the webhook decides by, too. With NotifyOnly, Options.Alerts says where to post what changed.
 	stamp.Settings
 	// RerunFinishedJobs creates also Jobs again that have finished.

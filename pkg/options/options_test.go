@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -53,7 +54,7 @@ func TestDefaults(t *testing.T) {
 	assert.True(t, strings.HasSuffix(o.Webhook.Directory, "/k8s-webhook-server/serving-certs"), "where controller-runtime looks, too")
 	assert.Equal(t, options.Election{Namespace: "tools", Lease: "pod-reloader", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
 	assert.Zero(t, o.MemoryLimit)
-	assert.Equal(t, options.Reload{Settle: time.Second, SettleMax: 5 * time.Second, Refractory: 5 * time.Second, Workers: 16}, o.Reload)
+	assert.Equal(t, options.Reload{Settle: time.Second, SettleMax: 5 * time.Second, Refractory: 5 * time.Second, Workers: 16, Strategy: annotation.ConfigHash}, o.Reload)
 	assert.Equal(t, 10*time.Second, o.ShutdownGracePeriod)
 	assert.Len(t, o.Selection.Kinds.All(), 5)
 	assert.True(t, o.Selection.Scope.Object("app", nil))

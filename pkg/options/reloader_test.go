@@ -52,7 +52,7 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 	assert.Equal(t, ":6061", o.Servers.PprofAddress)
 	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools", Lease: "reloader-reloader", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
 	assert.True(t, o.Reload.CountByNamespace)
-	assert.Equal(t, annotation.Annotations, o.ReloadStrategy)
+	assert.Equal(t, annotation.Annotations, o.Reload.Strategy)
 	s := o.Selection
 	assert.True(t, s.Stakater.ReloadOnCreate)
 	assert.True(t, s.Stakater.ReloadOnDelete)

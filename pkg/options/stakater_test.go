@@ -70,12 +70,12 @@ func TestStakaterFlags(t *testing.T) {
 
 func TestReloadStrategy(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, annotation.ConfigHash, complete(t).ReloadStrategy)
+	assert.Equal(t, annotation.ConfigHash, complete(t).Reload.Strategy)
 	for value, want := range map[string]annotation.ReloadStrategy{
 		"config-hash": annotation.ConfigHash, "annotations": annotation.Annotations, "env-vars": annotation.EnvVars,
 		"default": annotation.EnvVars,
 	} {
-		assert.Equal(t, want, complete(t, "--reload-strategy="+value).ReloadStrategy, value)
+		assert.Equal(t, want, complete(t, "--reload-strategy="+value).Reload.Strategy, value)
 	}
 	flags := options.NewFlags()
 	require.NoError(t, flags.Parse([]string{"--reload-strategy=env"}))

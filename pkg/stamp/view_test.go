@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -88,6 +89,47 @@ func TestReadOfWrongTypes(t *testing.T) {
 			assert.Equal(t, w.stripped(raw), w.stripped(patched), "nothing of others is replaced")
 			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: w.manifest(nil)})
 			assert.Empty(t, problems)
+		})
+	}
+}
+
+// A controller that updates pods in place restarts no container for an annotation. A variable makes it replace the pod, or refuse the template.
+func TestReloadWithoutARestartIsAProblem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		strategy annotation.ReloadStrategy
+		update   string
+		want     string
+	}{
+		"annotations replace the pods":  {annotation.ConfigHash, "ReCreate", ""},
+		"if possible, by the hash":      {annotation.ConfigHash, workload.InPlaceIfPossible, workload.InPlaceIfPossible},
+		"if possible, by annotations":   {annotation.Annotations, workload.InPlaceIfPossible, workload.InPlaceIfPossible},
+		"if possible, by default":       {"", workload.InPlaceIfPossible, workload.InPlaceIfPossible},
+		"variables replace the pods":    {annotation.EnvVars, workload.InPlaceIfPossible, ""},
+		"only in place, by the hash":    {annotation.ConfigHash, workload.InPlaceOnly, workload.InPlaceOnly},
+		"only in place, with variables": {annotation.EnvVars, workload.InPlaceOnly, workload.InPlaceOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.reader.Strategy = c.strategy
+			raw := w.manifest(w.lists("a", ""))
+			raw["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": c.update}
+			view, problems := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
+			assert.Equal(t, c.want, view.InPlace)
+			small, same := w.reader.ReadSummary(workload.Object{Kind: w.kind, Raw: raw}.Summary())
+			assert.Equal(t, c.want, small.InPlace)
+			assert.Equal(t, problems, same)
+			if c.want == "" {
+				assert.Empty(t, problems)
+				return
+			}
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0].Message, "the update strategy "+c.want+" restarts no container")
+			unasked := w.manifest(nil)
+			unasked["spec"].(map[string]any)["updateStrategy"] = map[string]any{"type": c.update}
+			_, problems = w.reader.Read(workload.Object{Kind: w.kind, Raw: unasked})
+			assert.Empty(t, problems, "the annotations ask for nothing")
 		})
 	}
 }

@@ -29,6 +29,8 @@ type View struct {
 	Required map[reference.Ref]bool
 	// Managed are the annotations of ours that it has.
 	Managed Managed
+	// InPlace is the update strategy by which a reload restarts no container; empty if it restarts the pods.
+	InPlace string
 	// Generation of the object, 0 before it is created.
 	Generation int64
 	// Controlled is set if another object made this one and controls it.
@@ -119,6 +121,7 @@ type source interface {
 	Created() time.Time
 	HasTemplate() bool
 	Controlled() bool
+	InPlace() string
 	Check() error
 }
 
@@ -133,6 +136,10 @@ func (r Reader) judge(kind workload.Kind, o source, p parsed, stored ...Managed)
 	if view.Intent.Restart && !kind.Restartable() {
 		view.Intent.Restart = false
 		problems = append(problems, annotation.Problem{Message: "the rollout strategy restart has no effect on a " + kind.Kind + ": only Argo Rollouts have it"})
+	}
+	if view.InPlace != "" && view.Intent.Asked {
+		problems = append(problems, annotation.Problem{Message: "the update strategy " + view.InPlace +
+			" restarts no container at a reload: use one that replaces the pods, or InPlaceIfPossible with --reload-strategy=env-vars"})
 	}
 	misplaced := o.Check()
 	view.Excluded = view.Excluded || misplaced != nil
@@ -159,6 +166,7 @@ func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.
 		Unresolved: unresolved,
 		Required:   required,
 		Managed:    managed,
+		InPlace:    r.inPlace(o),
 		Generation: o.Generation(),
 		Controlled: o.Controlled(),
 		version:    o.ResourceVersion(),
@@ -171,6 +179,14 @@ func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.
 		view.keySizes[s.key] = len(s.annotation(r.Keys))
 	}
 	return view, append(p.problems, problems...)
+}
+
+// inPlace returns the update strategy by which a reload restarts no container. A new variable is more than some of them can update in place.
+func (r Reader) inPlace(o source) string {
+	if how := o.InPlace(); how != workload.InPlaceIfPossible || r.Strategy != annotation.EnvVars {
+		return how
+	}
+	return ""
 }
 
 // budgets returns how many bytes the values of our annotations may take on the workload and on its template, if all our

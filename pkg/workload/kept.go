@@ -33,7 +33,7 @@ type Kept struct {
 
 	hasTemplate, controlled, deleting, paused, finished bool
 
-	pending string
+	pending, inPlace string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
 	unreadable, misplaced error
 }
@@ -61,6 +61,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		paused:          o.Paused(),
 		finished:        o.Finished(),
 		pending:         o.Pending(),
+		inPlace:         o.InPlace(),
 		unreadable:      unreadable,
 		misplaced:       o.Check(),
 	}

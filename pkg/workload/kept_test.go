@@ -52,8 +52,8 @@ func sameReading(t *testing.T, o Object, s Summary) {
 	after, errAfter := s.References()
 	assert.Equal(t, before, after)
 	assert.Equal(t, errBefore, errAfter)
-	assert.Equal(t, []string{o.Namespace(), o.Name(), o.UID(), o.ResourceVersion(), o.Pending()},
-		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending()})
+	assert.Equal(t, []string{o.Namespace(), o.Name(), o.UID(), o.ResourceVersion(), o.Pending(), o.InPlace()},
+		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending(), s.InPlace()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
 	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished()},

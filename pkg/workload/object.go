@@ -219,6 +219,30 @@ func (o Object) Replaced(pods int) int {
 	return int(max(int64(pods)-o.Partition(), 0))
 }
 
+// The update strategies of OpenKruise that patch a running pod if only the metadata or the images of its template differ: no container
+// restarts for a new annotation. For any other difference, the first replaces the pod, and the second refuses the template.
+const (
+	InPlaceIfPossible = "InPlaceIfPossible"
+	InPlaceOnly       = "InPlaceOnly"
+)
+
+// InPlace returns which of these a workload has, or "" if a new template replaces its pods.
+func (o Object) InPlace() string {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	strategy, _ := spec["updateStrategy"].(map[string]any)
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	fields := []any{strategy["type"]} // of a CloneSet; a StatefulSet and a DaemonSet have it below
+	if strategy["type"] != "OnDelete" {
+		fields = append(fields, rolling["podUpdatePolicy"], rolling["rollingUpdateType"])
+	}
+	for _, how := range []string{InPlaceIfPossible, InPlaceOnly} {
+		if slices.ContainsFunc(fields, func(field any) bool { text, _ := field.(string); return text == how }) {
+			return how
+		}
+	}
+	return ""
+}
+
 // suspended says why a new template replaces no running pod now, or "" if it replaces some.
 func (o Object) suspended() string {
 	if o.Paused() {

@@ -178,6 +178,30 @@ func TestKindsThatMakeJobsReplaceNoPods(t *testing.T) {
 	}
 }
 
+// OpenKruise patches a running pod where only the metadata or images of its template differ.
+func TestInPlace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ strategy, want string }{
+		"no strategy":                {`null`, ""},
+		"CloneSet replaces its pods": {`{"type":"ReCreate"}`, ""},
+		"CloneSet if possible":       {`{"type":"InPlaceIfPossible"}`, "InPlaceIfPossible"},
+		"CloneSet only":              {`{"type":"InPlaceOnly"}`, "InPlaceOnly"},
+		"StatefulSet if possible":    {`{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}`, "InPlaceIfPossible"},
+		"StatefulSet only":           {`{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}}`, "InPlaceOnly"},
+		"DaemonSet if possible":      {`{"type":"RollingUpdate","rollingUpdate":{"rollingUpdateType":"InPlaceIfPossible"}}`, "InPlaceIfPossible"},
+		"DaemonSet standard":         {`{"type":"RollingUpdate","rollingUpdate":{"rollingUpdateType":"Standard"}}`, ""},
+		"OnDelete":                   {`{"type":"OnDelete","rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}`, ""},
+		"nothing that can be read":   {`{"type":["InPlaceOnly"],"rollingUpdate":"InPlaceOnly"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := object(t, "statefulset", `{"spec":{"updateStrategy":`+c.strategy+`}}`)
+			assert.Equal(t, c.want, o.InPlace())
+			assert.Equal(t, c.want, o.Summary().InPlace())
+		})
+	}
+}
+
 func TestDeletingIsWhatHasADeletionTimestamp(t *testing.T) {
 	t.Parallel()
 	assert.True(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`).Deleting())

@@ -99,6 +99,9 @@ func (s Summary) Finished() bool { return s.kept().finished }
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 
+// InPlace returns by which strategy the pods of the workload are updated in place, or "" if a new template replaces them.
+func (s Summary) InPlace() string { return s.kept().inPlace }
+
 // Matters reports whether a change can change what is due: the spec, or labels, annotations or owners that were kept differ, a
 // Job has finished, or it is another object.
 func (s Summary) Matters(before Summary) bool {

@@ -287,11 +287,12 @@ installation from that of its pod, which Kubernetes shortens: of the 58 characte
 10 characters and another hyphen leave 46 for the name of the Deployment. */}}
 {{- define "pod-reloader.whyFlags" -}}
 {{- $flags := include "pod-reloader.workloadFlags" . | fromJsonArray -}}
+{{- with .Values.reloader.reloadStrategy }}{{ $flags = append $flags (printf "--reload-strategy=%s" .) }}{{ end -}}
 {{- $name := include "pod-reloader.name" . -}}
 {{- if gt (len $name) 46 }}{{ $flags = append $flags (printf "--installation-name=%s" $name) }}{{ end -}}
 {{- range $i, $arg := .Values.args -}}
 {{- $flag := include "pod-reloader.flagOf" $arg -}}
-{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
+{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "reload-strategy" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
 {{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
 {{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}
 {{- $flags = append $flags $arg -}}

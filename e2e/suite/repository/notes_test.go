@@ -74,7 +74,7 @@ func TestNotesPassTheFlagsOfTheInstallation(t *testing.T) {
 		flag, _, _ := strings.Cut(arg.(string), "=")
 		switch flag {
 		case "--leader-elect", "--metrics-bind-address", "--health-probe-bind-address", "--webhook-bind-address", "--certificate-mode",
-			"--reload-strategy", "--settle": // an explanation does not depend on it
+			"--settle": // an explanation does not depend on it
 		case "--installation-name": // the command takes it from the name of its pod; see TestNotesPassALongNameOfTheInstallation
 		case "--reload-on-create", "true":
 			assert.Contains(t, why, "--reload-on-create=true")

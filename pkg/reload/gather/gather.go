@@ -55,7 +55,7 @@ type Effects struct {
 func (s Subject) Reported() report.Subject {
 	did := s.Effects
 	return report.Subject{
-		Key: s.Key, Object: s.Object, Managed: s.View.Managed,
+		Key: s.Key, Object: s.Object, Managed: s.View.Managed, InPlace: s.View.InPlace,
 		PausedFor: did.PausedFor, Ran: did.Run.Job, Unwritten: did.Unwritten,
 	}
 }

@@ -221,3 +221,9 @@ func TestListReadsAllPages(t *testing.T) {
 		})
 	}
 }
+
+func TestReportedHasTheStrategyThatRestartsNothing(t *testing.T) {
+	t.Parallel()
+	s := Subject{View: stamp.View{InPlace: workload.InPlaceOnly}}
+	assert.Equal(t, workload.InPlaceOnly, s.Reported().InPlace)
+}

@@ -322,6 +322,16 @@ func TestPendingIsReportedForTheLastReloadOnly(t *testing.T) {
 	assert.Equal(t, []string{"pod template updated: its configuration has changed", "pod template updated, rollout pending (paused): configmap/app modified"}, out.notes())
 }
 
+func TestReloadInPlaceIsReportedAsPending(t *testing.T) {
+	t.Parallel()
+	l, out, now := emitter()
+	l.with.Leads.Begin(now.Add(-time.Minute))
+	s := webOf()
+	s.InPlace = workload.InPlaceIfPossible
+	l.EmitReloads(s.with(reloadAt(*now, "1")))
+	assert.Equal(t, []string{"pod template updated, rollout pending (InPlaceIfPossible): configmap/app modified"}, out.notes())
+}
+
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	app := record.Change{Ref: "configmap/app", Type: record.Modified}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,6 +15,8 @@ type Subject struct {
 	Key     workload.Key
 	Object  workload.Summary
 	Managed stamp.Managed
+	// InPlace is as in stamp.View.
+	InPlace string
 	// PausedFor is the period for which the reload has paused the workload; 0 if it has not.
 	PausedFor time.Duration
 	// Ran is the Job that the reload has made; empty if none.
@@ -46,5 +49,5 @@ func (s Subject) pending() string {
 	if s.PausedFor > 0 {
 		return fmt.Sprintf("paused for %s", s.PausedFor)
 	}
-	return s.Object.Pending()
+	return cmp.Or(s.Object.Pending(), s.InPlace)
 }
