@@ -108,6 +108,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		}},
 		"TooManySlashes": {kinds("{apiVersion: a.io/v1/x, kind: B, template: spec}"), []string{`workloadKinds[0].apiVersion: Invalid value: "a.io/v1/x": "v1/x" is not an API version`}},
 		"AnIndex":        {kinds("{apiVersion: a.io/v1, kind: B, template: 'spec.pods[0]'}"), []string{`workloadKinds[0].template: Invalid value: "spec.pods[0]"`}},
+		"ReplicaSet":     {kinds("{apiVersion: apps/v1, kind: ReplicaSet, template: spec.template}"), []string{`workloadKinds[0].kind: Invalid value: "ReplicaSet": a ReplicaSet does not replace its pods`}},
 		"BuiltIn":        {kinds("{apiVersion: apps/v1beta2, kind: Deployment, template: spec.template}"), []string{`workloadKinds[0].kind: Invalid value: "Deployment": this kind is built in; leave it out`}},
 		"Twice": {kinds(good, "{apiVersion: argoproj.io/v1, kind: Rollout, template: spec.template}"), []string{
 			`workloadKinds[1].kind: Invalid value: "argoproj.io/v1/Rollout": workloadKinds[0] has this kind already, perhaps in another version; leave one out`,

@@ -49,6 +49,9 @@ func NewKind(gvk schema.GroupVersionKind, template string) (Kind, []Fault) {
 	check(PartGroup, groupRe.MatchString(gvk.Group), "%s is not an API group", reference.Quote(gvk.Group))
 	check(PartVersion, versionRe.MatchString(gvk.Version), "%s is not an API version such as v1 or v1beta1", reference.Quote(gvk.Version))
 	check(PartKind, kindName.MatchString(gvk.Kind), "%s is not a kind such as CloneSet", reference.Quote(gvk.Kind))
+	// A Deployment finds its ReplicaSets by the content of their templates, and gives its annotations to them.
+	check(PartKind, gvk.GroupKind() != schema.GroupKind{Group: "apps", Kind: "ReplicaSet"},
+		"a ReplicaSet does not replace its pods when its template changes: annotate the workload that owns it")
 	wrong := slices.IndexFunc(kind.Template, func(field string) bool { return !fieldRe.MatchString(field) })
 	if wrong >= 0 {
 		check(PartTemplate, false, "%s is not a field name; the path leads to the pod template, e.g. spec.template", reference.Quote(kind.Template[wrong]))

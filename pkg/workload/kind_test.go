@@ -28,6 +28,8 @@ func TestParseKind(t *testing.T) {
 		"a path with a double dot":  {"apps/v1/Deployment=spec..template", "", `"" is not a field name`},
 		"a path outside of spec":    {"apps/v1/Deployment=status.template", "", "must begin with spec"},
 		"a path into the metadata":  {"apps/v1/Deployment=metadata", "", "must begin with spec"},
+		"a ReplicaSet":              {"apps/v1/ReplicaSet=spec.template", "", "a ReplicaSet does not replace its pods when its template changes: annotate the workload that owns it"},
+		"another ReplicaSet":        {"example.com/v1/ReplicaSet=spec.template", "spec.template", ""},
 		"all that is wrong":         {"Apps/1/x=status", "", `"Apps" is not an API group; "1" is not an API version such as v1 or v1beta1; "x" is not a kind such as CloneSet; the path must`},
 		"something after the group": {"apps/v1/x/Deployment=spec.template", "", "want group/version/Kind"},
 	} {

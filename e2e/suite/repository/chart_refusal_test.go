@@ -251,6 +251,11 @@ func TestChartRefusesValuesThatDoNotGoTogether(t *testing.T) {
 			values: []string{"workloadKinds[0].apiVersion=apps/v1beta2", "workloadKinds[0].kind=Deployment", "workloadKinds[0].resource=deployments", "workloadKinds[0].template=spec.template"},
 			want:   "workloadKinds[0] is apps/Deployment, which is built in: leave it out",
 		},
+		"ReplicaSet": {
+			reason: "the program would report the configuration as invalid later",
+			values: []string{"workloadKinds[0].apiVersion=apps/v1", "workloadKinds[0].kind=ReplicaSet", "workloadKinds[0].resource=replicasets", "workloadKinds[0].template=spec.template"},
+			want:   "workloadKinds[0] is apps/ReplicaSet, which does not replace its pods when its template changes: leave it out",
+		},
 		"KindTwice": {
 			reason: "the program would report the configuration as invalid later",
 			values: []string{"workloadKinds[0].apiVersion=a.io/v1", "workloadKinds[0].kind=A", "workloadKinds[0].resource=as", "workloadKinds[0].template=spec", "workloadKinds[1].apiVersion=a.io/v2", "workloadKinds[1].kind=A", "workloadKinds[1].resource=as", "workloadKinds[1].template=spec"},
