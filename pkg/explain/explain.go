@@ -72,8 +72,8 @@ type Report struct {
 	Reason string `json:"reason"`
 	// Pending says why a new template does not replace the running pods by itself; empty if it does.
 	Pending string `json:"pending,omitempty"`
-	// partition is how many of the first pods keep an earlier template; 0 if Pending has another reason.
-	partition int64
+	// partition is how many pods keep an earlier template; empty if Pending has another reason.
+	partition string
 	// ConfigHash of the pod template; empty if it was never stamped.
 	ConfigHash string `json:"configHash,omitempty"`
 	// Configuration has a row for every tracked config object.

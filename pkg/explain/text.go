@@ -56,13 +56,15 @@ func (r Report) headline() string {
 
 // kept says which pods a new template does not replace, and why.
 func (r Report) kept() string {
-	switch r.partition {
-	case 0:
+	switch {
+	case r.partition == "":
 		return "the running pods by itself: " + r.Pending + "."
-	case 1:
+	case r.Kind != "StatefulSet" || strings.HasSuffix(r.partition, "%"):
+		return "all running pods by itself: " + r.Pending + "."
+	case r.partition == "1":
 		return "all running pods by itself: " + r.Pending + " keeps the first pod."
 	default:
-		return fmt.Sprintf("all running pods by itself: %s keeps the first %d pods.", r.Pending, r.partition)
+		return fmt.Sprintf("all running pods by itself: %s keeps the first %s pods.", r.Pending, r.partition)
 	}
 }
 

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,6 +58,19 @@ func TestPartitionKeepsSomePods(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, f.explain().Write(&out))
 		assert.Contains(t, out.String(), "A new template does not replace all running pods by itself: "+kept+"\n")
+	}
+}
+
+// Only a StatefulSet has an order of its pods.
+func TestPartitionOfOtherPodsThanTheFirst(t *testing.T) {
+	t.Parallel()
+	for kind, partition := range map[string]any{"statefulset": "50%", "daemonset": int64(2)} {
+		f := newFixture(t)
+		f.kind = kind
+		f.raw["spec"].(map[string]any)["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": partition}}
+		var out bytes.Buffer
+		require.NoError(t, f.explain().Write(&out))
+		assert.Contains(t, out.String(), fmt.Sprintf("A new template does not replace all running pods by itself: partition %v.\n", partition))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -205,18 +206,22 @@ func (o Object) Pending() string {
 	if reason := o.suspended(); reason != "" {
 		return reason
 	}
-	if partition := o.Partition(); partition > 0 {
-		return fmt.Sprintf("partition %d", partition)
+	if partition := o.Partition(); partition != "" {
+		return "partition " + partition
 	}
 	return ""
 }
 
-// Replaced returns how many of some pods a new template replaces now: a partition keeps the first ones.
+// Replaced returns how many of some pods a new template replaces now: a partition keeps the others.
 func (o Object) Replaced(pods int) int {
 	if o.suspended() != "" {
 		return 0
 	}
-	return int(max(int64(pods)-o.Partition(), 0))
+	kept, percent := o.partition()
+	if percent {
+		kept = (kept*int64(pods) + 99) / 100
+	}
+	return int(max(int64(pods)-kept, 0))
 }
 
 // The update strategies of OpenKruise that patch a running pod if only the metadata or the images of its template differ: no container
@@ -228,9 +233,7 @@ const (
 
 // InPlace returns which of these a workload has, or "" if a new template replaces its pods.
 func (o Object) InPlace() string {
-	spec, _ := o.Raw["spec"].(map[string]any)
-	strategy, _ := spec["updateStrategy"].(map[string]any)
-	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	strategy, rolling := o.updateStrategy()
 	fields := []any{strategy["type"]} // of a CloneSet; a StatefulSet and a DaemonSet have it below
 	if strategy["type"] != "OnDelete" {
 		fields = append(fields, rolling["podUpdatePolicy"], rolling["rollingUpdateType"])
@@ -245,21 +248,34 @@ func (o Object) InPlace() string {
 
 // suspended says why a new template replaces no running pod now, or "" if it replaces some.
 func (o Object) suspended() string {
-	if o.Paused() {
+	strategy, rolling := o.updateStrategy()
+	if o.Paused() || strategy["paused"] == true || rolling["paused"] == true {
 		return "paused"
 	}
-	spec, _ := o.Raw["spec"].(map[string]any)
-	if o.Kind.Kind == "CronJob" || strings.Join(o.Kind.Template, ".") == "spec.jobTemplate.spec.template" {
+	if o.Kind.Kind == "CronJob" || slices.ContainsFunc(o.Kind.Template, isJobTemplate) {
 		return "next scheduled run"
 	}
-	strategy, _ := spec["updateStrategy"].(map[string]any)
 	if strategy["type"] == "OnDelete" {
 		return "OnDelete"
 	}
+	spec, _ := o.Raw["spec"].(map[string]any)
 	if o.Kind.isDeploymentConfig() && !changesByTemplate(spec["triggers"]) {
 		return "no ConfigChange trigger"
 	}
 	return ""
+}
+
+// isJobTemplate reports whether what is at a field is a template of Jobs, or of BroadcastJobs of OpenKruise.
+func isJobTemplate(field string) bool {
+	return field == "jobTemplate" || field == "broadcastJobTemplate"
+}
+
+// updateStrategy returns the strategy that most kinds have, and the part of it that is about rolling updates.
+func (o Object) updateStrategy() (strategy, rolling map[string]any) {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	strategy, _ = spec["updateStrategy"].(map[string]any)
+	rolling, _ = strategy["rollingUpdate"].(map[string]any)
+	return strategy, rolling
 }
 
 // changesByTemplate reports whether the triggers of a DeploymentConfig roll out a new template. OpenShift adds that trigger where there is
@@ -272,13 +288,33 @@ func changesByTemplate(triggers any) bool {
 	})
 }
 
-// Partition returns how many of the first pods keep an earlier template while a new one replaces the others; 0 if it replaces all or none.
-func (o Object) Partition() int64 {
-	if o.suspended() != "" {
-		return 0
+// Partition returns how many pods keep an earlier template while a new one replaces the others, as a number or as a percentage such as
+// 50%; empty if a new one replaces all or none. A StatefulSet keeps the first ones.
+func (o Object) Partition() string {
+	kept, percent := o.partition()
+	switch {
+	case kept == 0 || o.suspended() != "":
+		return ""
+	case percent:
+		return fmt.Sprintf("%d%%", kept)
+	default:
+		return strconv.FormatInt(kept, 10)
 	}
-	partition, _, _ := unstructured.NestedFieldNoCopy(o.Raw, "spec", "updateStrategy", "rollingUpdate", "partition")
-	return max(number(partition), 0)
+}
+
+// partition returns how many pods a partition keeps, or how many percent of them. A CloneSet has it beside its type.
+func (o Object) partition() (kept int64, percent bool) {
+	strategy, rolling := o.updateStrategy()
+	value, ok := rolling["partition"]
+	if !ok {
+		value = strategy["partition"]
+	}
+	text, _ := value.(string)
+	if text, percent = strings.CutSuffix(text, "%"); percent {
+		n, _ := strconv.ParseInt(text, 10, 32) // zero where it is none
+		return min(max(n, 0), 100), true
+	}
+	return max(number(value), 0), false
 }
 
 func stringMap(raw map[string]any, path ...string) map[string]string {

@@ -129,6 +129,13 @@ func TestPending(t *testing.T) {
 		"OnDelete":                 {"daemonset", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, "OnDelete"},
 		"partition":                {"statefulset", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2}}}}`, "partition 2"},
 		"partition 0":              {"statefulset", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`, ""},
+		"CloneSet's partition":     {"statefulset", `{"spec":{"updateStrategy":{"partition":2}}}`, "partition 2"},
+		"CloneSet's percentage":    {"statefulset", `{"spec":{"updateStrategy":{"partition":"50%"}}}`, "partition 50%"},
+		"percentage":               {"daemonset", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":"100%"}}}}`, "partition 100%"},
+		"percentage 0":             {"statefulset", `{"spec":{"updateStrategy":{"partition":"0%"}}}`, ""},
+		"partition is no number":   {"statefulset", `{"spec":{"updateStrategy":{"partition":"half","rollingUpdate":{"partition":"2"}}}}`, ""},
+		"CloneSet is paused":       {"statefulset", `{"spec":{"updateStrategy":{"paused":true,"partition":2}}}`, "paused"},
+		"rolling update is paused": {"daemonset", `{"spec":{"updateStrategy":{"rollingUpdate":{"paused":true}}}}`, "paused"},
 		"a CronJob":                {"cronjob", `{"spec":{}}`, "next scheduled run"},
 		"nothing that can be read": {"statefulset", `{"spec":{"updateStrategy":"x"}}`, ""},
 	} {
@@ -136,6 +143,19 @@ func TestPending(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, c.want, object(t, c.kind, c.text).Pending())
 		})
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for partition, want := range map[string][]int{
+		`0`: {0, 1, 10}, `1`: {0, 0, 9}, `11`: {0, 0, 0}, `-1`: {0, 1, 10},
+		`"0%"`: {0, 1, 10}, `"1%"`: {0, 0, 9}, `"50%"`: {0, 0, 5}, `"100%"`: {0, 0, 0}, `"1000%"`: {0, 0, 0}, `"x%"`: {0, 1, 10},
+	} {
+		o := object(t, "statefulset", `{"spec":{"updateStrategy":{"partition":`+partition+`}}}`)
+		for i, pods := range []int{0, 1, 10} {
+			assert.Equal(t, want[i], o.Replaced(pods), "%d pods with partition %s", pods, partition)
+		}
 	}
 }
 
@@ -168,9 +188,11 @@ func TestDeploymentConfigWithoutAConfigChangeTriggerReplacesNoPods(t *testing.T)
 func TestKindsThatMakeJobsReplaceNoPods(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"example.com/v1/CronJob=spec.run.template":                "next scheduled run",
-		"example.com/v1/Backup=spec.jobTemplate.spec.template":    "next scheduled run",
-		"example.com/v1/Backup=spec.backupTemplate.spec.template": "",
+		"example.com/v1/CronJob=spec.run.template":                                                "next scheduled run",
+		"example.com/v1/Backup=spec.jobTemplate.spec.template":                                    "next scheduled run",
+		"apps.kruise.io/v1beta1/AdvancedCronJob=spec.template.jobTemplate.spec.template":          "next scheduled run",
+		"apps.kruise.io/v1beta1/AdvancedCronJob=spec.template.broadcastJobTemplate.spec.template": "next scheduled run",
+		"example.com/v1/Backup=spec.backupTemplate.spec.template":                                 "",
 	} {
 		kind, err := ParseKind(text)
 		require.NoError(t, err)
