@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -139,7 +140,11 @@ type stored struct {
 	object map[string]any
 	// restores says that the webhook restores the template in any case.
 	restores bool
+	// excluded says that a patch has set labels.
+	excluded bool
 }
+
+func (s *stored) uid() string { return s.object["metadata"].(map[string]any)["uid"].(string) }
 
 func (s *stored) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	object.(*unstructured.Unstructured).Object = runtime.DeepCopyJSON(s.object)
@@ -151,9 +156,14 @@ func (s *stored) Patch(_ context.Context, object client.Object, patch client.Pat
 	if err != nil {
 		return err
 	}
+	if !strings.Contains(string(body), s.uid()) && strings.Contains(string(body), `"uid"`) {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, object.GetName(), nil)
+	}
 	_, requested := s.annotations()[configHash]
 	switch {
-	case patch.Type() == types.JSONPatchType && !requested && !s.restores:
+	case strings.Contains(string(body), "labels"):
+		s.excluded = true
+	case strings.Contains(string(body), "/spec/template") && !requested && !s.restores:
 		delete(s.annotations("spec", "template"), configHash)
 	case patch.Type() == types.JSONPatchType, strings.Contains(string(body), configHash):
 		delete(s.annotations(), configHash)
@@ -169,36 +179,64 @@ func (s *stored) annotations(path ...string) map[string]any {
 	return found.(map[string]any)
 }
 
+// daemonSet is one whose template may have a hash.
+func daemonSet(uid string, annotations, ofTemplate map[string]any) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"namespace": "shop", "name": "cart", "uid": uid, "generation": int64(1), "annotations": annotations},
+		"spec":     map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": ofTemplate}, "spec": map[string]any{}}},
+	}
+}
+
+// cleanStored cleans a DaemonSet that was found in another state than the stored one, by default in the same.
+func cleanStored(t *testing.T, api *stored, found map[string]any) error {
+	t.Helper()
+	if found == nil {
+		found = runtime.DeepCopyJSON(api.object)
+	}
+	c := &cleaner{client: api, reader: stamp.Reader{Keys: annotation.DefaultKeys()}}
+	o := workload.Object{Kind: workload.DaemonSet(), Raw: found}
+	return c.clean(t.Context(), leftover{o, c.reader.Remains(o)}, true)
+}
+
 func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason     string
 		annotation map[string]any
 		restores   bool
+		found      map[string]any
 		want       string
 	}{
 		"Cleaned":  {reason: "Nothing is in the way.", annotation: map[string]any{}},
 		"Request":  {reason: "A request of a clean that was killed is stored.", annotation: map[string]any{configHash: "clean@1"}},
 		"Restored": {reason: "It says so.", annotation: map[string]any{}, restores: true, want: "the webhook has restored what was removed"},
+		"Stamped meanwhile": {
+			reason: "The user was not asked about this restart.", annotation: map[string]any{},
+			found: daemonSet("u1", map[string]any{}, map[string]any{}), want: "pod-reloader has changed the pod template meanwhile",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys := annotation.DefaultKeys()
-			api := &stored{restores: test.restores, object: map[string]any{
-				"metadata": map[string]any{"namespace": "shop", "name": "cart", "generation": int64(1), "annotations": test.annotation},
-				"spec": map[string]any{"template": map[string]any{
-					"metadata": map[string]any{"annotations": map[string]any{configHash: "x"}}, "spec": map[string]any{},
-				}},
-			}}
-			c := &cleaner{client: api, reader: stamp.Reader{Keys: keys}}
-			err := c.clean(t.Context(), leftover{object: workload.Object{Kind: workload.DaemonSet(), Raw: runtime.DeepCopyJSON(api.object)}}, true)
+			api := &stored{restores: test.restores, object: daemonSet("u1", test.annotation, map[string]any{configHash: "x"})}
+			err := cleanStored(t, api, test.found)
 			if test.want == "" {
 				require.NoError(t, err, test.reason)
 				assert.NotContains(t, api.annotations("spec", "template"), configHash, test.reason)
 			} else {
 				require.ErrorContains(t, err, test.want, test.reason)
+				assert.Contains(t, api.annotations("spec", "template"), configHash, test.reason)
 			}
 		})
 	}
+}
+
+func TestCleanLeavesAWorkloadThatWasCreatedAgain(t *testing.T) {
+	t.Parallel()
+	hash := map[string]any{configHash: "x"}
+	api := &stored{object: daemonSet("u2", map[string]any{}, hash)}
+	err := cleanStored(t, api, daemonSet("u1", map[string]any{}, hash))
+	require.True(t, apianswer.NotFound(err), "%v", err)
+	assert.False(t, api.excluded)
+	assert.Contains(t, api.annotations("spec", "template"), configHash)
 }

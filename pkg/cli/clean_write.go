@@ -11,10 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -148,29 +150,52 @@ func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning
 // attempts is how often a workload is read and written again that another client writes at the same time.
 const attempts = 5
 
-// clean excludes a workload, and then removes what is left on it.
+// clean excludes a workload, and then removes what is left on it. It removes from the pod template only if something was found there: the
+// user has not agreed to another restart.
 func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error {
-	o := left.object
-	name := types.NamespacedName{Namespace: o.Namespace(), Name: o.Name()}
-	if _, err := c.patch(ctx, o, types.MergePatchType, map[string]any{
-		"metadata": map[string]any{"labels": map[string]string{c.reader.Keys.DisabledLabel: "true"}},
-	}); err != nil {
-		return fmt.Errorf("set the label %s: %w", c.reader.Keys.DisabledLabel, err)
+	if err := c.exclude(ctx, left.object); err != nil {
+		return err
 	}
+	agreed := restart && len(left.remains.OnTemplate) > 0
 	var err error
 	for range attempts {
-		if o, err = c.read(ctx, o.Kind, name); err != nil {
+		var o, answer workload.Object
+		if o, err = c.reread(ctx, left.object); err != nil {
 			return err
 		}
-		var answer workload.Object
-		if answer, err = c.remove(ctx, o, restart); err == nil {
-			return c.purge(ctx, answer, restart)
+		if answer, err = c.remove(ctx, o, agreed); err == nil {
+			return c.purge(ctx, answer, restart, agreed)
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return err
 		}
 	}
 	return err
+}
+
+// exclude sets the label, except on another workload that has the name by now: the UID of an object is immutable.
+func (c *cleaner) exclude(ctx context.Context, o workload.Object) error {
+	_, err := c.patch(ctx, o, types.MergePatchType, map[string]any{
+		"metadata": map[string]any{"uid": o.UID(), "labels": map[string]string{c.reader.Keys.DisabledLabel: "true"}},
+	})
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		if _, gone := c.reread(ctx, o); apianswer.NotFound(gone) {
+			return gone
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set the label %s: %w", c.reader.Keys.DisabledLabel, err)
+	}
+	return nil
+}
+
+// reread reads a workload again. Another one of its name is not found.
+func (c *cleaner) reread(ctx context.Context, o workload.Object) (workload.Object, error) {
+	now, err := c.read(ctx, o.Kind, types.NamespacedName{Namespace: o.Namespace(), Name: o.Name()})
+	if err == nil && now.UID() != o.UID() {
+		err = apierrors.NewNotFound(schema.GroupResource{Group: o.Kind.Group, Resource: o.Kind.Kind}, o.Name())
+	}
+	return now, err
 }
 
 // remove sends the patch for one version of a workload. Another version is a conflict. A request that is stored goes first: the webhook
@@ -185,15 +210,19 @@ func (c *cleaner) remove(ctx context.Context, o workload.Object, restart bool) (
 }
 
 // purge removes the request where no webhook has done so, and makes sure that one has not restored the rest.
-func (c *cleaner) purge(ctx context.Context, answer workload.Object, restart bool) error {
+func (c *cleaner) purge(ctx context.Context, answer workload.Object, restart, agreed bool) error {
 	answer, err := c.withoutRequest(ctx, answer)
 	if err != nil {
 		return err
 	}
-	if remains := c.reader.Remains(answer); len(remains.OnWorkload) > 0 || restart && len(remains.OnTemplate) > 0 {
+	switch remains := c.reader.Remains(answer); {
+	case len(remains.OnWorkload) > 0 || agreed && len(remains.OnTemplate) > 0:
 		return errors.New("the webhook has restored what was removed: try again, and upgrade pod-reloader if that does not help")
+	case restart && len(remains.OnTemplate) > 0:
+		return errors.New("pod-reloader has changed the pod template meanwhile: run clean again, which restarts the pods")
+	default:
+		return nil
 	}
-	return nil
 }
 
 // withoutRequest removes a stored request, and returns the workload as it is then.
