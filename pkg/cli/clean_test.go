@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -142,6 +143,8 @@ type stored struct {
 	restores bool
 	// excluded says that a patch has set labels.
 	excluded bool
+	// denied answers JSON patches.
+	denied error
 }
 
 func (s *stored) uid() string { return s.object["metadata"].(map[string]any)["uid"].(string) }
@@ -155,6 +158,9 @@ func (s *stored) Patch(_ context.Context, object client.Object, patch client.Pat
 	body, err := patch.Data(object)
 	if err != nil {
 		return err
+	}
+	if patch.Type() == types.JSONPatchType && s.denied != nil {
+		return s.denied
 	}
 	if !strings.Contains(string(body), s.uid()) && strings.Contains(string(body), `"uid"`) {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, object.GetName(), nil)
@@ -239,4 +245,23 @@ func TestCleanLeavesAWorkloadThatWasCreatedAgain(t *testing.T) {
 	require.True(t, apianswer.NotFound(err), "%v", err)
 	assert.False(t, api.excluded)
 	assert.Contains(t, api.annotations("spec", "template"), configHash)
+}
+
+func TestCleanNamesTheLabelThatItHasSetBeforeItFails(t *testing.T) {
+	t.Parallel()
+	workloads := schema.GroupResource{Group: "apps", Resource: "daemonsets"}
+	for name, test := range map[string]struct {
+		denied error
+		named  bool
+	}{
+		"denied":      {apierrors.NewForbidden(workloads, "cart", errors.New("policy")), true},
+		"interrupted": {context.Canceled, true},
+		"deleted":     {apierrors.NewNotFound(workloads, "cart"), false},
+	} {
+		api := &stored{denied: test.denied, object: daemonSet("u1", map[string]any{}, map[string]any{configHash: "x"})}
+		err := cleanStored(t, api, nil)
+		require.ErrorIs(t, err, test.denied, name)
+		const label = "the label pod-reloader.cs.sap.com/disabled=true is set: run clean again, or remove the label"
+		assert.Equal(t, test.named, strings.Contains(err.Error(), label), "%s: %v", name, err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	conflict "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
@@ -147,9 +148,6 @@ func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning
 	return found, nil
 }
 
-// attempts is how often a workload is read and written again that another client writes at the same time.
-const attempts = 5
-
 // clean excludes a workload, and then removes what is left on it. It removes from the pod template only if something was found there: the
 // user has not agreed to another restart.
 func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error {
@@ -157,18 +155,20 @@ func (c *cleaner) clean(ctx context.Context, left leftover, restart bool) error 
 		return err
 	}
 	agreed := restart && len(left.remains.OnTemplate) > 0
-	var err error
-	for range attempts {
-		var o, answer workload.Object
-		if o, err = c.reread(ctx, left.object); err != nil {
-			return err
+	var answer workload.Object
+	changed := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+	err := conflict.OnError(conflict.DefaultRetry, changed, func() error {
+		o, err := c.reread(ctx, left.object)
+		if err == nil {
+			answer, err = c.remove(ctx, o, agreed)
 		}
-		if answer, err = c.remove(ctx, o, agreed); err == nil {
-			return c.purge(ctx, answer, restart, agreed)
-		}
-		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-			return err
-		}
+		return err
+	})
+	if err == nil {
+		err = c.purge(ctx, answer, restart, agreed)
+	}
+	if err != nil && !apianswer.NotFound(err) {
+		err = fmt.Errorf("%w; the label %s=true is set: run clean again, or remove the label", err, c.reader.Keys.DisabledLabel)
 	}
 	return err
 }
@@ -217,9 +217,9 @@ func (c *cleaner) purge(ctx context.Context, answer workload.Object, restart, ag
 	}
 	switch remains := c.reader.Remains(answer); {
 	case len(remains.OnWorkload) > 0 || agreed && len(remains.OnTemplate) > 0:
-		return errors.New("the webhook has restored what was removed: try again, and upgrade pod-reloader if that does not help")
+		return errors.New("the webhook has restored what was removed: upgrade pod-reloader if that happens again")
 	case restart && len(remains.OnTemplate) > 0:
-		return errors.New("pod-reloader has changed the pod template meanwhile: run clean again, which restarts the pods")
+		return errors.New("pod-reloader has changed the pod template meanwhile, and removing that restarts the pods")
 	default:
 		return nil
 	}
