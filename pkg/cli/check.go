@@ -86,13 +86,12 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	if err != nil {
 		return err
 	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return err
-	}
-	namespaced := client.NewNamespacedClient(c, f.cluster.namespace)
 	err = retry(ctx, f.timeout, func(ctx context.Context) error {
-		return stamped(ctx, namespaced, probe(keys, f.labels), keys.ConfigHash)
+		c, err := newClient(ctx, config, appsv1.AddToScheme) // an attempt limits what the client looks up, too
+		if err != nil {
+			return err
+		}
+		return stamped(ctx, client.NewNamespacedClient(c, f.cluster.namespace), probe(keys, f.labels), keys.ConfigHash)
 	})
 	err = f.explained(err)
 	if err != nil {

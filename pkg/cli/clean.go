@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -110,7 +109,7 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 	if f.allNamespaces {
 		f.cluster.namespace = ""
 	}
-	cleaner, err := f.cleaner(config, asked)
+	cleaner, err := f.cleaner(ctx, config, asked)
 	if err != nil {
 		return err
 	}
@@ -148,8 +147,8 @@ func (f *cleanFlags) clean(ctx context.Context, cleaner *cleaner, found []leftov
 	return errors.Join(failed...)
 }
 
-func (f *cleanFlags) cleaner(config *rest.Config, asked cleaning) (*cleaner, error) {
-	c, err := client.New(config, client.Options{})
+func (f *cleanFlags) cleaner(ctx context.Context, config *rest.Config, asked cleaning) (*cleaner, error) {
+	c, err := newClient(ctx, config)
 	if err != nil {
 		return nil, err
 	}

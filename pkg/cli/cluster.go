@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
@@ -81,14 +84,46 @@ func (c *cluster) config(p Process) (*rest.Config, error) {
 	return config, nil
 }
 
-// newClient returns a client that knows the types of some groups.
-func newClient(config *rest.Config, groups ...func(*runtime.Scheme) error) (client.Client, error) {
+// discoveryLimit is how long an answer about what is served may take.
+const discoveryLimit = 30 * time.Second
+
+// newClient returns a client that knows the types of some groups. It looks up what is served only until ctx ends.
+func newClient(ctx context.Context, config *rest.Config, groups ...func(*runtime.Scheme) error) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	known := runtime.SchemeBuilder(groups)
 	if err := known.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: scheme})
+	limited := rest.CopyConfig(config)
+	limited.Timeout = discoveryLimit
+	limited.Wrap(func(next http.RoundTripper) http.RoundTripper { return until(ctx, next) })
+	lookups, err := rest.HTTPClientFor(limited)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(limited, lookups)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
+// roundTrip is a function as an [http.RoundTripper].
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// until ends requests with ctx, too: a RESTMapper passes no context of its caller.
+func until(ctx context.Context, next http.RoundTripper) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		both, cancel := context.WithCancel(r.Context())
+		context.AfterFunc(ctx, cancel)
+		answer, err := next.RoundTrip(r.WithContext(both)) //nolint:contextcheck // it is that of the request
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return answer, err
+	}
 }
 
 // readConfiguration reads the configuration of the installation.

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -44,7 +43,7 @@ func (f *graphFlags) ofWorkload(ctx context.Context, config *rest.Config, s opti
 	if err != nil {
 		return nil, err
 	}
-	reader, err := client.New(config, client.Options{})
+	reader, err := newClient(ctx, config)
 	if err != nil {
 		return nil, err
 	}

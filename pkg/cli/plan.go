@@ -96,7 +96,7 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := newPlanReader(config)
+	reader, err := newPlanReader(ctx, config)
 	if err != nil {
 		return err
 	}

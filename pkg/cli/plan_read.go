@@ -24,8 +24,8 @@ import (
 // planReader reads what a plan compares.
 type planReader struct{ client client.Reader }
 
-func newPlanReader(config *rest.Config) (planReader, error) {
-	c, err := newClient(config, corev1.AddToScheme, appsv1.AddToScheme)
+func newPlanReader(ctx context.Context, config *rest.Config) (planReader, error) {
+	c, err := newClient(ctx, config, corev1.AddToScheme, appsv1.AddToScheme)
 	return planReader{c}, err
 }
 

@@ -103,7 +103,7 @@ func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
 // explain gathers what a Report is made of: the workload, its context, and the states of its config objects. What can be left out of a
 // Report is a Problem where it cannot be read.
 func (f *whyFlags) explain(ctx context.Context, config *rest.Config, q question) (explain.Report, error) {
-	c, err := newClient(config, corev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme)
+	c, err := newClient(ctx, config, corev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme)
 	if err != nil {
 		return explain.Report{}, err
 	}
