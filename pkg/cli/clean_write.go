@@ -109,7 +109,11 @@ func (c *cleaner) get(ctx context.Context, kinds workload.Kinds, targets []targe
 		if err != nil {
 			return nil, err
 		}
-		o, err := c.read(ctx, kind, types.NamespacedName{Namespace: c.namespace, Name: t.name})
+		name := types.NamespacedName{Namespace: c.namespace, Name: t.name}
+		o, err := c.read(ctx, kind, name)
+		if apianswer.NotFound(err) {
+			err = absent(kind, name)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s/%s: %w", t.kind, t.name, err)
 		}

@@ -47,16 +47,24 @@ func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name
 		switch failed := c.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{"metadata.name": name.Name}); {
 		case failed != nil: // the permission to get it is the smaller one
 		case len(list.Items) == 0:
-			err = fmt.Errorf("%s %s does not exist", kind.Kind, name)
+			err = absent(kind, name)
 		default:
 			u.Object, err = list.Items[0].Object, nil
 			u.SetGroupVersionKind(kind.GroupVersionKind)
 		}
 	}
+	if apianswer.NotFound(err) {
+		err = absent(kind, name)
+	}
 	if err != nil {
 		return workload.Object{}, fmt.Errorf("read the workload: %w", err)
 	}
 	return workload.Object{Kind: kind, Raw: u.Object}, nil
+}
+
+// absent reports a workload that does not exist. It names the namespace, which may be that of the kubeconfig's context.
+func absent(kind workload.Kind, name types.NamespacedName) error {
+	return fmt.Errorf("%s %s does not exist; name another namespace with -n", kind.Kind, name)
 }
 
 // noKey says why the Secret has no usable digest key, and what to do; empty if it may have one. Replicas keep their keys in memory.

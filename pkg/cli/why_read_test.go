@@ -3,12 +3,18 @@ package cli
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // keySecret answers each read with one Secret.
@@ -31,4 +37,34 @@ func TestWhyNamesTheInvalidDigestKey(t *testing.T) {
 		"at least 32 are needed; correct or remove the invalid key, and delete the Secret only if no key is valid")
 	assert.Equal(t, "the Secret tools/keys is not usable; the replicas that run go on with the keys in their memory, and one that starts waits "+
 		"until the Secret is corrected", f.noKey(err))
+}
+
+// nowhere has no workload.
+type nowhere struct {
+	client.Client
+	answer error
+}
+
+func (n nowhere) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return n.answer
+}
+
+func TestMissingWorkloadIsNamedWithItsNamespace(t *testing.T) {
+	t.Parallel()
+	const want = "Deployment shop/cart does not exist; name another namespace with -n"
+	ask := func(answer error) (why, clean error) {
+		c := nowhere{answer: answer}
+		_, why = readWorkload(t.Context(), c, workload.Deployment(), types.NamespacedName{Namespace: "shop", Name: "cart"})
+		_, clean = (&cleaner{client: c, namespace: "shop"}).get(t.Context(), workload.NewKinds(workload.Deployment()), []target{{"deployment", "cart"}})
+		return why, clean
+	}
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	why, clean := ask(apierrors.NewNotFound(resource, "cart"))
+	require.EqualError(t, why, "read the workload: "+want)
+	require.EqualError(t, clean, "read deployment/cart: "+want)
+	why, clean = ask(apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "cart", "default backend", 0, true))
+	for _, err := range []error{why, clean} {
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), want, "a load balancer's 404 says nothing")
+	}
 }

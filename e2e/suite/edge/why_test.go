@@ -52,8 +52,11 @@ subjects:
 	assert.Contains(t, problems[2], "cannot show failed attempts, since the Events cannot be listed")
 	assert.Contains(t, problems[3], "cannot show failing watches")
 
+	_, err := s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/other", "-n", s.Namespace)
+	require.ErrorContains(t, err, "Deployment "+s.Namespace+"/other does not exist; name another namespace with -n")
+
 	s.CreatePromptly(job(s, "import", fixture.Uses{ConfigMaps: []string{"app"}}))
-	output, err := s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/import", "-n", s.Namespace)
+	output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/import", "-n", s.Namespace)
 	require.NoError(t, err)
 	assert.Contains(t, output, "Job "+s.Namespace+"/import")
 	_, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/export", "-n", s.Namespace)
