@@ -40,6 +40,12 @@ func TestRun(t *testing.T) {
 		"why of an unknown kind": {
 			[]string{"why", "pod/x"}, 2, nil, []string{`unknown kind "pod"`, "deployment", "--workload-kinds", "--config"}, "it says which there are",
 		},
+		"why of an ignored kind": {
+			[]string{"why", "job/x", "--ignored-workload-types=jobs", "--kubeconfig=testdata/none"},
+			1, nil,
+			[]string{"find the API server"},
+			"the answer is that it is not handled",
+		},
 		"clean of nothing":         {[]string{"clean"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "not everything"},
 		"clean of all, and of one": {[]string{"clean", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "which?"},
 		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},

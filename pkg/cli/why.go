@@ -83,7 +83,7 @@ func (f *whyFlags) parse(args []string) (question, error) {
 	q.lease.Namespace, q.lease.Name, leaseErr = f.manager.SharedLease(f.environment)
 	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.keyNamespace)
 	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
-		_, argErr = q.target.in(q.selection.Kinds)
+		_, _, argErr = q.find(q.selection.Kinds)
 	}
 	return q, errors.Join(f.output.check(), sharedErr, leaseErr, argErr)
 }
@@ -135,7 +135,7 @@ func (f *whyFlags) readWorkload(
 		return in, nil, err
 	}
 	in = explain.Input{
-		Object: object, Keys: q.selection.Keys, Now: time.Now(),
+		Object: object, Outside: handled.outside, Keys: q.selection.Keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
 	}
 	if !q.selection.WithoutStakater {
@@ -163,7 +163,8 @@ func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question,
 	var unread [5]error
 	in.Ring, unread[0] = f.ring(ctx, c)
 	in.KeySecret, in.NoKey = f.keyNamespace+"/"+f.key, f.noKey(unread[0])
-	in.Outside, unread[1] = outside(ctx, c, q.selection.Scope, u)
+	outside, problem := outside(ctx, c, q.selection.Scope, u)
+	in.Outside, unread[1] = cmp.Or(in.Outside, outside), problem
 	in.Warnings, unread[2] = warnings(ctx, c, u)
 	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.keyNamespace)
 	in.Lease, unread[4] = leaseOf(ctx, c, q.lease)

@@ -20,6 +20,8 @@ import (
 // handled is what the flags and the configuration say about the target.
 type handled struct {
 	kind workload.Kind
+	// outside says why the installation does not handle the kind; empty if it does.
+	outside string
 	// referents are the custom resources of the configuration; nil if it has not been read.
 	referents *referent.Schema
 	// problem says why the configuration could not be read.
@@ -30,11 +32,11 @@ type handled struct {
 // read is only a problem to report if the kind is known without it.
 func (q question) handled(ctx context.Context, config *rest.Config) (h handled, err error) {
 	if q.selection.Configuration.IsZero() {
-		h.kind, err = q.target.in(q.selection.Kinds)
+		h.kind, h.outside, err = q.find(q.selection.Kinds)
 		return h, err
 	}
 	found, problem := readConfiguration(ctx, config, q.selection.Configuration)
-	h.kind, err = q.target.in(q.selection.Kinds.Override(found.WorkloadKinds...))
+	h.kind, h.outside, err = q.find(q.selection.Kinds.Override(found.WorkloadKinds...))
 	if err != nil {
 		return h, errors.Join(problem, err)
 	}
@@ -42,6 +44,15 @@ func (q question) handled(ctx context.Context, config *rest.Config) (h handled, 
 		h.referents, _ = referent.Compile(nil, found.Referents, q.selection.Keys.Checksum) // what is read is valid
 	}
 	return h, nil
+}
+
+// find returns the kind of the target among those that are handled, or else among the ignored ones, which are outside.
+func (q question) find(kinds workload.Kinds) (kind workload.Kind, outside string, err error) {
+	kind, err = q.target.in(q.selection.IgnoredKinds.Override(kinds.All()...))
+	if _, handled := kinds.Get(kind.GroupVersionKind); err == nil && !handled {
+		outside = "--ignored-workload-types names its kind"
+	}
+	return kind, outside, err
 }
 
 // known is what the reading of annotations knows of custom resources.

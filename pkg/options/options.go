@@ -124,7 +124,9 @@ type Selection struct {
 	WithoutStakater bool
 	// Kinds are the built-in ones and those of the flags.
 	Kinds workload.Kinds
-	Scope scope.Scope
+	// IgnoredKinds are the built-in ones that a flag excludes.
+	IgnoredKinds workload.Kinds
+	Scope        scope.Scope
 	// Configuration is where there may be more kinds; zero if nowhere.
 	Configuration configuration.Location
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
@@ -52,9 +51,11 @@ func (f *selectionFlags) complete(p *problems, env Environment, stakater *stakat
 	p.add("annotation-prefix", err)
 	location, err := configuration.ParseLocation(f.configuration)
 	p.add("config", err)
+	ignored := f.ignoredKinds(p)
 	return Selection{
 		Keys: keys, Stakater: stakater.complete(p, f.secrets), WithoutStakater: !stakater.read,
-		Kinds: f.completeKinds(p, env), Scope: f.scope(p, env), Configuration: location, WithoutSecrets: !f.secrets,
+		Kinds: f.completeKinds(p, env, ignored), IgnoredKinds: ignored, Scope: f.scope(p, env),
+		Configuration: location, WithoutSecrets: !f.secrets,
 	}
 }
 
@@ -92,7 +93,7 @@ func (f *selectionFlags) named(p *problems, env Environment) []string {
 	return []string{only}
 }
 
-func (f *selectionFlags) completeKinds(p *problems, env Environment) workload.Kinds {
+func (f *selectionFlags) completeKinds(p *problems, env Environment, ignored workload.Kinds) workload.Kinds {
 	kinds := workload.Builtin()
 	if f.isOpenshift(env) {
 		kinds = append(kinds, workload.DeploymentConfig())
@@ -114,8 +115,10 @@ func (f *selectionFlags) completeKinds(p *problems, env Environment) workload.Ki
 			p.add("workload-kinds", fmt.Errorf("%s: the kind is there already, as %s: leave one out", reference.Quote(text), kinds[at]))
 		}
 	}
-	ignored := f.ignoredKinds(p)
-	return workload.NewKinds(slices.DeleteFunc(kinds, func(k workload.Kind) bool { return slices.Contains(ignored, k.GroupKind()) })...)
+	return workload.NewKinds(slices.DeleteFunc(kinds, func(k workload.Kind) bool {
+		_, without := ignored.Get(k.GroupVersionKind)
+		return without
+	})...)
 }
 
 // isOpenshift reports whether DeploymentConfigs are handled. Reloader looks whether the cluster has them if the value is auto or empty,
@@ -127,20 +130,20 @@ func (f *selectionFlags) isOpenshift(env Environment) bool {
 }
 
 // ignoredKinds returns the built-in kinds that --ignored-workload-types names.
-func (f *selectionFlags) ignoredKinds(p *problems) []schema.GroupKind {
-	var kinds []schema.GroupKind
+func (f *selectionFlags) ignoredKinds(p *problems) workload.Kinds {
+	var kinds []workload.Kind
 	for _, name := range f.withoutKinds {
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "jobs":
-			kinds = append(kinds, workload.Job().GroupKind())
+			kinds = append(kinds, workload.Job())
 		case "cronjobs":
-			kinds = append(kinds, workload.CronJob().GroupKind())
+			kinds = append(kinds, workload.CronJob())
 		case "":
 		default:
 			p.add("ignored-workload-types", fmt.Errorf("%s: want jobs or cronjobs", reference.Quote(name)))
 		}
 	}
-	return kinds
+	return workload.NewKinds(kinds...)
 }
 
 // Referents is what is known of custom resources. Both functions are nil where nothing is.
