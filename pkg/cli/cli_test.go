@@ -38,7 +38,16 @@ func TestRun(t *testing.T) {
 			"all that is wrong is named at once",
 		},
 		"why of an unknown kind": {
-			[]string{"why", "pod/x"}, 2, nil, []string{`unknown kind "pod"`, "deployment", "--workload-kinds", "--config"}, "it says which there are",
+			[]string{"why", "service/x"}, 2, nil, []string{`unknown kind "service"`, "deployment", "--workload-kinds", "--config"}, "it says which there are",
+		},
+		"why of a pod": {
+			[]string{"why", "po/x"},
+			2, nil,
+			[]string{`pod-reloader: "po/x": name the workload that owns it, e.g. deployment/cart` + "\n"},
+			"no flag makes it one",
+		},
+		"clean of a ReplicaSet": {
+			[]string{"clean", "ReplicaSet.apps/x"}, 2, nil, []string{`"ReplicaSet.apps/x": name the workload that owns it`}, "no flag makes it one",
 		},
 		"why of an ignored kind": {
 			[]string{"why", "job/x", "--ignored-workload-types=jobs", "--kubeconfig=testdata/none"},
@@ -49,7 +58,7 @@ func TestRun(t *testing.T) {
 		"clean of nothing":         {[]string{"clean"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "not everything"},
 		"clean of all, and of one": {[]string{"clean", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "which?"},
 		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},
-		"clean with all wrong":     {[]string{"clean", "pod/x", "-l", "a b"}, 2, nil, []string{`unknown kind "pod"`, "--selector"}, "all that is wrong is named at once"},
+		"clean with all wrong":     {[]string{"clean", "service/x", "-l", "a b"}, 2, nil, []string{`unknown kind "service"`, "--selector"}, "all that is wrong is named at once"},
 		"plan from nothing":        {[]string{"plan"}, 2, nil, []string{"pod-reloader: name what is compared: --from-reloader"}, "there may be others"},
 		"plan with a value": {
 			[]string{"plan", "--from-reloader", "--reload-on-create", "true", "--", "--reload-on-delete", "true"},

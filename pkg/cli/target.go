@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -23,12 +24,18 @@ func newTarget(args []string) (target, error) {
 	return target{kind, name}, nil
 }
 
+// ownedKinds are names of kinds whose objects belong to a workload.
+var ownedKinds = []string{"pod", "pods", "po", "replicaset", "replicasets", "rs"}
+
 // in returns the one kind of a set that the target can be of.
 func (t target) in(kinds workload.Kinds) (workload.Kind, error) {
 	switch found := kinds.Find(t.kind); len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
+		if kind, _, _ := strings.Cut(strings.ToLower(t.kind), "."); slices.Contains(ownedKinds, kind) {
+			return workload.Kind{}, fmt.Errorf("%q: name the workload that owns it, e.g. deployment/cart", t.kind+"/"+t.name)
+		}
 		var known []string
 		for _, k := range kinds.All() {
 			known = append(known, strings.ToLower(k.Kind))
