@@ -38,9 +38,9 @@ func newClean(p Process) *cobra.Command {
 		Long: `Remove what pod-reloader or Stakater's Reloader has written on workloads.
 
 It lists what it finds and whose pods restart, and asks. Removing something from a pod template restarts the pods; the
-annotations of the workload itself do not. Each workload first gets the label disabled, so that pod-reloader leaves it
-alone from then on; the label stays. Your own annotations stay, too, and so does the pause of a Deployment that a reload
-has paused: end it with kubectl rollout resume.
+annotations of the workload itself do not. What is on the pod template of a workload with a controller stays. Each
+workload first gets the label disabled, so that pod-reloader leaves it alone from then on; the label stays. Your own
+annotations stay, too, and so does the pause of a Deployment that a reload has paused: end it with kubectl rollout resume.
 
 It uses your permissions: get and patch on the workloads; with --all, list on every kind of workload that is handled; and get
 on the ConfigMap of --config.`,
@@ -168,6 +168,9 @@ func (f *cleanFlags) list(found []leftover) {
 		fmt.Fprintf(f.out, "%s\n", left)
 		if len(left.remains.OnWorkload) > 0 {
 			fmt.Fprintf(f.out, "  annotations: %s\n", strings.Join(left.remains.OnWorkload, ", "))
+		}
+		if len(left.remains.OnControlled) > 0 {
+			fmt.Fprintf(f.out, "  pod template, left to its controller: %s\n", strings.Join(left.remains.OnControlled, ", "))
 		}
 		switch {
 		case len(left.remains.OnTemplate) == 0:

@@ -237,6 +237,18 @@ func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 	}
 }
 
+func TestCleanListsWhatItLeavesToAController(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	left := leftover{
+		workload.Object{Kind: workload.DaemonSet(), Raw: daemonSet("u1", nil, nil)},
+		stamp.Remains{OnWorkload: []string{"a"}, OnControlled: []string{configHash}},
+	}
+	(&cleanFlags{out: &out}).list([]leftover{left})
+	assert.Equal(t, "daemonset/cart -n shop\n  annotations: a\n  pod template, left to its controller: "+configHash+
+		"\n1 workload; changes no pod template\n", out.String())
+}
+
 func TestCleanLeavesAWorkloadThatWasCreatedAgain(t *testing.T) {
 	t.Parallel()
 	hash := map[string]any{configHash: "x"}

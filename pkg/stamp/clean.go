@@ -15,28 +15,35 @@ import (
 type Remains struct {
 	// OnTemplate names what is on the pod template: taking it away restarts the pods. OnWorkload names the others.
 	OnTemplate, OnWorkload []string
+	// OnControlled names what is on the pod template of a controlled workload. It is not taken away: the controller writes the template.
+	OnControlled []string
 }
 
-// Empty reports whether there are none.
+// Empty reports whether nothing can be taken away.
 func (r Remains) Empty() bool { return len(r.OnTemplate)+len(r.OnWorkload) == 0 }
 
 // Remains returns what is left on a workload, what any strategy has written included. A template that cannot change any
-// more is left out, and so is the one of a controlled workload, which is its controller's.
+// more is left out.
 func (r Reader) Remains(o workload.Object) Remains {
 	have := managedBy(o, r.Keys)
 	var left Remains
+	var template []string
 	for _, s := range managedKeys {
 		switch _, there := have[s.key]; {
 		case !there:
 		case !s.template:
 			left.OnWorkload = append(left.OnWorkload, s.annotation(r.Keys))
-		case changeable(o):
-			left.OnTemplate = append(left.OnTemplate, s.annotation(r.Keys))
+		default:
+			template = append(template, s.annotation(r.Keys))
 		}
 	}
 	left.OnWorkload = append(left.OnWorkload, recreationKeys(o, r.Keys)...)
-	if changeable(o) {
-		left.OnTemplate = append(left.OnTemplate, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
+	template = append(template, strategy.Read(o.Template()).Edited(strategy.Fields{})...)
+	switch {
+	case changeable(o):
+		left.OnTemplate = template
+	case !o.Kind.CreateOnly:
+		left.OnControlled = template
 	}
 	return left
 }

@@ -92,10 +92,27 @@ func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
 	o := w.object()
 	o.Kind.CreateOnly = true
 	assert.Empty(t, w.reader.Remains(o).OnTemplate, "its template cannot change")
+	assert.Empty(t, w.reader.Remains(o).OnControlled)
 	for _, op := range w.reader.Clean(o, true) {
 		assert.NotContains(t, op.Path, "/spec/")
 	}
 	assert.True(t, w.reader.Remains(workload.Object{Kind: w.kind, Raw: w.manifest(nil)}).Empty())
+}
+
+// The controller of a workload writes the pod template, and may restore what is removed.
+func TestRemainsOnAControlledTemplateAreReported(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.EnvVars)
+	w.set(cm("b"), "B")
+	w.quiesce()
+	o := w.object()
+	o.Raw["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"controller": true}}
+	left := w.reader.Remains(o)
+	assert.Empty(t, left.OnTemplate)
+	assert.Equal(t, []string{w.keys.ConfigHash, variableB}, left.OnControlled)
+	for _, op := range w.reader.Clean(o, true) {
+		assert.NotContains(t, op.Path, "/spec/")
+	}
 }
 
 // A Job that was created again, or nearly so, names the one that it replaces, or the manifest. The webhook does not manage these annotations.
