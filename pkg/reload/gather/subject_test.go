@@ -38,11 +38,11 @@ func TestWhatReloadsAtOnce(t *testing.T) {
 			t.Parallel()
 			var kind workload.Kind
 			for _, k := range append(workload.Builtin(), workload.Job()) {
-				if k.GroupVersionKind.Kind == tc.kind {
+				if k.Kind == tc.kind {
 					kind = k
 				}
 			}
-			require.NotEmpty(t, kind.GroupVersionKind.Kind)
+			require.NotEmpty(t, kind.Kind)
 			o := reloadtest.Summary(kind, map[string]any{"metadata": map[string]any{
 				"uid": "u1", "name": "cart", "annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
 			}})
