@@ -218,7 +218,7 @@ func TestCleanIsNoSuccessWhileTheTemplateHasItsHash(t *testing.T) {
 		"Restored": {reason: "It says so.", annotation: map[string]any{}, restores: true, want: "the webhook has restored what was removed"},
 		"Stamped meanwhile": {
 			reason: "The user was not asked about this restart.", annotation: map[string]any{},
-			found: daemonSet("u1", map[string]any{}, map[string]any{}), want: "pod-reloader has changed the pod template meanwhile",
+			found: daemonSet("u1", map[string]any{}, map[string]any{}), want: "the pod template has been changed meanwhile",
 		},
 	}
 	for name, test := range tests {

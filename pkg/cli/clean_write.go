@@ -223,7 +223,7 @@ func (c *cleaner) purge(ctx context.Context, answer workload.Object, restart, ag
 	case len(remains.OnWorkload) > 0 || agreed && len(remains.OnTemplate) > 0:
 		return errors.New("the webhook has restored what was removed: upgrade pod-reloader if that happens again")
 	case restart && len(remains.OnTemplate) > 0:
-		return errors.New("pod-reloader has changed the pod template meanwhile, and removing that restarts the pods")
+		return errors.New("the pod template has been changed meanwhile, and removing that restarts the pods")
 	default:
 		return nil
 	}

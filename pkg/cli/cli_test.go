@@ -55,6 +55,15 @@ func TestRun(t *testing.T) {
 			[]string{"find the API server"},
 			"the answer is that it is not handled",
 		},
+		"why of a kind whose namesake is ignored": {
+			[]string{
+				"why", "job/x", "--ignored-workload-types=jobs", "--workload-kinds=batch.volcano.sh/v1alpha1/Job=spec.template",
+				"--kubeconfig=testdata/none",
+			},
+			1, nil,
+			[]string{"find the API server"},
+			"the ignored one is not asked about",
+		},
 		"clean of nothing":         {[]string{"clean"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "not everything"},
 		"clean of all, and of one": {[]string{"clean", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all"}, "which?"},
 		"clean of a selector":      {[]string{"clean", "deployment/x", "-l", "a=b"}, 2, nil, []string{"--selector need --all"}, "a name is enough"},

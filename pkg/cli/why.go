@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -131,6 +133,9 @@ func (f *whyFlags) readWorkload(
 		return in, nil, err
 	}
 	object, err := readWorkload(ctx, c, handled.kind, types.NamespacedName{Namespace: f.cluster.namespace, Name: q.target.name})
+	if apierrors.IsForbidden(err) && handled.outside != "" {
+		err = fmt.Errorf("not handled: %s (%w)", handled.outside, err) // the installation needs no permission on it
+	}
 	if err != nil {
 		return in, nil, err
 	}

@@ -48,11 +48,12 @@ func (q question) handled(ctx context.Context, config *rest.Config) (h handled, 
 
 // find returns the kind of the target among those that are handled, or else among the ignored ones, which are outside.
 func (q question) find(kinds workload.Kinds) (kind workload.Kind, outside string, err error) {
-	kind, err = q.target.in(q.selection.IgnoredKinds.Override(kinds.All()...))
-	if _, handled := kinds.Get(kind.GroupVersionKind); err == nil && !handled {
-		outside = "--ignored-workload-types names its kind"
+	if len(kinds.Find(q.target.kind)) > 0 {
+		kind, err = q.target.in(kinds)
+		return kind, "", err
 	}
-	return kind, outside, err
+	kind, err = q.target.in(q.selection.IgnoredKinds.Override(kinds.All()...))
+	return kind, "--ignored-workload-types names its kind", err
 }
 
 // known is what the reading of annotations knows of custom resources.

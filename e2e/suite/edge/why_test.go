@@ -55,6 +55,10 @@ subjects:
 	_, err := s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/other", "-n", s.Namespace)
 	require.ErrorContains(t, err, "Deployment "+s.Namespace+"/other does not exist; name another namespace with -n")
 
+	_, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "cronjob/nightly", "-n", s.Namespace,
+		"--ignored-workload-types=cronjobs")
+	require.ErrorContains(t, err, "not handled: --ignored-workload-types names its kind (read the workload: cronjobs.batch")
+
 	s.CreatePromptly(job(s, "import", fixture.Uses{ConfigMaps: []string{"app"}}))
 	output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/import", "-n", s.Namespace)
 	require.NoError(t, err)
