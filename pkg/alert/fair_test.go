@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,4 +65,22 @@ func TestNotificationOfARecordedChangeIsNotDropped(t *testing.T) {
 	assert.False(t, n.Accepts("quiet"), "it would be lost with the process")
 	n.Offer(notification)
 	assert.InDelta(t, 2, n.has(overflow), 0)
+}
+
+// Many namespaces together have a limit, too. It leaves a share to each one.
+func TestAlertsOfAllNamespacesAreLimited(t *testing.T) {
+	t.Parallel()
+	n := notStarted()
+	const namespaces = 40
+	for range queueSize {
+		for namespace := range namespaces {
+			n.Offer(alertOf(strconv.Itoa(namespace)))
+		}
+	}
+	assert.Equal(t, totalSize, n.pending())
+	assert.InDelta(t, namespaces*queueSize-totalSize, n.has(overflow), 0)
+	for range 2 * queueSize {
+		n.Offer(alertOf("quiet"))
+	}
+	assert.Equal(t, totalSize+totalSize/(namespaces+1), n.pending(), "its share")
 }

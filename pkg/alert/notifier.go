@@ -15,6 +15,8 @@ const (
 	// queueSize is how many alerts of a namespace may wait. A change that reloads more workloads than that at once overflows it if the sink
 	// is slower than the reloads.
 	queueSize = 1024
+	// totalSize is how many may wait in all. Then a namespace is to have fewer than its share of them.
+	totalSize = 16 * queueSize
 	// senders is how many alerts are delivered at the same time.
 	senders = 4
 	// stopGrace is how long the rest of the queue is delivered when the program stops.
@@ -87,7 +89,11 @@ func (n *Notifier) Accepts(namespace string) bool {
 }
 
 func (n *Notifier) accepts(namespace string) bool {
-	return !n.closed && n.queue.in(namespace) < queueSize
+	queued := n.queue.in(namespace)
+	if n.queue.count >= totalSize && queued >= totalSize/len(n.queue.turns) {
+		return false
+	}
+	return !n.closed && queued < queueSize
 }
 
 // Offer queues an alert. It never blocks: if the queue of the namespace is full, the alert is dropped.

@@ -43,7 +43,7 @@ type loop struct {
 
 // A reconciliation with a response of more than largeread.Size waits for its turn before it reads on: decoded, a workload of 3 MiB can
 // take 80 MB, and a CronJob has its Jobs besides. The turn lasts until the reconciliation ends, since the objects are in memory that long.
-// So a namespace whose writes hang keeps one turn for up to writeLimit in package action.
+// So a namespace whose writes hang keeps one turn for up to reconcileLimit.
 const (
 	largeInMemory     = 3
 	largeOfANamespace = 1

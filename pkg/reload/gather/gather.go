@@ -171,12 +171,13 @@ func (g Gatherer) Stored(ctx context.Context, s Subject) (workload.Object, error
 }
 
 // List lists objects of a kind, live and as a whole, and calls use with each of them. No more than limit of them are in memory at a time,
-// and fewer where they are large: a response with several objects is never large, and one with a single object waits for its turn. Where it
-// fails, some may have been used.
+// and fewer where they are large: a response with several objects is never large, and one with a single object waits for its turn. After as
+// many objects as were too large together, the pages have the first limit again. Where it fails, some may have been used.
 func (g Gatherer) List(
 	ctx context.Context, kind schema.GroupVersionKind, limit int64, use func(unstructured.Unstructured), opts ...client.ListOption,
 ) error {
 	kind.Kind += "List"
+	first, left := limit, 0 // left is how many objects are to be listed in smaller pages
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind)
@@ -187,13 +188,16 @@ func (g Gatherer) List(
 		err := g.APIReader.List(watchhealth.Unwatched(limited), page, append(slices.Clone(opts), client.Limit(limit), client.Continue(next))...)
 		switch {
 		case limit > 1 && errors.Is(err, largeread.ErrLarge):
-			limit = max(limit/5, 1)
+			limit, left = max(limit/5, 1), int(limit)
 			continue
 		case err != nil:
 			return err
 		}
 		for _, object := range page.Items {
 			use(object)
+		}
+		if left -= len(page.Items); left <= 0 {
+			limit = first
 		}
 		if next = page.GetContinue(); next == "" {
 			return nil

@@ -155,15 +155,24 @@ func (p *paged) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return nil
 }
 
-// sized lists 10 objects with a text of its own size each, of which only one fits into a response that is not large.
+// sized lists so many objects. Two large ones do not fit into a response that is not large.
 type sized struct {
 	client.Reader
-	limits []int64
+	objects int
+	large   func(object int) bool
+	limits  []int64
 }
 
 func (s *sized) RoundTrip(r *http.Request) (*http.Response, error) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	count, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-	body := bytes.NewReader(make([]byte, count*(largeread.Size/2+1)))
+	size := 0
+	for object := from; object < min(from+count, s.objects); object++ {
+		if size++; s.large(object) {
+			size += largeread.Size/2 + 1
+		}
+	}
+	body := bytes.NewReader(make([]byte, size))
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body)}, nil
 }
 
@@ -171,7 +180,7 @@ func (s *sized) List(ctx context.Context, list client.ObjectList, opts ...client
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	s.limits = append(s.limits, o.Limit)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://api/?limit=%d", o.Limit), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://api/?limit=%d&continue=%s", o.Limit, o.Continue), http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -181,20 +190,34 @@ func (s *sized) List(ctx context.Context, list client.ObjectList, opts ...client
 	}
 	_ = response.Body.Close()
 	number, _ := strconv.Atoi(o.Continue)
-	list.(*unstructured.UnstructuredList).Items = make([]unstructured.Unstructured, o.Limit)
-	if number += int(o.Limit); number < 10 {
-		list.SetContinue(strconv.Itoa(number))
+	end := min(number+int(o.Limit), s.objects)
+	list.(*unstructured.UnstructuredList).Items = make([]unstructured.Unstructured, end-number)
+	if end < s.objects {
+		list.SetContinue(strconv.Itoa(end))
 	}
 	return nil
 }
 
 func TestPagesWithLargeObjectsAreSmaller(t *testing.T) {
 	t.Parallel()
-	api, used := &sized{}, 0
-	err := Gatherer{APIReader: api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), 7, func(unstructured.Unstructured) { used++ })
-	require.NoError(t, err)
-	assert.Equal(t, []int64{7, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, api.limits)
-	assert.Equal(t, 10, used)
+	for name, tc := range map[string]struct {
+		objects int
+		large   func(object int) bool
+		want    []int64
+	}{
+		"all are large":              {10, func(int) bool { return true }, []int64{7, 1, 1, 1, 1, 1, 1, 1, 7, 1, 1, 1}},
+		"none is":                    {10, func(int) bool { return false }, []int64{7, 7}},
+		"two, among many small ones": {100, func(object int) bool { return object < 2 }, []int64{25, 5, 1, 1, 1, 1, 1, 25, 25, 25, 25}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, used := &sized{objects: tc.objects, large: tc.large}, 0
+			err := Gatherer{APIReader: api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), tc.want[0], func(unstructured.Unstructured) { used++ })
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, api.limits)
+			assert.Equal(t, tc.objects, used)
+		})
+	}
 }
 
 func TestListReadsAllPages(t *testing.T) {
