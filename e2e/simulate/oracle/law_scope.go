@@ -37,6 +37,9 @@ func (l *scopeLaw) request(call *world.Call) {
 		return
 	}
 	l.count("writes of the program")
+	if w.inScope && endsPause(call) {
+		return // a pause ends in any case
+	}
 	if why := l.outside(w, call.Arrived); why != "" {
 		l.violate(call.Arrived, broken{"scope", w.id.String(), "request"},
 			"the program sent a %s at %s, but the workload %s", call.Verb, l.when(call.Arrived), why)

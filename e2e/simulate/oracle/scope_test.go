@@ -26,6 +26,16 @@ func TestScope(t *testing.T) {
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
+		"no annotations, a pause ends": {options: hooked, because: "an export has the annotation of the pause", happens: func(s *harness) {
+			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"`+pausedAt+`":null}},"spec":{"paused":null}}`))
+		}},
+		"out of scope, a pause ends": {options: outside, want: "scope/request", because: "the flags leave it out", happens: func(s *harness) {
+			s.sends("create", cart, manifest(cart, "one"), "")
+			s.wait(time.Minute)
+			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"`+pausedAt+`":null}}}`))
+		}},
 		"out of scope": {options: outside, want: "scope/request", because: "the flags leave it out", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.wait(time.Minute)
