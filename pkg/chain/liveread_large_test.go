@@ -3,7 +3,6 @@ package chain_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -29,16 +28,7 @@ func TestNamespaceHasOneLargeCustomResourceInMemoryAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		definitions := proxyToSecret()
-		definitions[1].Refs[0].Name = "spec.services[*]"
-		var names []any
-		for n := range 16 {
-			names = append(names, fmt.Sprint("s", n))
-			w.put(services, fmt.Sprint("s", n), map[string]any{})
-		}
-		w.put(proxies, "p", map[string]any{"services": names})
-		w.Configure(definitions)
-		w.pass(time.Second)
+		w.referToMany(16)
 		inMemory, largest, reads := 0, 0, 0
 		w.getting = func(ctx context.Context) error {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api/", http.NoBody)

@@ -58,6 +58,14 @@ func TestADigestThatWaitsToBeWrittenIsNotContested(t *testing.T) {
 	})
 }
 
+// putMany creates so many proxies with names that begin in the same way.
+func (w *refused) putMany(prefix string, count int) {
+	for n := range count {
+		w.put(proxies, fmt.Sprint(prefix, n), map[string]any{"service": "s"})
+		synctest.Wait() // the client buffers some events only
+	}
+}
+
 // The API is slow, and the namespace has more objects than are written before the graph is asked again.
 func TestADigestThatWaitsForOtherWritesIsNotContested(t *testing.T) {
 	t.Parallel()
@@ -66,10 +74,7 @@ func TestADigestThatWaitsForOtherWritesIsNotContested(t *testing.T) {
 		w.refuse(nil)
 		w.pass(time.Minute)
 		w.stalled.Store(new(string))
-		for n := range 150 {
-			w.put(proxies, fmt.Sprint("q", n), map[string]any{"service": "s"})
-			synctest.Wait() // the client buffers some events only
-		}
+		w.putMany("q", 150)
 		w.pass(11 * time.Second)
 		assert.Zero(t, w.Contested())
 	})
@@ -85,10 +90,7 @@ func TestFirstWriteOfADigestPrecedesRepeatedOnes(t *testing.T) {
 		prefix := "p"
 		w.stalled.Store(&prefix)
 		const many = 150
-		for n := range many {
-			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
-			synctest.Wait() // the client buffers some events only
-		}
+		w.putMany("p", many)
 		w.pass(time.Hour)
 		assert.InDelta(t, many, w.unpublished(), 0, "each has been tried")
 		before := w.writes.Load()
@@ -110,10 +112,7 @@ func TestRepeatedWritesOfManyDigestsTakeTurns(t *testing.T) {
 		w.refuse(nil)
 		w.pass(time.Minute)
 		w.stalled.Store(new(string))
-		for n := range 150 {
-			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
-			synctest.Wait() // the client buffers some events only
-		}
+		w.putMany("p", 150)
 		w.put(proxies, "z", map[string]any{"service": "s"})
 		w.pass(time.Hour)
 		before := w.writes.Load()

@@ -291,21 +291,26 @@ func TestAnotherNamespaceIsNotWatched(t *testing.T) {
 	})
 }
 
+// referToMany has the proxy p refer to so many services, and returns their names.
+func (w *world) referToMany(count int) (names []any) {
+	definitions := proxyToSecret()
+	definitions[1].Refs[0].Name = "spec.services[*]"
+	for n := range count {
+		names = append(names, fmt.Sprint("s", n))
+		w.put(services, fmt.Sprint("s", n), map[string]any{})
+	}
+	w.put(proxies, "p", map[string]any{"services": names})
+	w.Configure(definitions)
+	w.pass(time.Second)
+	return names
+}
+
 // A question at admission costs 50 reads at most, whatever the objects refer to. Beyond, the graph of the watches answers.
 func TestAdmissionReadsFiftyObjectsAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		definitions := proxyToSecret()
-		definitions[1].Refs[0].Name = "spec.services[*]"
-		var names []any
-		for n := range 49 {
-			names = append(names, fmt.Sprint("s", n))
-			w.put(services, fmt.Sprint("s", n), map[string]any{})
-		}
-		w.put(proxies, "p", map[string]any{"services": names})
-		w.Configure(definitions)
-		w.pass(time.Second)
+		names := w.referToMany(49)
 		ask := func() (digest.State, int) {
 			w.client.ClearActions()
 			states, err := chain.ReadLive(t.Context(), w, w.Chain, "ns", []reference.Ref{proxy})

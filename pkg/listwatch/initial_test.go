@@ -89,18 +89,10 @@ func TestTooManyRequestsWithinAStreamedListAreReportedAndEndWithTheContext(t *te
 			Log:    funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
 			Failed: func(err error, _ bool) { reported = append(reported, err.Error()) },
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { l.Run(ctx); close(ended) }()
-		<-time.After(time.Minute)
-		synctest.Wait()
+		runForAMinute(t, l)
 		assert.Greater(t, len(reported), 5, "each failure is reported")
 		assert.Len(t, lines, 1, "the same is logged once")
 		assert.Empty(t, s.lists, "a list takes more of an API server that is busy")
-		cancelled := time.Now()
-		cancel()
-		<-ended
-		assert.Zero(t, time.Since(cancelled), "the loop goes on after the end of its context")
 	})
 }
 
@@ -148,4 +140,18 @@ func TestTooManyRequestsWithinAWatchAreReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// runForAMinute runs a loop until its context ends, which must end it at once.
+func runForAMinute(t *testing.T, l *Loop[*corev1.ConfigMap]) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { l.Run(ctx); close(ended) }()
+	<-time.After(time.Minute)
+	synctest.Wait()
+	cancelled := time.Now()
+	cancel()
+	<-ended
+	assert.Zero(t, time.Since(cancelled), "the loop goes on after the end of its context")
 }
