@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,6 +119,7 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 		return err
 	}
 	f.list(found)
+	found = f.undone(cleaner, found)
 	if len(found) == 0 || f.dryRun {
 		return nil
 	}
@@ -155,6 +157,18 @@ func (f *cleanFlags) cleaner(ctx context.Context, config *rest.Config, asked cle
 	return &cleaner{
 		client: c, config: config, namespace: f.cluster.namespace, reader: stamp.Reader{Keys: asked.selection.Keys},
 	}, nil
+}
+
+// undone returns the workloads that cleaning changes: not those that have their label, and nothing else but what is to stay.
+func (f *cleanFlags) undone(cleaner *cleaner, found []leftover) []leftover {
+	rest := slices.DeleteFunc(found, func(left leftover) bool {
+		restarts := len(left.remains.OnTemplate) > 0 && !f.withoutRestarts
+		return cleaner.excludes(left.object) && len(left.remains.OnWorkload) == 0 && !restarts
+	})
+	if len(rest) == 0 && len(found) > 0 {
+		fmt.Fprintln(f.out, "nothing to remove but what is left as it is")
+	}
+	return rest
 }
 
 // list prints what is left on each workload, and whose pods restart.

@@ -249,6 +249,36 @@ func TestCleanListsWhatItLeavesToAController(t *testing.T) {
 		"\n1 workload; changes no pod template\n", out.String())
 }
 
+func TestCleanDoesNotAskForWhatIsToStay(t *testing.T) {
+	t.Parallel()
+	labeled := func(value string) map[string]any {
+		o := daemonSet("u1", nil, nil)
+		o["metadata"].(map[string]any)["labels"] = map[string]any{annotation.DefaultKeys().DisabledLabel: value}
+		return o
+	}
+	onTemplate := stamp.Remains{OnTemplate: []string{configHash}}
+	for name, test := range map[string]struct {
+		object          map[string]any
+		remains         stamp.Remains
+		withoutRestarts bool
+		want            bool
+	}{
+		"done, the template stays":   {labeled("true"), onTemplate, true, false},
+		"left to a controller":       {labeled("true"), stamp.Remains{OnControlled: []string{configHash}}, false, false},
+		"the template":               {labeled("true"), onTemplate, false, true},
+		"the label is missing":       {daemonSet("u1", nil, nil), onTemplate, true, true},
+		"the label does not exclude": {labeled("false"), onTemplate, true, true},
+		"an annotation":              {labeled("true"), stamp.Remains{OnWorkload: []string{"a"}, OnTemplate: []string{configHash}}, true, true},
+	} {
+		var out bytes.Buffer
+		f := &cleanFlags{out: &out, withoutRestarts: test.withoutRestarts}
+		left := leftover{workload.Object{Kind: workload.DaemonSet(), Raw: test.object}, test.remains}
+		rest := f.undone(&cleaner{reader: stamp.Reader{Keys: annotation.DefaultKeys()}}, []leftover{left})
+		assert.Equal(t, test.want, len(rest) == 1, name)
+		assert.Equal(t, !test.want, strings.Contains(out.String(), "nothing to remove"), name)
+	}
+}
+
 func TestCleanLeavesAWorkloadThatWasCreatedAgain(t *testing.T) {
 	t.Parallel()
 	hash := map[string]any{configHash: "x"}

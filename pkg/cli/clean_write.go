@@ -193,6 +193,11 @@ func (c *cleaner) exclude(ctx context.Context, o workload.Object) error {
 	return nil
 }
 
+// excludes says that a workload has the label already.
+func (c *cleaner) excludes(o workload.Object) bool {
+	return o.Labels()[c.reader.Keys.DisabledLabel] == "true"
+}
+
 // reread reads a workload again. Another one of its name is not found.
 func (c *cleaner) reread(ctx context.Context, o workload.Object) (workload.Object, error) {
 	now, err := c.read(ctx, o.Kind, types.NamespacedName{Namespace: o.Namespace(), Name: o.Name()})
