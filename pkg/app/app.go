@@ -35,8 +35,7 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 		return err
 	}
 	watches := &watchhealth.Monitor{}
-	config.Wrap(watches.Wrap)
-	config.Wrap(largeread.Wrap)
+	wrapTransport(config, watches)
 	b := builder{watches: watches, options: o, version: version, host: host, config: config, log: log, kinds: refresh.NewKinds(o.Selection.Kinds)}
 	b.registry, b.gatherer = host.metrics()
 	life, err := b.build()
@@ -46,6 +45,12 @@ func Run(ctx context.Context, host Host, o options.Options, version string, log 
 	log.Info("starting", "version", version, "webhook", o.Webhook.Enabled, "namespaces", o.Selection.Scope.Namespaces,
 		"annotationPrefix", strings.TrimSuffix(o.Selection.Keys.ConfigHash, "config-hash"), "leaderElection", o.Election.Enabled, "installation", o.Installation)
 	return life.run(ctx)
+}
+
+// wrapTransport makes all clients of a configuration report their watches, and let large responses wait for their turn.
+func wrapTransport(config *rest.Config, watches *watchhealth.Monitor) {
+	config.Wrap(watches.Wrap)
+	config.Wrap(largeread.Wrap)
 }
 
 // builder makes the parts, each once.
