@@ -74,7 +74,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
 		Joined:    l.join,
 		Workloads: with.Workloads, Summary: with.Summary, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
-		Cache: with.cache, APIReader: with.apiReader, Store: with.Store,
+		Cache: with.cache, APIReader: with.apiReader, Store: with.Store, Large: l.large,
 		State: l.state, Backoff: l.backoff, Queue: l.queue, Now: l.now, Log: with.log,
 	})
 	l.gather = gather.Gatherer{

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -43,7 +44,7 @@ func (r *liveReads) do(ctx context.Context, read func(context.Context) error) er
 	limited, cancel := context.WithTimeout(ctx, liveReadLimit)
 	defer cancel()
 	err := read(limited)
-	hang = err != nil && errors.Is(limited.Err(), context.DeadlineExceeded)
+	hang = err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && !errors.Is(err, largeread.ErrWaiting)
 	return err
 }
 
@@ -71,8 +72,10 @@ func (r *liveReads) end(hang bool) {
 // liveWorkloads reads workloads whose watch fails.
 type liveWorkloads struct {
 	apiReader client.Reader
-	index     *index.Index
-	entries   *entries
+	// large bounds the workloads that are in memory as a whole.
+	large   largeread.Limit
+	index   *index.Index
+	entries *entries
 	// summary returns what the watches keep of a workload: versions of both are compared.
 	summary func(workload.Object) workload.Summary
 	// forget drops the state of a workload.
@@ -91,16 +94,13 @@ func seen(before, live workload.Summary) workload.Summary {
 // must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
 func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
 	known, _ := w.workloads.Get(key.Namespace, key.Name)
-	u := w.kind.NewObject()
-	err := w.reads.do(ctx, func(ctx context.Context) error {
-		return l.apiReader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u)
-	})
-	w.setSkipped(key, errors.Is(err, errSkipped))
 	live := workload.Summary{Kind: w.kind}
-	switch {
-	case err == nil:
-		live = l.summary(workload.Object{Kind: w.kind, Raw: u.Object})
-	case !apianswer.NotFound(err):
+	err := w.reads.do(ctx, func(ctx context.Context) (err error) {
+		live, err = l.read(ctx, w.kind, key)
+		return err
+	})
+	w.setSkipped(key, errors.Is(err, errSkipped) || errors.Is(err, largeread.ErrWaiting))
+	if err != nil && !apianswer.NotFound(err) {
 		return w.workloads.Get(key.Namespace, key.Name)
 	}
 	w.unlessGone(func() {
@@ -121,4 +121,15 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 		l.entries.update(key, before, live)
 	})
 	return live, live.Kept != nil
+}
+
+// read reads a workload as a whole, and returns what is kept of it. A large one waits for its turn, which ends with that.
+func (l *liveWorkloads) read(ctx context.Context, kind workload.Kind, key workload.Key) (workload.Summary, error) {
+	ctx, done := l.large.Begin(ctx, key.Namespace)
+	defer done()
+	u := kind.NewObject()
+	if err := l.apiReader.Get(largeread.Admit(ctx), types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u); err != nil {
+		return workload.Summary{Kind: kind}, err
+	}
+	return l.summary(workload.Object{Kind: kind, Raw: u.Object}), nil
 }

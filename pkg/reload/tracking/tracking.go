@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
@@ -82,6 +83,8 @@ type Options struct {
 	Cache     cache.Cache
 	APIReader client.Reader
 	Store     Store
+	// Large bounds the workloads that are read as a whole.
+	Large largeread.Limit
 	// State and Backoff are what is kept of workloads, and forgotten with them.
 	State   *state.State
 	Backoff state.Backoff
@@ -98,7 +101,9 @@ func New(o Options) *Tracking {
 	t := &Tracking{with: o, watches: newWatches(), index: index.New(o.Patterns), failing: failingWatches{o.Watches, o.Mapper, o.Now}}
 	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, now: o.Now}
 	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries, began: o.Now().Truncate(time.Second)}
-	t.live = &liveWorkloads{apiReader: o.APIReader, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget}
+	t.live = &liveWorkloads{
+		apiReader: o.APIReader, large: o.Large, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
+	}
 	t.namespaces = &namespaces{
 		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
 		log: o.Log.WithValues("kind", "v1/Namespace"),

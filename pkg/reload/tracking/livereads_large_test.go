@@ -1,0 +1,97 @@
+package tracking
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+// largeReader is an API server with large workloads. It counts those that are in memory: from when they are read until they are summarized.
+type largeReader struct {
+	liveReader
+	takes time.Duration
+
+	mu                   sync.Mutex
+	inMemory, most, read int
+}
+
+func (*largeReader) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(make([]byte, largeread.Size+1)))}, nil
+}
+
+func (r *largeReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api/", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := largeread.Wrap(r).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.inMemory, r.read = r.inMemory+1, r.read+1
+	r.most = max(r.most, r.inMemory)
+	r.mu.Unlock()
+	<-time.After(r.takes)
+	_ = response.Body.Close()
+	return r.liveReader.Get(ctx, key, object, opts...)
+}
+
+func (r *largeReader) summary(o workload.Object) workload.Summary {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inMemory--
+	return o.Summary()
+}
+
+// A tenant with many large workloads must not fill the memory while their watch fails.
+func TestLargeWorkloadsAreReadLiveInTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &largeReader{takes: 10 * time.Millisecond}
+		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
+		l.tracking.live.large, l.tracking.live.summary = largeread.New(3, 1), live.summary
+		busy := work(t.Context(), l, slices.Concat(crowd(l, two[0], 10), crowd(l, two[1], 10)))
+		<-time.After(time.Second)
+		assert.Zero(t, busy.Load())
+		assert.Equal(t, 20, live.read)
+		assert.Equal(t, 2, live.most, "one of each namespace")
+	})
+}
+
+// The API server has answered: the others are read all the same.
+func TestLiveReadThatWaitsForItsTurnDoesNotHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &largeReader{takes: time.Millisecond}
+		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
+		limit := largeread.New(1, 1)
+		l.tracking.live.large, l.tracking.live.summary = limit, live.summary
+		before, end := limit.Begin(t.Context(), two[1].Namespace)
+		w := l.tracking.watches.get(two[1].Kind)
+		other := &largeReader{takes: time.Millisecond}
+		require.NoError(t, other.Get(largeread.Admit(before), client.ObjectKey{}, w.kind.NewObject()))
+		busy := work(t.Context(), l, two[1:])
+		<-time.After(liveReadLimit + time.Millisecond)
+		assert.Zero(t, busy.Load(), "no turn holds a worker for longer")
+		assert.False(t, w.reads.hang)
+		assert.Contains(t, l.tracking.watches.takeSkipped(), two[1], "it comes first at the next re-check")
+		end()
+		l.tracking.Get(t.Context(), two[1])
+		assert.Equal(t, 1, live.read)
+		assert.Empty(t, l.tracking.watches.takeSkipped())
+	})
+}
