@@ -23,8 +23,9 @@ const Size = 256 << 10
 var (
 	// ErrLarge says that a response is large, where Refuse allows none.
 	ErrLarge = fmt.Errorf("the response has more than %d bytes", Size)
-	// ErrWaiting says that the context has ended before a large response had its turn.
-	ErrWaiting = errors.New("waited for the turn of a large object")
+	// ErrWaiting says that the context has ended before a large response had its turn, or before all of it was read then: the API server
+	// has answered.
+	ErrWaiting = errors.New("waited for the turn of a large object, or for the rest of it")
 )
 
 // Limit bounds the scopes that have large responses. It is safe for concurrent use.
@@ -106,15 +107,34 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	head, err := io.ReadAll(io.LimitReader(response.Body, Size+1))
-	if err == nil && len(head) > Size {
+	large := len(head) > Size
+	if err == nil && large {
 		err = admit(r.Context())
 	}
 	if err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
-	response.Body = body{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+	rest := io.Reader(response.Body)
+	if large {
+		rest = tail{rest, r.Context()}
+	}
+	response.Body = body{io.MultiReader(bytes.NewReader(head), rest), response.Body}
 	return response, nil
+}
+
+// tail is the rest of a large response.
+type tail struct {
+	io.Reader
+	ctx context.Context //nolint:containedctx // a response body has no context of its own
+}
+
+func (t tail) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && t.ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrWaiting, err)
+	}
+	return n, err
 }
 
 // body is a response of which the head was read.

@@ -107,6 +107,41 @@ func TestResponseThatIsCutOffIsAnError(t *testing.T) {
 	assert.Equal(t, 1, s.closed)
 }
 
+func TestRestOfALargeResponseThatComesTooLateHasWaited(t *testing.T) {
+	t.Parallel()
+	cut := errors.New("cut off")
+	head := func() io.Reader { return strings.NewReader(strings.Repeat("x", largeread.Size+1)) }
+	for name, tc := range map[string]struct {
+		ends, waited bool
+		body         io.Reader
+		err          error
+	}{
+		"the context has ended":              {ends: true, body: io.MultiReader(head(), iotest.ErrReader(cut)), err: cut, waited: true},
+		"the context ended at the last byte": {ends: true, body: head()},
+		"the answer is cut off":              {body: io.MultiReader(head(), iotest.ErrReader(cut)), err: cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			limit := largeread.New(1, 1)
+			scoped, done := limit.Begin(ctx, "a")
+			defer done()
+			request, err := http.NewRequestWithContext(largeread.Admit(scoped), http.MethodGet, "https://api/", http.NoBody)
+			require.NoError(t, err)
+			response, err := largeread.Wrap(&server{body: tc.body}).RoundTrip(request)
+			require.NoError(t, err)
+			if tc.ends {
+				cancel()
+			}
+			_, err = io.ReadAll(response.Body)
+			require.NoError(t, response.Body.Close())
+			require.ErrorIs(t, err, tc.err)
+			assert.Equal(t, tc.waited, errors.Is(err, largeread.ErrWaiting))
+		})
+	}
+}
+
 func TestTransportBelowIsFound(t *testing.T) {
 	t.Parallel()
 	s := &server{}

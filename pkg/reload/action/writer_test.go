@@ -133,23 +133,37 @@ func TestReadThatHangsIsGivenUpAndCountsAsALateAnswer(t *testing.T) {
 	})
 }
 
-// largeServer answers each request with an object, or a list, of more than largeread.Size.
-type largeServer struct{}
+// largeServer answers each request with an object, or a list, of more than largeread.Size. The rest of it never comes where it stalls.
+type largeServer struct{ stalls *bool }
 
-func (largeServer) RoundTrip(*http.Request) (*http.Response, error) {
-	body := `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}` + strings.Repeat(" ", largeread.Size)
+func (l largeServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body io.Reader = strings.NewReader(
+		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}` + strings.Repeat(" ", largeread.Size))
+	if *l.stalls {
+		body = io.MultiReader(body, stalled{r.Context()})
+	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(body)}, nil
+}
+
+// stalled is the rest of a body that never comes.
+type stalled struct {
+	ctx context.Context //nolint:containedctx // a response body has no context of its own
+}
+
+func (s stalled) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
 }
 
 func TestReadThatWaitsForItsTurnIsNoHangingOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		web := reloadtest.Web(t)
+		web, stalls := reloadtest.Web(t), false
 		gvk := web.Object.Kind.GroupVersionKind
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(gvk, meta.RESTScopeNamespace)
-		api, err := client.New(&rest.Config{Host: "https://api", Transport: largeread.Wrap(largeServer{})}, client.Options{Mapper: mapper})
+		api, err := client.New(&rest.Config{Host: "https://api", Transport: largeread.Wrap(largeServer{&stalls})}, client.Options{Mapper: mapper})
 		require.NoError(t, err)
 		actions := newActions(Options{Gather: gather.Gatherer{APIReader: api}}, &reloadtest.Outbox{})
 		limit := largeread.New(1, 1)
@@ -160,7 +174,12 @@ func TestReadThatWaitsForItsTurnIsNoHangingOne(t *testing.T) {
 		_, err = actions.gather.Stored(scoped, web)
 		require.ErrorIs(t, err, largeread.ErrWaiting)
 		require.NotErrorIs(t, err, errNoAnswer)
-		end()
+		time.AfterFunc(writeLimit-time.Millisecond, end)
+		stalls = true
+		_, err = actions.gather.Stored(scoped, web)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, errNoAnswer, "the turn came late")
+		stalls = false
 		_, err = actions.gather.Stored(scoped, web)
 		require.NoError(t, err)
 		done()
