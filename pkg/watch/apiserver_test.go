@@ -146,6 +146,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, request{q, r.URL.Path, time.Now()})
 	faults := s.faults
+	if faults.hangAfter > 0 && len(s.requests) > faults.hangAfter {
+		faults.hang = true
+	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if faults.warn != "" {

@@ -46,6 +46,8 @@ type attempt struct {
 	mu       sync.Mutex
 	timer    *time.Timer
 	sent     time.Time // for the first time
+	ends     time.Time // from the first answer on: of the time for the rest
+	awaited  bool      // sent, and not answered since
 	answered bool
 	repeated bool // after an answer
 	finished bool
@@ -61,7 +63,7 @@ type attempt struct {
 func newAttempt(ctx context.Context, rest, limit time.Duration) (context.Context, *attempt) {
 	a := &attempt{}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.within(rest)
+	a.within(rest, rest)
 	return httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { a.send(limit) },
 		GotFirstResponseByte: func() { a.answer(rest) },
@@ -72,13 +74,15 @@ func newAttempt(ctx context.Context, rest, limit time.Duration) (context.Context
 func (a *attempt) send(limit time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.repeated = a.answered
+	a.awaited, a.repeated = true, a.answered
 	switch {
 	case a.sent.IsZero():
 		a.sent = time.Now()
-		a.within(limit)
+		a.within(limit, limit)
 	case a.repeated && !a.finished && time.Since(a.sent) > repeatLimit:
 		a.cancel(errRepeat)
+	case a.repeated:
+		a.within(min(limit, time.Until(a.ends)), limit)
 	}
 }
 
@@ -87,18 +91,19 @@ func (a *attempt) answer(limit time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.answered {
-		a.answered = true
-		a.within(limit)
+		a.answered, a.ends = true, time.Now().Add(limit)
 	}
+	a.awaited = false
+	a.within(time.Until(a.ends), limit)
 }
 
-// within sets the time that is left.
-func (a *attempt) within(limit time.Duration) {
+// within sets the time that is left, of a limit.
+func (a *attempt) within(left, limit time.Duration) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
 	if !a.finished {
-		a.timer = time.AfterFunc(limit, func() { a.giveUp(limit) })
+		a.timer = time.AfterFunc(left, func() { a.giveUp(limit) })
 	}
 }
 
@@ -107,12 +112,12 @@ func (a *attempt) giveUp(limit time.Duration) {
 	defer a.mu.Unlock()
 	switch {
 	case a.finished:
+	case a.awaited || !a.answered:
+		a.cancel(fmt.Errorf("the server has not answered within %s", limit))
 	case a.repeated:
 		a.cancel(errRepeat)
-	case a.answered:
-		a.cancel(fmt.Errorf("the server has not answered in full within %s", limit))
 	default:
-		a.cancel(fmt.Errorf("the server has not answered within %s", limit))
+		a.cancel(fmt.Errorf("the server has not answered in full within %s", limit))
 	}
 }
 

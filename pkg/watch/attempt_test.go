@@ -71,6 +71,8 @@ func TestAnswersThatAskForARepeatAreReported(t *testing.T) {
 		"list":                   {faults{status: 503, retryAfter: "20", noStreamList: true}, 81 * time.Second, repeat},
 		"list, late":             {faults{status: 503, retryAfter: "120", noStreamList: true}, 121 * time.Second, repeat},
 		"list, an hour":          {faults{status: 503, retryAfter: "3600", noStreamList: true}, 301 * time.Second, "not answered in full within 5m0s"},
+		"streamed list, once":    {faults{status: 429, retryAfter: "1", hangAfter: 1}, 31 * time.Second, "not answered within 30s"},
+		"list, once":             {faults{status: 503, retryAfter: "1", hangAfter: 2, noStreamList: true}, 122 * time.Second, "not answered within 2m0s"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -99,12 +99,13 @@
 // A server, or a proxy before it, that does not answer is an error as well: after
 // 30 s for a watch, 2 min for the first byte of a list and 5 min for its body.
 // These limits include what client-go repeats by itself: requests whose connection
-// breaks, and those that the server answers with Retry-After (429 and 5xx). If a
-// list is still repeated a minute after it was sent, the next repeat is an error.
-// A stream that is silent for 150 s is opened again. This is an error if the
-// server has sent bookmarks before, which it does about every minute, or if
-// the initial list is not complete; then the list is read without a stream. So it
-// is where a bookmark comes before the end of that list.
+// breaks, and those that the server answers with Retry-After (429 and 5xx). After
+// such an answer, a list has 2 min for the first byte again. If it is still
+// repeated a minute after it was sent, the next repeat is an error. A stream that
+// is silent for 150 s is opened again. This is an error if the server has sent
+// bookmarks before, which it does about every minute, or if the initial list is
+// not complete; then the list is read without a stream. So it is where a bookmark
+// comes before the end of that list.
 //
 // A server that was restored from a backup accepts a watch at a version that it
 // does not have yet, and sends nothing until then. So after a refused

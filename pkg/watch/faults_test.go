@@ -22,6 +22,8 @@ type faults struct {
 	noStreamList bool
 	// hang accepts the request and never answers.
 	hang bool
+	// hangAfter does so after so many requests, if it is not 0.
+	hangAfter int
 	// hangGet does so with requests for one object.
 	hangGet bool
 	// unserved answers these as an API server does that does not serve a new
