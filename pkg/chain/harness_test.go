@@ -84,6 +84,8 @@ type world struct {
 	getting func(context.Context) error
 	// listing is how long a list of custom resources takes.
 	listing atomic.Int64
+	// listed is called by each list of custom resources, with its limit; nil calls nothing.
+	listed func(context.Context, int64) error
 }
 
 // client is the client in memory of a world, by its own entry for writes.
@@ -144,6 +146,11 @@ func (n namespaced) Get(
 func (n namespaced) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if takes := time.Duration(n.of.listing.Load()); takes > 0 {
 		<-time.After(takes)
+	}
+	if n.of.listed != nil {
+		if err := n.of.listed(ctx, options.Limit); err != nil {
+			return nil, err
+		}
 	}
 	return n.ResourceInterface.List(ctx, options)
 }

@@ -3,6 +3,7 @@ package chain_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -55,5 +56,32 @@ func TestNamespaceHasOneLargeCustomResourceInMemoryAtATime(t *testing.T) {
 		assert.Empty(t, states[proxy].Unverified)
 		assert.Equal(t, 17, reads, "all are read in the end")
 		assert.Equal(t, 1, largest)
+	})
+}
+
+// A tenant with many large custom resources must not fill the memory where the API server does not stream lists.
+func TestLargeCustomResourcesAreListedOneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var limits []int64
+		w.listed = func(ctx context.Context, limit int64) error {
+			w.mu.Lock()
+			limits = append(limits, limit)
+			w.mu.Unlock()
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://api/?limit=%d", limit), http.NoBody)
+			if err != nil {
+				return err
+			}
+			response, err := largeread.Wrap(largeAnswers{}).RoundTrip(request)
+			if err != nil {
+				return err
+			}
+			return response.Body.Close()
+		}
+		w.Configure(proxyToSecret()[:1])
+		w.pass(time.Second)
+		assert.Equal(t, []int64{10, 1}, limits)
+		assert.NoError(t, w.WaitForSync(t.Context()))
 	})
 }

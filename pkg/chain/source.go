@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
@@ -62,6 +64,7 @@ func (s *source) start() {
 			return nil
 		},
 		OnWatchError:     s.failed,
+		TooLarge:         func(err error) bool { return errors.Is(err, largeread.ErrLarge) },
 		DebounceInterval: time.Second, // there is no OnChange
 		Logger:           s.with.log.V(1),
 	}, s.with.client)
@@ -70,7 +73,7 @@ func (s *source) start() {
 		return
 	}
 	s.bulk = bulk
-	s.with.lifetime.run(func(context.Context) { _ = bulk.Start(ctx) }) // it retries by itself
+	s.with.lifetime.run(func(context.Context) { _ = bulk.Start(largeread.RefusePages(ctx)) }) // it retries by itself
 }
 
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
@@ -75,6 +76,7 @@ func (s *scope) end() {
 type (
 	scopeKey struct{}
 	admitKey struct{}
+	pagesKey struct{}
 )
 
 // Admit returns a context for reads whose large responses wait for their turn. Without a scope it changes nothing.
@@ -91,6 +93,12 @@ func Refuse(ctx context.Context) context.Context {
 	return context.WithValue(ctx, admitKey{}, func(context.Context) error { return ErrLarge })
 }
 
+// RefusePages is Refuse for the lists of several objects among the requests of a watch: those with a limit of more than one. Its others are
+// read at once.
+func RefusePages(ctx context.Context) context.Context {
+	return context.WithValue(ctx, pagesKey{}, true)
+}
+
 // Wrap is for rest.Config.Wrap.
 func Wrap(next http.RoundTripper) http.RoundTripper { return transport{next} }
 
@@ -101,10 +109,15 @@ func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip sends a request. A large response is read no further before it is admitted.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(r)
-	admit, limited := r.Context().Value(admitKey{}).(func(context.Context) error)
-	if err != nil || !limited {
-		return response, err
+	admit, limited := admission(r)
+	if !limited {
+		return t.next.RoundTrip(r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
 	}
 	head, err := io.ReadAll(io.LimitReader(response.Body, Size+1))
 	large := len(head) > Size
@@ -112,6 +125,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = admit(r.Context())
 	}
 	if err != nil {
+		cancel() // for the transports below, the caller has given up the request
 		_ = response.Body.Close()
 		return nil, err
 	}
@@ -119,8 +133,22 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if large {
 		rest = tail{rest, r.Context()}
 	}
-	response.Body = body{io.MultiReader(bytes.NewReader(head), rest), response.Body}
+	response.Body = body{io.MultiReader(bytes.NewReader(head), rest), response.Body, cancel}
 	return response, nil
+}
+
+// admission returns what a large response to a request needs, if its context limits it.
+func admission(r *http.Request) (admit func(context.Context) error, limited bool) {
+	ctx := r.Context()
+	if ctx.Value(pagesKey{}) != nil {
+		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		if err != nil || limit <= 1 {
+			return nil, false
+		}
+		ctx = Refuse(ctx)
+	}
+	admit, limited = ctx.Value(admitKey{}).(func(context.Context) error)
+	return admit, limited
 }
 
 // tail is the rest of a large response.
@@ -141,4 +169,10 @@ func (t tail) Read(p []byte) (int, error) {
 type body struct {
 	io.Reader
 	io.Closer
+	cancel context.CancelFunc
+}
+
+func (b body) Close() error {
+	defer b.cancel()
+	return b.Closer.Close()
 }

@@ -94,6 +94,65 @@ func TestLargeResponseIsRefused(t *testing.T) {
 	assert.Equal(t, 1, s.closed)
 }
 
+// watched sends the list of a watch whose answer has so many bytes.
+func watched(ctx context.Context, query string, s http.RoundTripper) error {
+	request, err := http.NewRequestWithContext(largeread.RefusePages(ctx), http.MethodGet, "https://api/?"+query, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := largeread.Wrap(s).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
+}
+
+func TestLargePagesOfAWatchAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		query string
+		size  int
+		want  error
+	}{
+		"a large page":         {"limit=10", largeread.Size + 1, largeread.ErrLarge},
+		"another one":          {"limit=10", largeread.Size, nil},
+		"a page of one object": {"limit=1&continue=x", largeread.Size + 1, nil},
+		"a list without pages": {"limit=0", largeread.Size + 1, nil},
+		"a watch":              {"watch=true", largeread.Size + 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.ErrorIs(t, watched(t.Context(), tc.query, &server{body: strings.NewReader(strings.Repeat("x", tc.size))}), tc.want)
+		})
+	}
+}
+
+// gaveUp is a server that records whether the request had ended when its answer was closed.
+type gaveUp struct{ ended bool }
+
+func (g *gaveUp) RoundTrip(r *http.Request) (*http.Response, error) {
+	closed := func() error { g.ended = r.Context().Err() != nil; return nil }
+	return &http.Response{StatusCode: http.StatusOK, Body: closing{strings.NewReader(strings.Repeat("x", largeread.Size+1)), closed}}, nil
+}
+
+type closing struct {
+	io.Reader
+	closed func() error
+}
+
+func (c closing) Close() error { return c.closed() }
+
+// Below, a list that is closed before its end would be one that the client could not use.
+func TestRefusedResponseIsOneThatTheCallerHasGivenUp(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]bool{"limit=10": true, "limit=1": false} {
+		s := &gaveUp{}
+		_ = watched(t.Context(), query, s)
+		assert.Equal(t, want, s.ended, query)
+	}
+}
+
 func TestResponseWithoutAScopeIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, get(largeread.Admit(t.Context()), largeread.Size+1))

@@ -82,7 +82,13 @@ func newServer(tb testing.TB, objects ...*unstructured.Unstructured) *apiServer 
 // client is a real dynamic client for the server.
 func (s *apiServer) client(tb testing.TB) dynamic.Interface {
 	tb.Helper()
-	transport := &http.Transport{DialContext: s.dial, DisableKeepAlives: true}
+	return s.clientWith(tb, func(next http.RoundTripper) http.RoundTripper { return next })
+}
+
+// clientWith is a client with another transport around its own.
+func (s *apiServer) clientWith(tb testing.TB, wrap func(http.RoundTripper) http.RoundTripper) dynamic.Interface {
+	tb.Helper()
+	transport := wrap(&http.Transport{DialContext: s.dial, DisableKeepAlives: true})
 	client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: "http://server", QPS: -1}, &http.Client{Transport: transport})
 	require.NoError(tb, err)
 	return client

@@ -72,7 +72,7 @@ func NewBulk(config Config, client dynamic.Interface) (*Bulk, error) {
 	b.source = &source{
 		client: client, resource: config.GVR, namespace: config.Namespace, failures: b.failures,
 		labels: config.LabelSelector, fields: selector.forServer(), prepare: b.prepare, selects: selector.Matches,
-		listing: make(chan struct{}, 1),
+		tooLarge: config.TooLarge, listing: make(chan struct{}, 1),
 	}
 	b.informer = b.source.informer(0)
 	return b, nil

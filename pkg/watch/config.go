@@ -71,6 +71,11 @@ type Config struct {
 	// cannot return there. Panics are logged.
 	OnObject func(before, now *unstructured.Unstructured)
 
+	// TooLarge, if set, reports whether a transport of the client has refused the
+	// answer to a list, an error of which this is, because it is too large. If it
+	// was a page of several objects, these are listed one at a time.
+	TooLarge func(err error) bool
+
 	// OnWatchError, if set, gets every error of list and watch, as
 	// LastWatchError returns it: the latest one only of those that come while it
 	// runs. It runs on a goroutine of its own, one call at a time, also beside

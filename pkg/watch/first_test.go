@@ -1,8 +1,13 @@
 package watch_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,4 +73,70 @@ func TestFewObjectsAreListedAtATime(t *testing.T) {
 			assert.Equal(t, "10", request.Get("limit"))
 		}
 	})
+}
+
+// sized is a transport that refuses an answer to a list of several objects if it is large.
+type sized struct{ http.RoundTripper }
+
+var errLarge = errors.New("large")
+
+func isLarge(err error) bool { return errors.Is(err, errLarge) }
+
+func (t sized) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if limit := r.URL.Query().Get("limit"); err != nil || limit == "" || limit == "1" {
+		return response, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if len(body) > 10_000 {
+		return nil, errLarge
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, err
+}
+
+func TestObjectsOfAPageThatIsTooLargeAreListedOneAtATime(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		large    []int
+		tooLarge func(error) bool
+		limits   string
+		err      error
+	}{
+		"none is large": {tooLarge: isLarge, limits: "10 10 10"},
+		"the second":    {[]int{1}, isLarge, "10 1 1 1 1 1 1 1 1 1 1 10 10", nil},
+		"the last":      {[]int{24}, isLarge, "10 10 10 1 1 1 1 1", nil},
+		"in two pages":  {[]int{9, 10}, isLarge, "10 1 1 1 1 1 1 1 1 1 1 10 1 1 1 1 1 1 1 1 1 1 10", nil},
+		"another error": {[]int{1}, func(error) bool { return false }, "10", errLarge},
+		"no TooLarge":   {large: []int{1}, limits: "10", err: errLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(t bubble) {
+				s := newServer(t)
+				for n := range 25 {
+					o := object(fmt.Sprintf("o%02d", n))
+					if slices.Contains(tc.large, n) {
+						o.SetAnnotations(map[string]string{"large": strings.Repeat("x", 10_000)})
+					}
+					s.Create(o)
+				}
+				s.Fault(faults{noStreamList: true})
+				config := watch.Config{GVR: ingresses, IndexBy: byName, TooLarge: tc.tooLarge}
+				bulk, err := watch.NewBulk(config, s.clientWith(t, func(next http.RoundTripper) http.RoundTripper { return sized{next} }))
+				require.NoError(t, err)
+				start(t, bulk)
+				pass(time.Millisecond)
+				var limits []string
+				for _, request := range lists(s) {
+					limits = append(limits, request.Get("limit"))
+				}
+				assert.Equal(t, tc.limits, strings.Join(limits, " "))
+				_, err = bulk.LastWatchError()
+				require.ErrorIs(t, err, tc.err)
+				assert.Equal(t, tc.err == nil, bulk.Store().Len() == 25)
+			})
+		})
+	}
 }

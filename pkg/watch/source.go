@@ -43,7 +43,9 @@ type source struct {
 	// stream is given up for a new one.
 	prepare func(*unstructured.Unstructured)
 	// selects chooses among the prepared objects.
-	selects  func(*unstructured.Unstructured) bool
+	selects func(*unstructured.Unstructured) bool
+	// tooLarge is Config.TooLarge.
+	tooLarge func(error) bool
 	failures *failures
 	streams  sync.WaitGroup // that are being observed
 	// listing holds a token while an object of a list is prepared.
@@ -103,7 +105,8 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 }
 
 // pageSize is how many objects are in memory as the server sends them: many
-// large ones would fill it. A streamed list has one at a time.
+// large ones would fill it. A streamed list has one at a time. Where a page is
+// too large, its objects are listed that way, too.
 const pageSize = 10
 
 // listPages lists the newest state, as a streamed list does. client-go asks for
@@ -112,32 +115,51 @@ const pageSize = 10
 // process before, has seen. Where the version of the first page expires before
 // the last one, all is listed at once, as client-go does.
 func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	all := &unstructured.UnstructuredList{}
+	all, alone := &unstructured.UnstructuredList{}, 0 // alone is how many objects are still listed one at a time
 	for {
 		page, err := s.listPage(ctx, options)
-		if isExpired(err) && options.Continue != "" {
+		switch {
+		case isExpired(err) && options.Continue != "":
 			all, options.Continue, options.Limit = &unstructured.UnstructuredList{}, "", 0
 			continue
-		}
-		if err != nil {
+		case options.Limit > 1 && s.refusesSize(err):
+			options.Limit, alone = 1, pageSize
+			continue
+		case err != nil:
 			return nil, err
 		}
-		for i := range page.Items {
-			if err := s.prepareListed(ctx, &page.Items[i]); err != nil {
-				return nil, err
-			}
-			if s.selects(&page.Items[i]) {
-				all.Items = append(all.Items, page.Items[i])
-			}
+		if err := s.addPage(ctx, all, page); err != nil {
+			return nil, err
 		}
-		if all.Object == nil {
-			all.Object = page.Object // the watch continues at its version
+		if alone--; alone == 0 {
+			options.Limit = pageSize
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
 			all.SetContinue("")
 			return all, nil
 		}
 	}
+}
+
+// refusesSize reports whether an error of a list is one of Config.TooLarge.
+func (s *source) refusesSize(err error) bool {
+	return err != nil && s.tooLarge != nil && s.tooLarge(err)
+}
+
+// addPage prepares the objects of a page, and adds those that are selected.
+func (s *source) addPage(ctx context.Context, all, page *unstructured.UnstructuredList) error {
+	for i := range page.Items {
+		if err := s.prepareListed(ctx, &page.Items[i]); err != nil {
+			return err
+		}
+		if s.selects(&page.Items[i]) {
+			all.Items = append(all.Items, page.Items[i])
+		}
+	}
+	if all.Object == nil {
+		all.Object = page.Object // the watch continues at its version
+	}
+	return nil
 }
 
 func (s *source) listPage(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {

@@ -50,14 +50,15 @@ type request struct {
 	versioned bool
 }
 
-// parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch.
+// parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch,
+// unless it is a later page.
 func parse(r *http.Request) (request, bool) {
 	about, ok := collection(r.URL.Path)
 	if r.Method != http.MethodGet || !ok {
 		return request{}, false
 	}
 	query := r.URL.Query()
-	if query.Get("limit") == "1" {
+	if query.Get("limit") == "1" && !query.Has("continue") {
 		return request{}, false
 	}
 	if name := oneName(query); name != "" {

@@ -30,6 +30,7 @@ func TestRequestsAreRecognized(t *testing.T) {
 		"one object":                   {url: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb", want: request{about: Watch{"secrets/db", "shop"}}},
 		"another field":                {url: "/api/v1/secrets?fieldSelector=type%3DOpaque", want: request{about: Watch{"secrets", ""}}},
 		"for the version only":         {url: "/api/v1/secrets?limit=1", not: true},
+		"page of one object":           {url: "/api/v1/secrets?limit=1&continue=x", want: request{about: Watch{"secrets", ""}, page: true, versioned: true}},
 		"get":                          {url: "/api/v1/namespaces/shop/secrets/db", not: true},
 		"get of a namespace":           {url: "/api/v1/namespaces/shop", not: true},
 		"get of a cluster-wide object": {url: "/apis/apps/v1/deployments/a", not: true},
