@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // source is one resource in one namespace, or in all of them. Another one takes its place when it may not be read any more, or is
@@ -51,7 +52,7 @@ func (s *source) stopped() bool { return s.ended.Load() }
 
 // start begins a watch. What it delivers is applied in its order.
 func (s *source) start() {
-	ctx, cancel := context.WithCancel(s.with.lifetime.ctx)
+	ctx, cancel := context.WithCancel(largeread.RefusePages(watchhealth.NewClient(s.with.lifetime.ctx)))
 	s.cancel = cancel
 	s.began = s.with.now()
 	bulk, err := watch.NewBulk(watch.Config{
@@ -73,7 +74,7 @@ func (s *source) start() {
 		return
 	}
 	s.bulk = bulk
-	s.with.lifetime.run(func(context.Context) { _ = bulk.Start(largeread.RefusePages(ctx)) }) // it retries by itself
+	s.with.lifetime.run(func(context.Context) { _ = bulk.Start(ctx) }) // it retries by itself
 }
 
 // reduce reads an object and leaves of it what identifies it: objects of any size and number must not fill the memory.

@@ -58,8 +58,9 @@ type state struct {
 	// busy counts the requests that are under way, used is when the last one began or ended.
 	busy int
 	used time.Time
-	// listed is set between a complete list, all its pages included, and the watch that follows it.
+	// listed is set between a list that was read to its end, or a page of one, and the request that follows it; lister is its client.
 	listed bool
+	lister any
 	// silence is the Detail of a watch that was Silent and has delivered nothing since, whatever else has failed; empty otherwise.
 	silence string
 	// short counts the watches in a row that have ended at once without a byte.
@@ -171,7 +172,7 @@ func (m *Monitor) begin(q request) {
 		if q.streaming {
 			return
 		}
-		if s.listed && !q.watch && !q.page {
+		if s.listed && s.lister == q.client && !q.watch && !q.page {
 			m.fail(s, Incomplete, "its lists are answered, but invalid", s.used)
 		}
 		s.listed = false
@@ -258,9 +259,9 @@ func (m *Monitor) accepted(q request, since time.Time) {
 	})
 }
 
-// listed records a complete list.
+// listed records a complete list, or a page of one.
 func (m *Monitor) listed(q request) {
-	m.with(q.about, func(s *state) { s.listed = true })
+	m.with(q.about, func(s *state) { s.listed, s.lister = true, q.client })
 }
 
 // Discovered records how the lookup of a resource ended, before which no list or watch is sent. That a custom resource is not installed

@@ -1,6 +1,7 @@
 package watchhealth_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -55,4 +56,26 @@ func TestListAfterAPageThatIsNotServedIsNoSecondOne(t *testing.T) {
 		assert.True(t, client.status().Healthy())
 		assert.Empty(t, client.monitor.Failures())
 	})
+}
+
+// The configuration of custom resources changes between two pages: the list of the client before was given up, and not invalid.
+func TestListOfAnotherClientIsNoSecondOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		next func(context.Context) context.Context
+		want watchhealth.Reason // empty: healthy
+	}{
+		"another client":  {watchhealth.NewClient, ""},
+		"the same client": {func(ctx context.Context) context.Context { return ctx }, watchhealth.Incomplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, first := newClient(t), watchhealth.NewClient(t.Context())
+			require.NoError(t, client.doWith(first, list, status(200)))
+			next := c.next(first)
+			require.NoError(t, client.doWith(next, streaming, status(422)))
+			require.NoError(t, client.doWith(next, list, status(200)))
+			assert.Equal(t, c.want, client.status().Reason)
+		})
+	}
 }

@@ -48,6 +48,8 @@ type request struct {
 	fromCache, page bool
 	// versioned requests name a version, which may have expired.
 	versioned bool
+	// client is what NewClient has set.
+	client any
 }
 
 // parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch,
@@ -72,6 +74,7 @@ func parse(r *http.Request) (request, bool) {
 		fromCache: query.Has("resourceVersion"),
 		page:      query.Has("continue"),
 		versioned: version != "" && version != "0" || query.Has("continue"),
+		client:    r.Context().Value(newClient{}),
 	}, true
 }
 
@@ -122,6 +125,15 @@ func Unwatched(ctx context.Context) context.Context {
 
 // isUnwatched reports whether a context is one of Unwatched.
 func isUnwatched(ctx context.Context) bool { return ctx.Value(unwatched{}) != nil }
+
+// newClient is the key of the value that NewClient sets.
+type newClient struct{}
+
+// NewClient returns a context for the lists and watches of a client that takes the place of another one. That may have given up its list
+// between two pages: a new list is no sign then that it could not use the first one.
+func NewClient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, newClient{}, new(byte)) // each is another one
+}
 
 // retried is the key of the value that Retried sets.
 type retried struct{}

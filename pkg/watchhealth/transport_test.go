@@ -110,7 +110,12 @@ func (c client) send(ctx context.Context, url string, s server) (*http.Response,
 // do sends a request and reads the response to its end.
 func (c client) do(url string, s server) error {
 	c.t.Helper()
-	response, err := c.send(c.t.Context(), url, s)
+	return c.doWith(c.t.Context(), url, s)
+}
+
+func (c client) doWith(ctx context.Context, url string, s server) error {
+	c.t.Helper()
+	response, err := c.send(ctx, url, s)
 	if err != nil {
 		return err
 	}
