@@ -61,25 +61,31 @@ func references(prefix string) map[string]any {
 	return map[string]any{"services": names}
 }
 
+// full has almost as many references as a namespace may have, and an object that a list has read before it broke off.
+func full(t *testing.T) (w *world, definitions []referent.Definition, gone *unstructured.Unstructured) {
+	t.Helper()
+	w, definitions = newWorld(t), proxyToSecret()
+	definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
+	for i := range referent.MaxLinks/referent.MaxReferences - 1 {
+		w.put(proxies, fmt.Sprint("full", i), references("s"))
+	}
+	gone = &unstructured.Unstructured{Object: map[string]any{"spec": references("s")}}
+	gone.SetNamespace("ns")
+	gone.SetName("gone")
+	gone.SetUID("uid-0")
+	return w, definitions, gone
+}
+
 // A list that breaks off has read objects that no event names: those that are deleted before the next list.
 func TestReferencesThatABrokenListHasReadDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		definitions := proxyToSecret()
-		definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
-		for i := range referent.MaxLinks/referent.MaxReferences - 1 {
-			w.put(proxies, fmt.Sprint("full", i), references("s"))
-		}
+		w, definitions, gone := full(t)
 		w.put(proxies, "p", references("s"))
 		allow := w.refuse(proxies, errors.New("the list breaks off"))
 		lists := w.lists(proxies.Resource)
 		w.Configure(definitions)
 		w.pass(time.Second)
-		gone := &unstructured.Unstructured{Object: map[string]any{"spec": references("s")}}
-		gone.SetNamespace("ns")
-		gone.SetName("gone")
-		gone.SetUID("uid-0")
 		w.Watching(proxies).Reduce(gone)
 		before := lists()
 		allow()
@@ -87,6 +93,26 @@ func TestReferencesThatABrokenListHasReadDoNotCount(t *testing.T) {
 		assert.Empty(t, w.hold())
 		w.pass(20 * time.Second)
 		assert.Equal(t, before+2, lists(), "nothing is left of it")
+	})
+}
+
+func TestReferencesThatABrokenLaterListHasReadDoNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, definitions, gone := full(t)
+		w.Configure(definitions)
+		w.pass(time.Minute)
+		lists := w.lists(proxies.Resource)
+		w.Watching(proxies).Reduce(gone)
+		w.Watching(proxies).Failed(t.Context(), errors.New("the list breaks off"))
+		w.put(proxies, "p", references("s"))
+		w.pass(time.Second)
+		require.Contains(t, w.hold(), "too-many")
+		w.pass(time.Minute)
+		assert.Empty(t, w.hold())
+		w.Watching(proxies).Failed(t.Context(), errors.New("the watch breaks off"))
+		w.pass(time.Minute + time.Second)
+		assert.Equal(t, 1, lists(), "nothing is left of it")
 	})
 }
 

@@ -146,12 +146,13 @@ func (s *source) failed(_ context.Context, err error) {
 	case apierrors.IsNotFound(err):
 	case apierrors.IsForbidden(err):
 		state = referent.SourceForbidden
+	case s.bulk.IsSynced():
+		time.AfterFunc(longestPause, s.dropUnlisted) // mostly, another list was complete by then
+		return
 	default:
-		if !s.bulk.IsSynced() {
-			s.with.inbox.gather(func(p *pending) {
-				p.changes = append(p.changes, sourceFailure{s, reference.Cut(err.Error(), maxErrorText)})
-			})
-		}
+		s.with.inbox.gather(func(p *pending) {
+			p.changes = append(p.changes, sourceFailure{s, reference.Cut(err.Error(), maxErrorText)})
+		})
 		return
 	}
 	change := sourceChange{s, state, s.with.now()}
