@@ -14,6 +14,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -183,13 +184,16 @@ func triggers(in Input) annotation.Intent {
 
 // ofJob says why the configuration of a Job does not matter any more; empty if it does.
 func ofJob(in Input) string {
+	action := jobrun.Decide(in.Object, in.RerunFinishedJobs)
 	switch {
 	case !in.Object.Kind.CreateOnly:
 		return ""
-	case in.Object.Controlled():
+	case action == jobrun.Skip && in.Object.Controlled():
 		return "another object controls the Job: it is not created again"
-	case in.Object.Finished() && !in.RerunFinishedJobs:
+	case action == jobrun.Skip:
 		return "the Job has finished: it is created again only with --rerun-finished-jobs"
+	case action == jobrun.Adopt && !in.NotifyOnly:
+		return "the Job is suspended: its pods start with the present configuration"
 	case len(triggers(in).Tracked) == 0:
 		return "the pod template of a Job cannot be changed: it is stamped once, when it is created"
 	default:

@@ -25,6 +25,15 @@ func TestExplainJob(t *testing.T) {
 			finished(f)
 			f.in.RerunFinishedJobs = true
 		}, "reload", "configmap/app modified"},
+		"suspended": {func(f *fixture) {
+			auto(f)
+			f.raw["spec"].(map[string]any)["suspend"] = true
+		}, "nothing", "the Job is suspended: its pods start with the present configuration"},
+		"suspended, and the change is posted": {func(f *fixture) {
+			auto(f)
+			f.raw["spec"].(map[string]any)["suspend"] = true
+			f.in.NotifyOnly = true
+		}, "reload", "configmap/app modified; the installation posts that"},
 		"no annotations": {func(f *fixture) {
 			finished(f)
 			clear(f.annotations())

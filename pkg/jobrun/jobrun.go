@@ -31,14 +31,22 @@ const (
 // Job reads a raw Job.
 type Job struct{ workload.Object }
 
-// Decide returns what a changed configuration means for the Job. A Job of a CronJob is left to it: a new one would count as a
+// Condition is what Decide depends on; workload.Object and workload.Summary have it.
+type Condition interface {
+	Deleting() bool
+	Controlled() bool
+	Finished() bool
+	Suspended() bool
+}
+
+// Decide returns what a changed configuration means for a Job. A Job of a CronJob is left to it: a new one would count as a
 // second run. So is every Job that has a controller.
-func (j Job) Decide(rerunFinished bool) Action {
-	finished := j.Finished()
+func Decide(job Condition, rerunFinished bool) Action {
+	finished := job.Finished()
 	switch {
-	case j.Deleting(), j.Controlled(), finished && !rerunFinished:
+	case job.Deleting(), job.Controlled(), finished && !rerunFinished:
 		return Skip
-	case !finished && j.suspended():
+	case !finished && job.Suspended():
 		return Adopt
 	default:
 		return Recreate
@@ -53,11 +61,6 @@ func (j Job) Finalizers() []string {
 
 // ReplacementOf returns the UID of the Job that this one replaces; empty if it replaces none.
 func (j Job) ReplacementOf(keys annotation.Keys) string { return j.Annotations()[keys.RecreatedFrom] }
-
-func (j Job) suspended() bool {
-	suspended, _, _ := unstructured.NestedBool(j.Raw, "spec", "suspend")
-	return suspended
-}
 
 // Replacement returns the Job as it is to be created again: what the API server sets, and the annotations of the old stamp, are
 // left out. It names the Job that it replaces.

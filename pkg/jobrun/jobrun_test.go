@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 		"suspended when it had ended":   {job: jobOf(nil, map[string]any{"suspend": true}, condition("Failed", "True")), want: jobrun.Skip},
 		"suspended, finished run again": {job: jobOf(nil, map[string]any{"suspend": true}, nil), rerun: true, want: jobrun.Adopt},
 	} {
-		assert.Equal(t, tc.want, tc.job.Decide(tc.rerun), name)
+		assert.Equal(t, tc.want, jobrun.Decide(tc.job, tc.rerun), name)
 	}
 }
 

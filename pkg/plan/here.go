@@ -59,7 +59,7 @@ func workloadAction(s subject, atOnce, rerunFinished bool) Action {
 
 // jobAction returns what becomes of a Job.
 func jobAction(s subject, atOnce, rerunFinished bool) Action {
-	if atOnce && (jobrun.Job{Object: s.object}).Decide(rerunFinished) == jobrun.Recreate {
+	if atOnce && jobrun.Decide(s.object, rerunFinished) == jobrun.Recreate {
 		return Recreate
 	}
 	return Nothing

@@ -20,15 +20,37 @@ func unrecordedJob(t *testing.T) *jobFixture {
 	j.opts.Webhook = false
 	unstructured.RemoveNestedField(j.Stored().Object, "metadata", "annotations", j.Manifests.Keys.ConfigRecord)
 	unstructured.RemoveNestedField(j.Stored().Object, "spec", "template", "metadata")
-	j.API.Before = func(call string) error {
-		if !strings.HasSuffix(call, "Job") {
-			return nil
-		}
-		refused := apierrors.NewForbidden(reloadtest.Resource("Job"), "import", nil)
-		refused.ErrStatus.Message = `jobs.batch "import" is forbidden: User "x" cannot do that`
-		return refused
-	}
+	j.API.Before = refuseJobs
 	return j
+}
+
+// refuseJobs refuses each request for a Job, except those to list and watch them.
+func refuseJobs(call string) error {
+	if !strings.HasSuffix(call, "Job") {
+		return nil
+	}
+	refused := apierrors.NewForbidden(reloadtest.Resource("Job"), "import", nil)
+	refused.ErrStatus.Message = `jobs.batch "import" is forbidden: User "x" cannot do that`
+	return refused
+}
+
+// A Job that waits, as in a queue, starts with the present configuration: nothing is due meanwhile, and nothing follows when it starts.
+func TestSuspendedJobIsAdoptedWithoutPermissionsOnJobs(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	j.API.Before = refuseJobs
+	l := j.leader(t)
+	assert.Zero(t, j.reconcile(t, l), "nothing is due")
+	assert.Empty(t, j.Notes())
+	_, due := l.state.Due.Oldest()
+	assert.Zero(t, due)
+	assert.NotContains(t, j.API.Calls, "get Job")
+
+	j.Stored().Object["spec"].(map[string]any)["suspend"] = false
+	j.API.Before, j.API.Calls = nil, nil
+	j.Now = j.Now.Add(time.Minute)
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Empty(t, j.Writes(), "the permissions are granted, and the Job has the present configuration")
 }
 
 // Without the permissions to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.

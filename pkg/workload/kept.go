@@ -31,7 +31,7 @@ type Kept struct {
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
-	hasTemplate, controlled, deleting, paused, finished bool
+	hasTemplate, controlled, deleting, paused, finished, suspended bool
 
 	pending, inPlace string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
@@ -60,6 +60,7 @@ func (o Object) Keep(keep Keep) *Kept {
 		deleting:        o.Deleting(),
 		paused:          o.Paused(),
 		finished:        o.Finished(),
+		suspended:       o.Suspended(),
 		pending:         o.Pending(),
 		inPlace:         o.InPlace(),
 		unreadable:      unreadable,

@@ -56,8 +56,8 @@ func sameReading(t *testing.T, o Object, s Summary) {
 		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending(), s.InPlace()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
-	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished()},
-		[]bool{s.HasTemplate(), s.Controlled(), s.Deleting(), s.Paused(), s.Finished()})
+	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished(), o.Suspended()},
+		[]bool{s.HasTemplate(), s.Controlled(), s.Deleting(), s.Paused(), s.Finished(), s.Suspended()})
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()
@@ -70,6 +70,7 @@ func FuzzSummary(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`))
 	f.Add([]byte(`{"spec":"x"}`))
 	f.Add([]byte(`{"spec":{"paused":true,"workloadRef":{"name":"web"}}}`))
+	f.Add([]byte(`{"spec":{"suspend":true}}`))
 	f.Add([]byte(`{"status":{"active":1,"conditions":[{"type":"Suspended","status":"False"},{"type":"Failed","status":"True"}]}}`))
 	custom, err := ParseKind("example.com/v1/Fleet=spec.updateStrategy.pods")
 	require.NoError(f, err)

@@ -201,9 +201,16 @@ func (o Object) Finished() bool {
 	})
 }
 
+// Suspended reports whether a Job has no pods until it is resumed (spec.suspend). Other kinds never are.
+func (o Object) Suspended() bool {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	suspended, _ := spec["suspend"].(bool)
+	return o.Kind.CreateOnly && suspended
+}
+
 // Pending says why a new template does not replace all running pods now, e.g. "paused", or "" if it does.
 func (o Object) Pending() string {
-	if reason := o.suspended(); reason != "" {
+	if reason := o.keptBack(); reason != "" {
 		return reason
 	}
 	if partition := o.Partition(); partition != "" {
@@ -214,7 +221,7 @@ func (o Object) Pending() string {
 
 // Replaced returns how many of some pods a new template replaces now: a partition keeps the others.
 func (o Object) Replaced(pods int) int {
-	if o.suspended() != "" {
+	if o.keptBack() != "" {
 		return 0
 	}
 	kept, percent := o.partition()
@@ -246,8 +253,8 @@ func (o Object) InPlace() string {
 	return ""
 }
 
-// suspended says why a new template replaces no running pod now, or "" if it replaces some.
-func (o Object) suspended() string {
+// keptBack says why a new template replaces no running pod now, or "" if it replaces some.
+func (o Object) keptBack() string {
 	strategy, rolling := o.updateStrategy()
 	if o.Paused() || strategy["paused"] == true || rolling["paused"] == true {
 		return "paused"
@@ -293,7 +300,7 @@ func changesByTemplate(triggers any) bool {
 func (o Object) Partition() string {
 	kept, percent := o.partition()
 	switch {
-	case kept == 0 || o.suspended() != "":
+	case kept == 0 || o.keptBack() != "":
 		return ""
 	case percent:
 		return fmt.Sprintf("%d%%", kept)

@@ -17,6 +17,7 @@ func Shape(kind Kind) *skim.Shape {
 		shape.Members["spec"].Members["triggers"] = nil
 	}
 	if kind.CreateOnly {
+		shape.Members["spec"].Members["suspend"] = nil
 		shape.Members["status"] = objectShape("conditions")
 	}
 	template := objectShape("metadata", "spec")

@@ -96,6 +96,9 @@ func (s Summary) Paused() bool { return s.kept().paused }
 // Finished reports whether a Job is complete or has failed. Other kinds never are.
 func (s Summary) Finished() bool { return s.kept().finished }
 
+// Suspended reports whether a Job has no pods until it is resumed. Other kinds never are.
+func (s Summary) Suspended() bool { return s.kept().suspended }
+
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 

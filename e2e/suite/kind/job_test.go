@@ -324,6 +324,7 @@ func TestJobWithoutThePermissions(t *testing.T) {
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w, uid := started(s, "import", automatic(), nil)
+	suspended, suspendedUID := started(s, "suspended", automatic(), map[string]any{"suspend": true})
 	s.Settled()
 	role := &rbacv1.ClusterRole{}
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
@@ -364,4 +365,13 @@ func TestJobWithoutThePermissions(t *testing.T) {
 	s.SetConfigMap("app", "key", "3") // a change is tried at once
 	awaitReplaced(s, w, uid)
 	awaitNoManifest(s)
+
+	s.Merge(&batchv1.Job{}, suspended.Name, `{"spec":{"suspend":false}}`)
+	s.Settled()
+	job, err = jobOf(s, suspended)
+	require.NoError(t, err)
+	assert.Equal(t, suspendedUID, job.UID, "its pods start with what is there now")
+	for _, e := range s.Events(suspended) {
+		assert.NotEqual(t, "RecreationForbidden", e.Reason, e.Note)
+	}
 }

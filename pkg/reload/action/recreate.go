@@ -49,6 +49,9 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if ended := c.complete(ctx, s.Key); ended != nil { // the manifest of an earlier leader was listed after this reconciliation began
 		return ended
 	}
+	if c.decide(s) == jobrun.Adopt { // without a live read of the Job, for which there may be no permission
+		return c.adoptSuspended(ctx, s)
+	}
 	o, err := c.gather.Stored(ctx, s)
 	switch {
 	case apianswer.NotFound(err):
@@ -58,7 +61,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	case !listed: // the Job may have a manifest already, of which it would be created, too
 		return failed{s, transientFailure(reasonRecreationWaits, "the manifests of Jobs that an earlier leader has begun to create again are not listed yet")}
 	}
-	cached, job := s, jobrun.Job{Object: o}
+	cached := s
 	s = c.withObject(s, o)
 	if c.isReleasedLive(ctx, s.Key, o, s.View) {
 		return InOrder{s}
@@ -66,23 +69,32 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if wait := c.postponeLive(cached, s.View); wait > 0 {
 		return Waiting(queue.After(wait, queue.Config))
 	}
-	action := job.Decide(c.jobs.RerunFinished || c.state.Changes.HasPending(s.Key))
-	if action == jobrun.Skip {
+	switch c.decide(s) {
+	case jobrun.Skip:
 		return InOrder{s}
+	case jobrun.Adopt:
+		return c.adoptSuspended(ctx, s)
+	case jobrun.Recreate:
 	}
+	return c.recreateStored(ctx, s, jobrun.Job{Object: o})
+}
+
+// recreateStored is recreate for a Job as it is stored.
+func (c recreations) recreateStored(ctx context.Context, s gather.Subject, job jobrun.Job) Outcome {
 	next, err := c.replacement(ctx, s, job)
 	if err != nil {
 		return failed{s, unreadable(err)}
 	}
 	verdict := policy.Assess(next.input).Verdict
-	switch {
-	case verdict.Action != policy.Reload:
+	if verdict.Action != policy.Reload {
 		return failed{s, transientFailure(reasonRecreationFailed, "the configuration has changed again")}
-	case action == jobrun.Adopt:
-		return c.adoptSuspended(ctx, s, next.input)
 	}
 	next.explain(s, verdict, c.now())
 	return c.replaceAndComplete(ctx, s, next.manifest)
+}
+
+func (c recreations) decide(s gather.Subject) jobrun.Action {
+	return jobrun.Decide(s.Object, c.jobs.RerunFinished || c.state.Changes.HasPending(s.Key))
 }
 
 func (c recreations) replaceAndComplete(ctx context.Context, s gather.Subject, m jobrun.Manifest) Outcome {
@@ -195,7 +207,11 @@ func (c recreations) storeManifest(ctx context.Context, s gather.Subject, m jobr
 }
 
 // adoptSuspended records the configuration that the pods of a suspended Job start with.
-func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject, in policy.Input) Outcome {
+func (c recreations) adoptSuspended(ctx context.Context, s gather.Subject) Outcome {
+	in := c.gather.Input(s)
+	if _, ended := c.assessLive(ctx, s, in); ended != nil {
+		return ended
+	}
 	rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
 	if err != nil {
 		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}

@@ -112,6 +112,40 @@ func TestSuspendedJobAdoptsTheConfiguration(t *testing.T) {
 	assert.Empty(t, j.Notes(), "nothing is reloaded")
 }
 
+// The watch of Jobs may be behind: a Job that runs has the configuration that it was started with.
+func TestSuspendedJobThatWasResumedIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	j.API.Before = func(call string) error {
+		if call == "patch Job" {
+			j.Stored().Object["spec"].(map[string]any)["suspend"] = false
+			j.Stored().SetResourceVersion("2")
+			j.API.Before = nil
+		}
+		return nil
+	}
+	actions := j.leader()
+	assert.Positive(t, j.reconcile(t, actions).RequeueAfter)
+	assert.Empty(t, j.Notes())
+	assert.Equal(t, policy.Reload, j.Due(t).Action)
+	j.reconcile(t, actions)
+	assert.Equal(t, append([]string{"patch Job"}, reloadtest.RecreationSteps...), j.Writes())
+}
+
+func TestJobThatWasSuspendedSinceIsAdopted(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	j.API.Before = func(call string) error {
+		if call == "get Job" {
+			j.Stored().Object["spec"].(map[string]any)["suspend"] = true
+		}
+		return nil
+	}
+	j.reconcile(t, j.leader())
+	assert.Equal(t, []string{"patch Job"}, j.Writes())
+	assert.Equal(t, policy.Nothing, j.Due(t).Action)
+}
+
 func forbidden(kind string) error {
 	err := apierrors.NewForbidden(reloadtest.Resource(kind), "", nil)
 	err.ErrStatus.Message = reloadtest.Resource(kind).String() + ` is forbidden: User "x" cannot do that`
