@@ -238,11 +238,15 @@ func warnings(in Input, last *LastReload) []Warning {
 	return kept
 }
 
-// problems lists what is wrong with the annotations of users and with the managed annotations.
+// problems lists what is wrong with the annotations of users, with what they name, and with the managed annotations.
 func problems(in Input) []string {
 	var found []string
 	for _, p := range in.Problems {
 		found = append(found, p.Message)
+	}
+	absent := in.View.Missing(in.View.Intent.Refs(), in.States)
+	if len(absent) > 0 && notHandledReason(in) == "" {
+		found = append(found, stamp.NotFound(reference.List(absent, reference.MaxNamed)))
 	}
 	if _, stored := in.View.Managed[stamp.Dummy]; stored {
 		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request, or it could not check it: repeat one that got a warning once this annotation is gone; else check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))

@@ -56,7 +56,22 @@ func TestExplain(t *testing.T) {
 		},
 		"a required secret is gone": {
 			change:  func(f *fixture) { f.in.States[db] = digest.State{Absent: true} },
-			verdict: "hold", reason: "could not start", differs: []string{"", "deleted"},
+			verdict: "hold", reason: "could not start", differs: []string{"", "deleted"}, problem: "not found in this namespace: secret/db; check the name, or create it",
+		},
+		"a listed config map does not exist": {
+			change: func(f *fixture) {
+				f.in.States[app] = digest.State{Absent: true}
+				f.record(app, f.in.States[app])
+			},
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "not found in this namespace: configmap/app; check the name, or create it",
+		},
+		"what a workload that is not handled lists does not exist": {
+			change: func(f *fixture) {
+				f.in.States[app] = digest.State{Absent: true}
+				f.record(app, f.in.States[app])
+				f.in.Outside = "--namespaces does not name shop"
+			},
+			verdict: "nothing", reason: "not handled", differs: []string{"", ""},
 		},
 		"a secret that we may not read": {
 			change: func(f *fixture) {
@@ -129,7 +144,7 @@ func TestExplain(t *testing.T) {
 				f.in.Ring = digest.Ring{}
 				f.in.States[db] = digest.State{Absent: true}
 			},
-			verdict: "unknown", reason: "digest key", differs: []string{"", "deleted"},
+			verdict: "unknown", reason: "digest key", differs: []string{"", "deleted"}, problem: "not found in this namespace: secret/db",
 		},
 		"the record is gone, and nothing changed": {
 			change:  func(f *fixture) { delete(f.annotations(), "pod-reloader.cs.sap.com/config-record") },
@@ -213,7 +228,7 @@ func TestExplain(t *testing.T) {
 				f.in.States[db] = digest.State{Absent: true}
 				f.in.ReloadMissingRequired = true
 			},
-			verdict: "reload", reason: "secret/db deleted", differs: []string{"", "deleted"},
+			verdict: "reload", reason: "secret/db deleted", differs: []string{"", "deleted"}, problem: "not found in this namespace: secret/db",
 		},
 		"a name that cannot exist": {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/configmaps"] = "app,App!" },

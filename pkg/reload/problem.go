@@ -16,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // The reasons of the Events about what needs a user; those of failures are defined where they arise, those of wrong annotations in
@@ -94,7 +95,7 @@ func missing(named []reference.Ref, others int) string {
 	if len(named) == 0 {
 		return ""
 	}
-	return "not found in this namespace: " + list(named, others) + "; check the name, or create it"
+	return stamp.NotFound(list(named, others))
 }
 
 // list joins what an Event names, with the number of the others: some of them may exist.

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -84,7 +83,12 @@ func missing(req Write, inputs Inputs) []string {
 	if len(absent) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("pod-reloader: not found in this namespace: %s; check the name, or create it", describe(absent))}
+	return []string{"pod-reloader: " + NotFound(describe(absent))}
+}
+
+// NotFound is the text about objects that are Missing.
+func NotFound(objects string) string {
+	return "not found in this namespace: " + objects + "; check the name, or create it"
 }
 
 // Missing returns those of some tracked Refs whose object does not exist and should: an annotation names it, or the pods cannot start

@@ -211,7 +211,8 @@ func why(t *testing.T, s *fixture.Fixture) {
 		output, err := in.WhyAs(t.Context(), in.Identity(), of, "-n", s.Namespace)
 		require.NoError(t, err)
 		assert.Contains(t, output, want)
-		assert.NotContains(t, output, "Problem:", "the installation's permissions are enough")
+		others := strings.ReplaceAll(output, "Problem: not found in this namespace: secret/one;", "")
+		assert.NotContains(t, others, "Problem:", "the installation's permissions are enough")
 	}
 }
 
