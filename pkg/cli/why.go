@@ -62,7 +62,7 @@ Repeat the flags of the installation that select workloads and objects.`,
 	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "`namespace` of the installation, where its digest key is")
 	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
-		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required",
+		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required", "refractory",
 		"rerun-finished-jobs", "reload-strategy", "webhook-url", "installation-name", "leader-election-id", "leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
@@ -142,6 +142,7 @@ func (f *whyFlags) readWorkload(
 	in = explain.Input{
 		Object: object, Outside: handled.outside, Keys: q.selection.Keys, Now: time.Now(),
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
+		Refractory: q.reload.Refractory,
 	}
 	if !q.selection.WithoutStakater {
 		in.Stakater = &q.selection.Stakater.Keys

@@ -5,7 +5,6 @@
 package explain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,6 +53,8 @@ type Input struct {
 	RerunFinishedJobs bool
 	// NotifyOnly is as the installation has it (--webhook-url).
 	NotifyOnly bool
+	// Refractory is as the installation has it (--refractory).
+	Refractory time.Duration
 	// Paths lead from what the last reload names below a custom resource, or from what holds one, up to the resource.
 	Paths [][]string
 	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.
@@ -170,9 +171,6 @@ func Explain(in Input) Report {
 	r.Verdict, r.Reason = judge(in, assessment.Verdict, r.Configuration, under)
 	return r
 }
-
-// pending says why a new template does not restart the pods by itself; empty if it does.
-func pending(in Input) string { return cmp.Or(in.Object.Pending(), in.View.InPlace) }
 
 // triggers returns what can cause a reload.
 func triggers(in Input) annotation.Intent {

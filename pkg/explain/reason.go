@@ -28,7 +28,7 @@ func judge(in Input, verdict policy.Verdict, rows []Row, under string) (string, 
 	case verdict.Action == policy.Nothing && under != "":
 		return unknown, under
 	default:
-		return string(verdict.Action), reasonOf(in, verdict, rows)
+		return string(verdict.Action), reasonOf(in, verdict, rows) + notBefore(in, verdict)
 	}
 }
 
