@@ -14,6 +14,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
+	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -86,8 +87,8 @@ type Report struct {
 	Earlier []EarlierReload `json:"earlier,omitempty"`
 	// Paths lead from what has changed below a custom resource, or from what holds one, up to the workload.
 	Paths [][]string `json:"paths,omitempty"`
-	// Warnings are the last Warning Events since the last reload, one a reason, newest first: they say why what is due is
-	// not done.
+	// Warnings are the last Warning Events since the last reload, or that it does not end, one a reason, newest first: they say why what
+	// is due is not done.
 	Warnings []Warning `json:"warnings,omitempty"`
 	// FailingWatch is what the installation has reported of watches that fail, so that changes are found late; nil if they work.
 	FailingWatch *Warning `json:"failingWatch,omitempty"`
@@ -220,20 +221,39 @@ func lastReloads(in Input) (*LastReload, []EarlierReload) {
 
 func age(now, then time.Time) string { return now.Sub(then).Truncate(time.Second).String() }
 
-// warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out; where the time of that
-// lies in the future, one of the clocks is wrong, and all are returned.
+// warnings returns the newest Warning for each reason, newest first. Those before the last reload are left out, unless they outlive it;
+// where the time of that lies in the future, one of the clocks is wrong, and all are returned.
 func warnings(in Input, last *LastReload) []Warning {
 	newest := slices.SortedStableFunc(slices.Values(in.Warnings), func(a, b Warning) int { return b.Time.Compare(a.Time) })
 	var kept []Warning
 	for _, w := range newest {
 		same := func(other Warning) bool { return other.Reason == w.Reason }
-		if last != nil && last.Time.Before(in.Now) && w.Time.Before(last.Time) || slices.ContainsFunc(kept, same) {
+		before := last != nil && last.Time.Before(in.Now) && w.Time.Before(last.Time)
+		if before && !outlivesReload(in, w.Reason) || slices.ContainsFunc(kept, same) {
 			continue
 		}
 		w.Age = age(in.Now, w.Time)
 		kept = append(kept, w)
 	}
 	return kept
+}
+
+// outlivesReload reports whether what a Warning of the loop reports holds also after a reload: the loop does not report it again within an
+// hour. What the Problems say anew is not among it.
+func outlivesReload(in Input, reason string) bool {
+	switch reason {
+	case "RecordContested":
+		return true // one look at the workload does not show whether it has ended
+	case "RequestContested":
+		return in.View.Managed[stamp.Dummy] != ""
+	case "RecordTooLarge":
+		return in.View.Known().Record.Key == ""
+	case "PauseContested", "ResumeFailed":
+		action, _ := pauseOf(in).Decide(in.Now)
+		return action != pause.None
+	default:
+		return false
+	}
 }
 
 // problems lists what is wrong with the annotations of users, with what they name, and with the managed annotations.

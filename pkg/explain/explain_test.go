@@ -285,6 +285,49 @@ func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
 	assert.Len(t, f.explain().Warnings, 3, "by a wrong clock: which Warnings came before it is not known")
 }
 
+// A reload ends neither what another writer does, nor a lack of space, nor a refusal to end a pause. What it has ended is not shown.
+func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
+	t.Parallel()
+	unrecorded := func(f *fixture) { delete(f.annotations(), f.in.Keys.ConfigRecord) }
+	paused := func(f *fixture) {
+		keys := annotation.NewStakaterKeys()
+		f.in.Stakater = &keys
+		f.raw["spec"].(map[string]any)["paused"] = true
+		f.annotations()[keys.PausedAt] = "2026-01-02T03:00:00Z"
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*fixture)
+		kept   bool
+	}{
+		"no space for the Record":       {"RecordTooLarge", unrecorded, true},
+		"the Record has space again":    {reason: "RecordTooLarge"},
+		"another writer":                {"RecordContested", func(*fixture) {}, true},
+		"a request that comes again":    {"RequestContested", func(f *fixture) { f.annotations()[f.in.Keys.ConfigHash] = "x@1" }, true},
+		"the request is gone":           {reason: "RequestContested"},
+		"the pause cannot be ended":     {"ResumeFailed", paused, true},
+		"the pause has ended":           {reason: "ResumeFailed"},
+		"a pause that comes again":      {"PauseContested", paused, true},
+		"the pause is gone":             {reason: "PauseContested"},
+		"the reload was held before it": {reason: "ReloadHeld"},
+		"the reload was refused":        {reason: "ReloadFailed"},
+		"the stamp before was lost":     {reason: "StampLost"},
+		"an object was missing":         {reason: "ConfigMissing"},
+		"the Record was adopted":        {reason: "RecordAdopted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.annotations()[f.in.Keys.LastReload] = record.LastReload{Time: now.Add(-time.Minute), Hash: f.hash, Cause: record.CauseConfigChange}.String()
+			if tc.change != nil {
+				tc.change(f)
+			}
+			f.in.Warnings = []explain.Warning{{Time: now.Add(-2 * time.Minute), Reason: tc.reason}}
+			assert.Equal(t, tc.kept, len(f.explain().Warnings) == 1)
+		})
+	}
+}
+
 // fixture is a stamped Deployment whose pods have the current configuration.
 type fixture struct {
 	ring digest.Ring
