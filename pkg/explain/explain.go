@@ -81,6 +81,8 @@ type Report struct {
 	ConfigHash string `json:"configHash,omitempty"`
 	// Configuration has a row for every tracked config object.
 	Configuration []Row `json:"configuration"`
+	// NotTracked says why further objects that the annotations ask for are not tracked.
+	NotTracked []string `json:"notTracked,omitempty"`
 	// LastReload is the last reload; nil if none is known for the present template.
 	LastReload *LastReload `json:"lastReload,omitempty"`
 	// Earlier are the reloads before the last one, the newest first, as far as they are recorded.
@@ -147,6 +149,7 @@ func Explain(in Input) Report {
 		partition:     in.Object.Partition(),
 		ConfigHash:    in.View.Managed[stamp.Hash],
 		Configuration: []Row{},
+		NotTracked:    notTrackedBeside(in),
 		Problems:      problems(in),
 	}
 	r.LastReload, r.Earlier = lastReloads(in)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -105,34 +106,64 @@ func notAsked(in Input) string {
 
 // unselected says why the annotations select no object.
 func unselected(in Input) string {
-	var reasons []string
-	for _, s := range in.View.Intent.Selections {
-		reasons = append(reasons, without(in, s)...)
-	}
+	reasons := notTracked(in)
 	if len(reasons) == 0 {
 		reasons = []string{"what they name is invalid or excluded, or the pods reference none"}
 	}
 	return "the annotations select no object: " + strings.Join(reasons, "; ")
 }
 
-// without says why a Selection has no object. The names of lists and references are tracked, unless the object is ignored.
-func without(in Input, s annotation.Selection) []string {
+// notTrackedBeside says why further objects are not tracked than those of the rows, as far as that is known. A Problem reports what is too
+// much to be tracked.
+func notTrackedBeside(in Input) []string {
+	if len(in.View.Intent.Tracked) == 0 || in.View.Unresolved != nil || in.View.Intent.Dropped > 0 {
+		return nil
+	}
+	return notTracked(in)
+}
+
+// notTracked says why Selections do not track what they could.
+func notTracked(in Input) []string {
 	var reasons []string
-	if len(s.Patterns) > 0 {
-		reasons = append(reasons, fmt.Sprintf("no %s has a name that an expression matches", s.Kind))
-	}
-	if in.Stakater == nil {
-		return reasons
-	}
-	if len(s.Marked) > 0 {
-		reasons = append(reasons, fmt.Sprintf("no %s that the pods reference has the annotation %s: \"true\"", s.Kind, in.Stakater.Match))
-	}
-	var ignored []reference.Ref
-	for _, name := range slices.Concat(s.Listed, s.Referenced) {
-		ignored = append(ignored, reference.Ref{Kind: s.Kind, Name: name})
-	}
-	if len(ignored) > 0 {
-		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, reference.List(ignored, reference.MaxNamed)))
+	for _, s := range in.View.Intent.Selections {
+		reasons = append(reasons, without(in, s)...)
 	}
 	return reasons
+}
+
+// without says what a Selection does not track. The names of lists and references are tracked, unless the object is ignored.
+func without(in Input, s annotation.Selection) []string {
+	var reasons []string
+	if len(s.Patterns) > 0 && !matches(in.View.Intent, s) {
+		reasons = append(reasons, fmt.Sprintf("no %s has a name that an expression matches", s.Kind))
+	}
+	if in.Stakater == nil || s.Kind.Custom() {
+		return reasons
+	}
+	if unmarked := untracked(in.View.Intent, s.Kind, s.Marked); unmarked != "" {
+		reasons = append(reasons, fmt.Sprintf("not marked by the annotation %s: \"true\", or ignored: %s", in.Stakater.Match, unmarked))
+	}
+	if ignored := untracked(in.View.Intent, s.Kind, slices.Concat(s.Listed, s.Referenced)); ignored != "" {
+		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, ignored))
+	}
+	return reasons
+}
+
+// matches reports whether an expression of a Selection matches a tracked object.
+func matches(intent annotation.Intent, s annotation.Selection) bool {
+	return slices.ContainsFunc(s.Patterns, func(p *pattern.Pattern) bool {
+		return slices.ContainsFunc(intent.Refs(), func(ref reference.Ref) bool { return ref.Kind == s.Kind && p.Match(ref.Name) })
+	})
+}
+
+// untracked lists those of some names that are not tracked; empty if all are.
+func untracked(intent annotation.Intent, kind reference.Kind, names []string) string {
+	var refs []reference.Ref
+	for _, name := range names {
+		ref := reference.Ref{Kind: kind, Name: name}
+		if _, tracked := intent.Tracked[ref]; !tracked && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return reference.List(refs, reference.MaxNamed)
 }

@@ -1,9 +1,13 @@
 package explain_test
 
 import (
+	"bytes"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
@@ -42,7 +46,7 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 		},
 		"search": {
 			annotations: map[string]any{domain + "search": "true"},
-			want:        `the annotations select no object: no configmap that the pods reference has the annotation ` + domain + `match: "true"`,
+			want:        `the annotations select no object: not marked by the annotation ` + domain + `match: "true", or ignored: configmap/app`,
 		},
 		"ignored": {
 			annotations: map[string]any{list: "quiet"},
@@ -52,30 +56,84 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw := map[string]any{
-				"metadata": map[string]any{"namespace": "shop", "name": "cart", "annotations": tc.annotations},
-				"spec": map[string]any{"template": map[string]any{
-					"metadata": map[string]any{"annotations": tc.onPods},
-					"spec": map[string]any{"containers": []any{map[string]any{
-						"name": "cart", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
-					}}},
-				}},
-			}
-			keys := annotation.DefaultKeys()
-			stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
-			kind := workload.Deployment()
-			in := explain.Input{Object: workload.Object{Kind: kind, Raw: raw}, Keys: keys, Stakater: &stakater.Keys}
-			dialects := []annotation.Dialect{annotation.SAP{Keys: keys}, stakater}
-			if tc.unread {
-				in.Stakater, dialects = nil, dialects[:1]
-			}
-			reader := stamp.Reader{Keys: keys, Dialects: dialects, Objects: func(string) (annotation.Objects, error) {
-				return annotation.Listed{app: {}, {Kind: reference.ConfigMap, Name: "quiet"}: {Ignored: true}}, nil
-			}}
-			in.View, in.Problems = reader.Read(in.Object)
-			report := explain.Explain(in)
+			report := selecting{annotations: tc.annotations, onPods: tc.onPods, unread: tc.unread}.explain()
 			assert.Equal(t, "nothing", report.Verdict)
 			assert.Contains(t, report.Reason, tc.want)
+			assert.Empty(t, report.NotTracked, "the reason says it")
 		})
 	}
+}
+
+// What the annotations ask for and leave out is beside what is tracked.
+func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
+	t.Parallel()
+	const domain = "reloader.stakater.com/"
+	const ignored = "ignored by the annotation " + domain + "ignore or by --resource-label-selector: "
+	tests := map[string]struct {
+		annotations map[string]any
+		unlisted    error
+		want        []string
+	}{
+		"all are tracked":         {annotations: map[string]any{domain + "auto": "true"}},
+		"one is ignored":          {annotations: map[string]any{"configmap." + domain + "reload": "app,quiet"}, want: []string{ignored + "configmap/quiet"}},
+		"many are ignored":        {annotations: map[string]any{"configmap." + domain + "reload": "app," + manyQuiet}, want: []string{ignored + "configmap/quiet0, configmap/quiet1, configmap/quiet2, configmap/quiet3, configmap/quiet4, configmap/quiet5, configmap/quiet6, configmap/quiet7 and 2 more"}},
+		"the other dialect names": {annotations: map[string]any{"configmap." + domain + "reload": "app,quiet", "pod-reloader.cs.sap.com/configmaps": "quiet"}},
+		"one is not marked": {
+			annotations: map[string]any{domain + "search": "true", "secret." + domain + "reload": "db"},
+			want:        []string{"not marked by the annotation " + domain + `match: "true", or ignored: configmap/app`},
+		},
+		"an expression matches":      {annotations: map[string]any{"configmap." + domain + "reload": "a.p"}},
+		"an expression matches none": {annotations: map[string]any{"configmap." + domain + "reload": "app,x-.*"}, want: []string{"no configmap has a name that an expression matches"}},
+		"nothing is known": {
+			annotations: map[string]any{domain + "search": "true", "pod-reloader.cs.sap.com/configmaps": "app"}, unlisted: errors.New("forbidden"),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := selecting{annotations: tc.annotations, unlisted: tc.unlisted}.explain()
+			assert.NotEmpty(t, report.Configuration)
+			assert.Equal(t, tc.want, report.NotTracked)
+			var out bytes.Buffer
+			require.NoError(t, report.Write(&out))
+			assert.Equal(t, len(tc.want), strings.Count(out.String(), "\nNot tracked: "))
+		})
+	}
+}
+
+const manyQuiet = "quiet0,quiet1,quiet2,quiet3,quiet4,quiet5,quiet6,quiet7,quiet8,quiet9"
+
+// selecting is a Deployment that uses configmap/app, in a namespace with ConfigMaps that are ignored.
+type selecting struct {
+	annotations, onPods map[string]any
+	// unread says that the annotations of Reloader are not read.
+	unread bool
+	// unlisted is why the config objects could not be listed.
+	unlisted error
+}
+
+func (s selecting) explain() explain.Report {
+	raw := map[string]any{
+		"metadata": map[string]any{"namespace": "shop", "name": "cart", "annotations": s.annotations},
+		"spec": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"annotations": s.onPods},
+			"spec": map[string]any{"containers": []any{map[string]any{
+				"name": "cart", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
+			}}},
+		}},
+	}
+	keys := annotation.DefaultKeys()
+	stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
+	in := explain.Input{Object: workload.Object{Kind: workload.Deployment(), Raw: raw}, Keys: keys, Stakater: &stakater.Keys}
+	dialects := []annotation.Dialect{annotation.SAP{Keys: keys}, stakater}
+	if s.unread {
+		in.Stakater, dialects = nil, dialects[:1]
+	}
+	listed := annotation.Listed{app: {}, db: {}}
+	for _, name := range append(strings.Split(manyQuiet, ","), "quiet") {
+		listed[reference.Ref{Kind: reference.ConfigMap, Name: name}] = annotation.Traits{Ignored: true}
+	}
+	reader := stamp.Reader{Keys: keys, Dialects: dialects, Objects: func(string) (annotation.Objects, error) { return listed, s.unlisted }}
+	in.View, in.Problems = reader.Read(in.Object)
+	return explain.Explain(in)
 }

@@ -20,6 +20,9 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "A new template does not replace %s\n", r.kept())
 	}
 	r.writeRows(&b)
+	for _, reason := range r.NotTracked {
+		fmt.Fprintf(&b, "\nNot tracked: %s\n", reason)
+	}
 	r.writeLast(&b)
 	for _, path := range r.Paths {
 		fmt.Fprintf(&b, "\nPath: %s\n", strings.Join(path, " → "))
