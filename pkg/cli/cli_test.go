@@ -26,7 +26,10 @@ func TestRun(t *testing.T) {
 		"help as a command":               {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
 		"help as a command, on a command": {[]string{"help", "why"}, 0, []string{"why KIND/NAME"}, nil, "as cobra has it"},
 		"help of why": {
-			[]string{"why", "--help"}, 0, []string{"SecretProviderClassPodStatuses with --enable-csi-integration", "--refractory duration"}, nil, "the permissions, and the flags",
+			[]string{"why", "--help"},
+			0,
+			[]string{"SecretProviderClassPodStatuses with --enable-csi-integration", "--refractory duration"},
+			nil, "permissions and flags",
 		},
 		"help as a command, on no command": {[]string{"help", "verify"}, 2, nil, []string{`pod-reloader: "verify" is no command`}, "there is no such help"},
 		"help on a command":                {[]string{"version", "--help"}, 0, []string{"--output"}, nil, "as cobra has it"},

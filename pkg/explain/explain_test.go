@@ -1,7 +1,6 @@
 package explain_test
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -56,14 +55,16 @@ func TestExplain(t *testing.T) {
 		},
 		"a required secret is gone": {
 			change:  func(f *fixture) { f.in.States[db] = digest.State{Absent: true} },
-			verdict: "hold", reason: "could not start", differs: []string{"", "deleted"}, problem: "not found in this namespace: secret/db; check the name, or create it",
+			verdict: "hold", reason: "could not start", differs: []string{"", "deleted"},
+			problem: "not found in this namespace: secret/db; check the name, or create it",
 		},
 		"a listed config map does not exist": {
 			change: func(f *fixture) {
 				f.in.States[app] = digest.State{Absent: true}
 				f.record(app, f.in.States[app])
 			},
-			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "not found in this namespace: configmap/app; check the name, or create it",
+			verdict: "nothing", reason: "current configuration", differs: []string{"", ""},
+			problem: "not found in this namespace: configmap/app; check the name, or create it",
 		},
 		"what a workload that is not handled lists does not exist": {
 			change: func(f *fixture) {
@@ -254,76 +255,6 @@ func TestExplain(t *testing.T) {
 			} else {
 				assert.Empty(t, report.Problems)
 			}
-		})
-	}
-}
-
-func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
-		Time: now.Add(-time.Hour), Hash: f.hash, Cause: record.CauseConfigChange,
-	}.String()
-	f.in.Warnings = []explain.Warning{
-		{Time: now.Add(-2 * time.Hour), Reason: "ReloadHeld", Message: "long ago"},
-		{Time: now.Add(-3 * time.Minute), Reason: "ReloadFailed", Message: "denied by policy one"},
-		{Time: now.Add(-time.Minute), Reason: "ConfigUnreadable", Message: "read secret/a\nread secret/b"},
-		{Time: now.Add(-2 * time.Minute), Reason: "ReloadFailed", Message: "denied by policy two"},
-	}
-	report := f.explain()
-	require.Len(t, report.Warnings, 2, "the last of each reason, since the last reload")
-	assert.Equal(t, "ConfigUnreadable", report.Warnings[0].Reason, "newest first")
-	assert.Equal(t, "denied by policy two", report.Warnings[1].Message)
-	var out bytes.Buffer
-	require.NoError(t, report.Write(&out))
-	assert.Contains(t, out.String(), "\nWarning 1m0s ago, ConfigUnreadable: read secret/a; read secret/b\n"+
-		"\nWarning 2m0s ago, ReloadFailed: denied by policy two\n")
-
-	f.annotations()["pod-reloader.cs.sap.com/last-reload"] = record.LastReload{
-		Time: now.Add(time.Hour), Hash: f.hash, Cause: record.CauseConfigChange,
-	}.String()
-	assert.Len(t, f.explain().Warnings, 3, "by a wrong clock: which Warnings came before it is not known")
-}
-
-// A reload ends neither what another writer does, nor a lack of space, nor a refusal to end a pause. What it has ended is not shown.
-func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
-	t.Parallel()
-	unrecorded := func(f *fixture) { delete(f.annotations(), f.in.Keys.ConfigRecord) }
-	paused := func(f *fixture) {
-		keys := annotation.NewStakaterKeys()
-		f.in.Stakater = &keys
-		f.raw["spec"].(map[string]any)["paused"] = true
-		f.annotations()[keys.PausedAt] = "2026-01-02T03:00:00Z"
-	}
-	for name, tc := range map[string]struct {
-		reason string
-		change func(*fixture)
-		kept   bool
-	}{
-		"no space for the Record":       {"RecordTooLarge", unrecorded, true},
-		"the Record has space again":    {reason: "RecordTooLarge"},
-		"another writer":                {"RecordContested", func(*fixture) {}, true},
-		"a request that comes again":    {"RequestContested", func(f *fixture) { f.annotations()[f.in.Keys.ConfigHash] = "x@1" }, true},
-		"the request is gone":           {reason: "RequestContested"},
-		"the pause cannot be ended":     {"ResumeFailed", paused, true},
-		"the pause has ended":           {reason: "ResumeFailed"},
-		"a pause that comes again":      {"PauseContested", paused, true},
-		"the pause is gone":             {reason: "PauseContested"},
-		"the reload was held before it": {reason: "ReloadHeld"},
-		"the reload was refused":        {reason: "ReloadFailed"},
-		"the stamp before was lost":     {reason: "StampLost"},
-		"an object was missing":         {reason: "ConfigMissing"},
-		"the Record was adopted":        {reason: "RecordAdopted"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			f.annotations()[f.in.Keys.LastReload] = record.LastReload{Time: now.Add(-time.Minute), Hash: f.hash, Cause: record.CauseConfigChange}.String()
-			if tc.change != nil {
-				tc.change(f)
-			}
-			f.in.Warnings = []explain.Warning{{Time: now.Add(-2 * time.Minute), Reason: tc.reason}}
-			assert.Equal(t, tc.kept, len(f.explain().Warnings) == 1)
 		})
 	}
 }

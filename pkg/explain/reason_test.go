@@ -74,16 +74,27 @@ func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
 		unlisted    error
 		want        []string
 	}{
-		"all are tracked":         {annotations: map[string]any{domain + "auto": "true"}},
-		"one is ignored":          {annotations: map[string]any{"configmap." + domain + "reload": "app,quiet"}, want: []string{ignored + "configmap/quiet"}},
-		"many are ignored":        {annotations: map[string]any{"configmap." + domain + "reload": "app," + manyQuiet}, want: []string{ignored + "configmap/quiet0, configmap/quiet1, configmap/quiet2, configmap/quiet3, configmap/quiet4, configmap/quiet5, configmap/quiet6, configmap/quiet7 and 2 more"}},
-		"the other dialect names": {annotations: map[string]any{"configmap." + domain + "reload": "app,quiet", "pod-reloader.cs.sap.com/configmaps": "quiet"}},
+		"all are tracked": {annotations: map[string]any{domain + "auto": "true"}},
+		"one is ignored": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app,quiet"}, want: []string{ignored + "configmap/quiet"},
+		},
+		"many are ignored": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app," + manyQuiet},
+			want: []string{ignored + "configmap/quiet0, configmap/quiet1, configmap/quiet2, configmap/quiet3, configmap/quiet4, configmap/quiet5, " +
+				"configmap/quiet6, configmap/quiet7 and 2 more"},
+		},
+		"the other dialect names": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app,quiet", "pod-reloader.cs.sap.com/configmaps": "quiet"},
+		},
 		"one is not marked": {
 			annotations: map[string]any{domain + "search": "true", "secret." + domain + "reload": "db"},
 			want:        []string{"not marked by the annotation " + domain + `match: "true", or ignored: configmap/app`},
 		},
-		"an expression matches":      {annotations: map[string]any{"configmap." + domain + "reload": "a.p"}},
-		"an expression matches none": {annotations: map[string]any{"configmap." + domain + "reload": "app,x-.*"}, want: []string{"no configmap has a name that an expression matches"}},
+		"an expression matches": {annotations: map[string]any{"configmap." + domain + "reload": "a.p"}},
+		"an expression matches none": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app,x-.*"},
+			want:        []string{"no configmap has a name that an expression matches"},
+		},
 		"nothing is known": {
 			annotations: map[string]any{domain + "search": "true", "pod-reloader.cs.sap.com/configmaps": "app"}, unlisted: errors.New("forbidden"),
 		},
