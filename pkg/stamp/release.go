@@ -97,15 +97,25 @@ func stampLists(d *draft) bool {
 }
 
 // templateAnnotations returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
-// belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them.
+// belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them. A merge patch of a custom kind
+// loses the Fields alone: it replaces lists.
 func (r Write) templateAnnotations() Managed {
-	if _, hashed := r.New.Managed[Hash]; hashed {
+	_, hashed := r.New.Managed[Hash]
+	switch {
+	case hashed && !r.losesFields():
 		return r.New.Managed.only(stampKeys()...)
-	}
-	if r.bringsRecord() {
+	case r.bringsRecord():
 		return r.New.Managed.only(Fields)
+	default:
+		return r.Old.Managed.only(stampKeys()...)
 	}
-	return r.Old.Managed.only(stampKeys()...)
+}
+
+// losesFields reports whether the write has the old hash, and of the Fields that go with it only a part. A rollback that brings a Record has
+// the Fields of its pods.
+func (r Write) losesFields() bool {
+	old, present := r.Old.Managed.fields(), r.New.Managed.fields()
+	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && !r.bringsRecord() && len(old.Edited(present)) > 0 && len(present.Edited(old)) == 0
 }
 
 // judgedAnnotations returns the managed annotations of the template that rule 5 judges: the old ones, where the write brings the old hash

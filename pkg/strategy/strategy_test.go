@@ -305,12 +305,13 @@ func TestWithoutVariableClosesTheGapInItsContainerOnly(t *testing.T) {
 		f.WithoutVariable(cm("b")).Variables)
 }
 
-// An environment that is left empty by its variables is none to the API: the template is the one before them.
+// An environment that its variables leave empty is none to the API, and so is one that a manifest has empty: the template is the one before
+// the variables.
 func TestWithoutLeavesNoEmptyEnvironment(t *testing.T) {
 	t.Parallel()
 	const ours, x = `{"name":"STAKATER_A_CONFIGMAP","value":"0"}`, `{"name":"X","value":"x"}`
-	template := decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c","env":[`+ours+`]},{"name":"d","env":[`+x+`,`+ours+`]},{"name":"e","env":[]}]}}`)
-	assert.Equal(t, decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c"},{"name":"d","env":[`+x+`]},{"name":"e","env":[]}]}}`), strategy.Without(template))
+	template := decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c","env":[`+ours+`]},{"name":"d","env":[`+x+`,`+ours+`]},{"name":"e","env":[]},{"name":"f","env":null}]}}`)
+	assert.Equal(t, decode(t, `{"spec":{"containers":[{"name":"b","env":[`+x+`]},{"name":"c"},{"name":"d","env":[`+x+`]},{"name":"e"},{"name":"f"}]}}`), strategy.Without(template))
 }
 
 func TestContainerThatCanHoldNoVariableHidesNoOther(t *testing.T) {

@@ -14,6 +14,8 @@ type environment struct {
 	at int
 	// entries are all variables. They are nil where env is absent or null.
 	entries []any
+	// empty says that env is there, and has no variables.
+	empty bool
 	// fields are those of the entries that Reloader's strategies write.
 	fields []Variable
 }
@@ -30,12 +32,13 @@ func environments(template map[string]any) []environment {
 	names, variables := map[string]bool{}, 0
 	for i, container := range containers(template, "containers") {
 		name, _ := container["name"].(string)
-		entries, isList := container["env"].([]any)
-		if name == "" || names[name] || !isList && container["env"] != nil {
+		env, present := container["env"]
+		entries, isList := env.([]any)
+		if name == "" || names[name] || !isList && env != nil {
 			continue
 		}
 		names[name] = true
-		e := environment{container: name, at: i, entries: entries}
+		e := environment{container: name, at: i, entries: entries, empty: present && len(entries) == 0}
 		for index, entry := range entries {
 			if v, ok := variable(entry); ok {
 				v.Container, v.Index = name, index
@@ -84,12 +87,12 @@ func Read(template map[string]any) Fields {
 	return f
 }
 
-// Without returns the template without its variables, as a copy where it has some. An environment of nothing else is
-// left out, since to the API an empty one is none. The annotation stays.
+// Without returns the template without its variables, as a copy where it has some. An environment of nothing else, and one that is empty
+// anyway, is left out, since to the API it is none. The annotation stays.
 func Without(template map[string]any) map[string]any {
 	var list []any
 	for _, e := range environments(template) {
-		if len(e.fields) == 0 {
+		if len(e.fields) == 0 && !e.empty {
 			continue
 		}
 		if list == nil {
