@@ -134,3 +134,21 @@ pod_reloader_webhook_panics_total %d
 		})
 	}
 }
+
+// An object that may not be listed makes the webhook choose a second time, from what it has parsed once.
+func TestProblemFromBeforeIsNotReportedWhereTheWriteIsChosenTwice(t *testing.T) {
+	t.Parallel()
+	w, learned := newWorld(t), 0
+	w.learn = func([]reference.Ref) error {
+		learned++
+		return nil
+	}
+	s := newUnseenHandler(t, w, logr.Discard())
+	version := func(image string) string {
+		return `{"metadata":{"annotations":{"configmap.reloader.stakater.com/reload":"app","pod-reloader.cs.sap.com/configmaps":"UPPER"}},` +
+			`"spec":{"template":{"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}}`
+	}
+	answer := responseOf(t, post(s.handler, []byte(review(`"operation":"UPDATE","oldObject":`+version("1")+`,"object":`+version("2")))))
+	assert.Equal(t, 1, learned)
+	assert.Empty(t, answer.Warnings, "the write that brought it has reported it")
+}

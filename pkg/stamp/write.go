@@ -178,7 +178,7 @@ func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.
 	for _, s := range managedKeys {
 		view.keySizes[s.key] = len(s.annotation(r.Keys))
 	}
-	return view, append(p.problems, problems...)
+	return view, slices.Concat(p.problems, problems) // a write is read twice from what is parsed once
 }
 
 // inPlace returns the update strategy by which a reload restarts no container. A new variable is more than some of them can update in place.
