@@ -6,3 +6,6 @@ import "github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 func (h *Handler) Divide(parts int) {
 	h.intake.reviews = fairlimit.NewWeighted(reviewsInFlight/parts, reviewsOfANamespace/parts, waitingOfANamespace/parts)
 }
+
+// LimitWarnings makes warnings fit for the headers in which they travel.
+var LimitWarnings = limitWarnings
