@@ -70,6 +70,22 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 				s.changesAndBack()
 			},
 		},
+		"changed and back, without a hash, with a variable of Reloader": {
+			options: hooked, because: "only a hash comes back", happens: func(s *harness) {
+				s.begin()
+				s.sends("update", cart, withEnv(manifest(cart, "two"), variable("STAKATER_APP_CONFIGMAP", "0a")), "")
+				s.rollout(cart)
+				s.changesAndBack()
+			},
+		},
+		"changed and back, with a variable of Reloader": {
+			options: hooked, want: "kept/program/returned", because: "the hash comes back", happens: func(s *harness) {
+				s.begin()
+				s.sends("update", cart, withEnv(manifest(cart, "two"), variable("STAKATER_APP_CONFIGMAP", "0a")), "a")
+				s.rollout(cart)
+				s.changesAndBack()
+			},
+		},
 		"nothing changed, with an object adopted since the stamp": {
 			options: hooked, want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
 				s.begin()

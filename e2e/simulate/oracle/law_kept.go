@@ -280,7 +280,7 @@ func (l *keptLaw) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
 	switch {
 	case w.keyChanged > p.stamp.version:
 		return "content and key changed"
-	case p.stamp.managed == "":
+	case !p.stamp.hashed():
 		return "content changed and first stamp"
 	case w.restamped(p.stamp, s) && !l.covers(w, w.firstWith(p.stamp), s):
 		return "content changed, and what the hash is over"

@@ -3,6 +3,7 @@ package oracle
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -52,6 +53,9 @@ type stamp struct {
 	// carried has further ones for custom resources that were held, and for all objects while a required one was missing.
 	carried map[ref][]*period
 }
+
+// hashed reports whether the template has a config-hash, which a content that returns brings back. A strategy's variable may be left without it.
+func (s *stamp) hashed() bool { return !strings.HasPrefix(s.hash, " ") }
 
 // same reports whether two stamps are of one template, managed annotations included.
 func (s *stamp) same(other *stamp) bool {
