@@ -206,7 +206,7 @@ func (b *builder) jobs(api *resources) (action.Jobs, error) {
 }
 
 // workloads builds the watches of the workloads, one for each kind.
-func (b *builder) workloads(api *resources) func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads {
+func (b *builder) workloads(api *resources) func(workload.Kind, func(before, after workload.Summary, listed string)) tracking.Workloads {
 	source := workloadstate.New(workloadstate.Options{
 		Config: api.config, HTTPClient: api.http, Mapper: api,
 		Namespaces: b.options.Selection.Scope.Namespaces,
@@ -214,7 +214,7 @@ func (b *builder) workloads(api *resources) func(workload.Kind, func(before, aft
 		Keep:       keep(b.options.Selection),
 		Log:        b.log.WithName("workloadstate"),
 	})
-	return func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+	return func(kind workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 		return source.Watch(kind, changed)
 	}
 }

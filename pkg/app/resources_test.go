@@ -118,7 +118,7 @@ func watched(t *testing.T, d *definition) (api *resources, get, patch func() err
 	require.NoError(t, get())
 	require.NoError(t, patch())
 	source := workloadstate.New(workloadstate.Options{Config: api.config, HTTPClient: api.http, Mapper: api, Log: logr.Discard()})
-	go source.Watch(kind, func(_, _ workload.Summary) {}).Run(t.Context())
+	go source.Watch(kind, func(_, _ workload.Summary, _ string) {}).Run(t.Context())
 	<-time.After(time.Minute)
 	return api, get, patch
 }

@@ -227,7 +227,7 @@ func (s podStatusSink) Put(p *podStatus) { s.statuses.put(s.watcher, p.Namespace
 func (s podStatusSink) Remove(p *podStatus) { s.statuses.remove(s.watcher, p.Namespace, p.Name) }
 
 // Replace takes a listing.
-func (s podStatusSink) Replace(listed []*podStatus) {
+func (s podStatusSink) Replace(listed []*podStatus, _ string) {
 	all := newPodStatuses()
 	for _, p := range listed {
 		all.put(p.Namespace, p.reduced)

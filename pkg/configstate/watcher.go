@@ -122,4 +122,6 @@ func (w *watcher) Put(meta *metav1.PartialObjectMetadata) { w.metadata.put(w, me
 func (w *watcher) Remove(meta *metav1.PartialObjectMetadata) { w.metadata.remove(w, meta, origin{}) }
 
 // Replace takes a listing.
-func (w *watcher) Replace(metas []*metav1.PartialObjectMetadata) { w.metadata.replace(w, metas) }
+func (w *watcher) Replace(metas []*metav1.PartialObjectMetadata, _ string) {
+	w.metadata.replace(w, metas)
+}

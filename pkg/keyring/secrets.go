@@ -81,7 +81,7 @@ func (s sink) gone() {
 }
 
 // Replace takes a listing, of one Secret or none.
-func (s sink) Replace(secrets []*corev1.Secret) {
+func (s sink) Replace(secrets []*corev1.Secret, _ string) {
 	if len(secrets) == 0 {
 		s.gone()
 		return

@@ -45,8 +45,8 @@ type Sink[Object any] interface {
 	Put(object Object)
 	// Remove takes an object that is gone.
 	Remove(object Object)
-	// Replace takes a listing: what is not in it is gone.
-	Replace(objects []Object)
+	// Replace takes a listing as of a resourceVersion: what is not in it is gone.
+	Replace(objects []Object, version string)
 }
 
 // Loop follows the objects of one kind. It runs once.
@@ -353,14 +353,14 @@ func (s *store[Object]) deliver(object any, take func(Object)) error {
 }
 
 // Replace takes a listing.
-func (s *store[Object]) Replace(listed []any, _ string) error {
+func (s *store[Object]) Replace(listed []any, version string) error {
 	objects := make([]Object, 0, len(listed))
 	for _, object := range listed {
 		if err := with(object, func(o Object) { objects = append(objects, o) }); err != nil {
 			return err
 		}
 	}
-	s.Sink.Replace(objects)
+	s.Sink.Replace(objects, version)
 	s.listed, s.heardOf, s.heard, s.began = true, false, time.Now(), time.Now()
 	s.recovered()
 	return nil

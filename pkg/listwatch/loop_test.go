@@ -29,7 +29,7 @@ type taken struct{ calls []string }
 
 func (s *taken) Put(m *corev1.ConfigMap)    { s.calls = append(s.calls, "put "+m.Name) }
 func (s *taken) Remove(m *corev1.ConfigMap) { s.calls = append(s.calls, "remove "+m.Name) }
-func (s *taken) Replace(all []*corev1.ConfigMap) {
+func (s *taken) Replace(all []*corev1.ConfigMap, _ string) {
 	call := "replace"
 	for _, m := range all {
 		call += " " + m.Name

@@ -37,7 +37,7 @@ type desired struct {
 	mu      sync.Mutex
 	kind    workload.Kind
 	raw     []byte
-	changed func(before, after workload.Summary)
+	changed func(before, after workload.Summary, listed string)
 	version int
 	// wants is a merge patch; empty if the controller leaves alone what the loop writes.
 	wants string
@@ -76,7 +76,7 @@ func (d *desired) write(patch string) error {
 	}
 	after := d.summary()
 	d.mu.Unlock()
-	d.changed(before, after)
+	d.changed(before, after, "")
 	return err
 }
 
@@ -116,7 +116,7 @@ func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	absent := map[reference.Ref]digest.State{app: {Absent: true}}
 	l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: digesttest.Ring(t, "a")},
-		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 			d.changed = changed
 			return shown{d}
 		},

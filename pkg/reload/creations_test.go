@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,8 +36,9 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 		// live and past are versions of configmap/app: now, and when the Job was created, which is version 1.
 		live, past func(j *jobFixture) digest.State
 		err        error
-		created    time.Duration
-		want       []string
+		// listed is the version of the listing that brings the Job; empty if that is created later.
+		listed string
+		want   []string
 	}{
 		"modified": {
 			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
@@ -61,27 +61,26 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 			live: func(j *jobFixture) digest.State { return j.At("new", "2") },
 			past: func(j *jobFixture) digest.State { return j.At("old", "2") }, want: adopts,
 		},
-		"the workload is older than this process": {
-			live: func(j *jobFixture) digest.State { return j.At("new", "2") }, created: -time.Second, want: adopts,
+		"the workload was there before the watch": {
+			live: func(j *jobFixture) digest.State { return j.At("new", "2") }, listed: "1", want: adopts,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newUnrecordedJob(t)
 			job := j.Stored()
-			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			j.past = func(_ context.Context, namespace string, ref reference.Ref, version string) (digest.State, error) {
 				require.NotNil(t, tc.past, "the old version does not matter")
 				assert.Equal(t, []any{"shop", j.App, "1"}, []any{namespace, ref, version})
 				return tc.past(j), tc.err
 			}
 			l := j.leader(t)
-			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
+			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object), tc.listed)
 			job.SetResourceVersion("3") // the Job controller has written the status
 			j.States = map[reference.Ref]digest.State{j.App: tc.live(j)}
 			for range 3 {
 				j.reconcile(t, l)
-				j.report(reloadtest.Summary(reloadtest.JobKind, job.Object), reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+				j.report(reloadtest.Summary(reloadtest.JobKind, job.Object), reloadtest.Summary(reloadtest.JobKind, j.Stored().Object), "")
 			}
 			assert.ElementsMatch(t, tc.want, j.Writes())
 			assert.Equal(t, policy.Nothing, j.Due(t).Action)
@@ -94,23 +93,22 @@ func TestChangeBehindACreationIsNotAdopted(t *testing.T) {
 func TestAdoptionOfNewWorkloadReadsLive(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		unread  error
-		created time.Duration
-		want    string
-		writes  []string
+		unread error
+		listed string
+		want   string
+		writes []string
 	}{
 		"created while we watch":           {want: "live", writes: []string{"patch Job"}},
 		"the configuration cannot be read": {unread: errors.New("away")},
-		"older than this process":          {created: -time.Second, want: "seen", writes: []string{"patch Job"}},
+		"there before the watch":           {listed: "5", want: "seen", writes: []string{"patch Job"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j := newUnrecordedJob(t)
 			job := j.Stored()
-			j.Metadata("creationTimestamp", j.Now.Add(tc.created).Format(time.RFC3339))
 			job.SetResourceVersion("5")
 			l := j.leader(t)
-			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object))
+			j.report(workload.Summary{Kind: reloadtest.JobKind}, reloadtest.Summary(reloadtest.JobKind, job.Object), tc.listed)
 			states := map[string]digest.State{"live": j.At("live", "4"), "seen": j.At("seen", "3")}
 			j.States, j.Unread = map[reference.Ref]digest.State{j.App: states["live"]}, tc.unread
 			j.Seen = map[reference.Ref]digest.State{j.App: states["seen"]}

@@ -130,14 +130,14 @@ func TestWorkloadsWhoseWritesAreDeniedHoldUpNoOther(t *testing.T) {
 		for n := range poisoned {
 			d.due(t, kind, newest.ID, "poisoned-"+strconv.Itoa(n))
 		}
-		var created func(before, after workload.Summary)
+		var created func(before, after workload.Summary, listed string)
 		opts := Options{Reader: reloadtest.Reader(), Webhook: true, Settle: time.Second, SettleMax: 5 * time.Second}
 		l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 			Events: d, Store: d, Keys: &reloadtest.Keys{Present: ring},
-			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 				created = changed
 				for _, s := range d.workloads {
-					changed(workload.Summary{}, s)
+					changed(workload.Summary{}, s, "")
 				}
 				return d
 			},
@@ -158,7 +158,7 @@ func TestWorkloadsWhoseWritesAreDeniedHoldUpNoOther(t *testing.T) {
 		d.healthy = healthy.Key()
 		begin := time.Now()
 		l.state.Changes.EventArrived(healthy.Key(), begin) // it settles as the others do
-		created(workload.Summary{}, healthy)
+		created(workload.Summary{}, healthy, "")
 		l.tracking.ConfigChanged(configstate.Event{Namespace: "shop", Ref: app, Type: configstate.Modified, Received: begin})
 		<-time.After(time.Minute)
 		synctest.Wait()

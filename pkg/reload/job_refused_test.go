@@ -32,7 +32,7 @@ func TestJobThatFinishesAfterItsRecreationWasRefusedIsLeftAlone(t *testing.T) {
 			t.Parallel()
 			j := newJobFixture(t, nil, nil)
 			l := j.leader(t)
-			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object), "")
 			j.changed(l)
 			j.API.Before = failing(reloadtest.RecreationSteps[0], tc.err)
 			if tc.finish == "before" {

@@ -35,7 +35,7 @@ type jobFixture struct {
 	// past is Dependencies.Past.
 	past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// report is what the watch of Jobs calls.
-	report func(before, after workload.Summary)
+	report func(before, after workload.Summary, listed string)
 	// looked happens once after the Job has been looked at.
 	looked func()
 }
@@ -62,7 +62,7 @@ func (j *jobFixture) leaderThatReads(t testing.TB, from client.Reader) *loop {
 	l := newLoop(loopDependencies{client: j.API, apiReader: from, Dependencies: Dependencies{
 		Events: j.Out,
 		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
-		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}
 		},
@@ -142,9 +142,9 @@ func TestJobsThatAreLeftAloneAreNotQueued(t *testing.T) {
 	done.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
 	none := workload.Summary{Kind: reloadtest.JobKind}
 
-	j.report(none, reloadtest.Summary(reloadtest.JobKind, done.Object))
+	j.report(none, reloadtest.Summary(reloadtest.JobKind, done.Object), "")
 	assert.Zero(t, q.Len(), "it has finished")
-	j.report(none, running)
+	j.report(none, running, "")
 	assert.Equal(t, 1, q.Len())
 }
 
@@ -240,7 +240,7 @@ func TestJobThatFinishesAfterTheChangeIsCreatedAgain(t *testing.T) {
 			j := newJobFixture(t, nil, nil)
 			j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
 			l := j.leader(t)
-			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+			j.report(workload.Summary{}, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object), "")
 			tc.course(t, j, l)
 			j.Now = j.Now.Add(time.Minute)
 			j.reconcile(t, l)
@@ -258,7 +258,7 @@ func (j *jobFixture) changed(l *loop) {
 func (j *jobFixture) finish(status map[string]any) {
 	before := reloadtest.Summary(reloadtest.JobKind, j.Stored().DeepCopy().Object)
 	j.Stored().Object["status"] = status
-	j.report(before, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object))
+	j.report(before, reloadtest.Summary(reloadtest.JobKind, j.Stored().Object), "")
 }
 
 // Two installations with different keys that select one workload do not overwrite each other's Records for ever.

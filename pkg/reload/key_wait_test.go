@@ -36,14 +36,14 @@ func TestWorkloadsWaitForADigestKeyWithoutPolling(t *testing.T) {
 		Events: &reloadtest.Outbox{},
 		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}}, Keys: keys,
 	}}
-	with.Workloads = func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
+	with.Workloads = func(kind workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 		web := reloadtest.Summary(kind, map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "annotations": map[string]any{annotation.DefaultPrefix + "configmaps": "app"},
 			},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 		})
-		changed(workload.Summary{}, web)
+		changed(workload.Summary{}, web, "")
 		return single{web}
 	}
 	l, q := leading(t, with, Options{})

@@ -31,8 +31,8 @@ func TestNewLeaderLooksAtWhatItKnowsAsAStandby(t *testing.T) {
 		defer stop()
 		l := newLoop(loopDependencies{client: &refusing{}, apiReader: &refusing{}, Dependencies: Dependencies{
 			Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{},
-			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
-				changed(workload.Summary{}, web)
+			Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
+				changed(workload.Summary{}, web, "")
 				return single{web}
 			},
 		}}, Options{Reader: reloadtest.Reader()})

@@ -53,7 +53,9 @@ func TestWritesAndReloadsOfEachFollowedKindAreZeroBeforeTheFirstOne(t *testing.T
 	registry := prometheus.NewRegistry()
 	l := newLoop(loopDependencies{Dependencies: Dependencies{
 		Metrics: registry, Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{},
-		Workloads: func(workload.Kind, func(before, after workload.Summary)) tracking.Workloads { return single{} },
+		Workloads: func(workload.Kind, func(before, after workload.Summary, listed string)) tracking.Workloads {
+			return single{}
+		},
 	}}, Options{})
 	deployments := workload.Deployment()
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(deployments, reloadtest.JobKind)))

@@ -103,7 +103,7 @@ type Dependencies struct {
 	Retry func(namespace string, refs []reference.Ref)
 	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
 	// version before it has nothing kept where there was none, that after it where there is none.
-	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads
 	// Summary returns what Workloads keep of one; nil where they keep all, as in tests.
 	Summary func(workload.Object) workload.Summary
 }

@@ -79,7 +79,7 @@ func reconcilePaused(t *testing.T, unread string, labels, annotations map[string
 	kind := kinds.Find("deployment")[0]
 	c := &refusing{}
 	with := loopDependencies{client: c, Dependencies: Dependencies{Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{}, Keys: &reloadtest.Keys{Present: digesttest.Ring(t, "a")}}}
-	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary)) tracking.Workloads {
+	with.Workloads = func(kind workload.Kind, _ func(before, after workload.Summary, listed string)) tracking.Workloads {
 		return single{reloadtest.Summary(kind, map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "name": "web", "resourceVersion": "5", "labels": labels, "annotations": stored},
 			"spec":     map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{}}},

@@ -105,8 +105,8 @@ func TestProblemThatPersistsIsReportedAgain(t *testing.T) {
 		Events: out,
 		Store:  &reloadtest.Store{States: map[reference.Ref]digest.State{app: {Absent: true}}},
 		Keys:   &reloadtest.Keys{Present: ring},
-		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
-			changed(workload.Summary{}, web)
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
+			changed(workload.Summary{}, web, "")
 			return single{web}
 		},
 	}}

@@ -84,9 +84,9 @@ func serving(t *testing.T, c client.Client, opts Options, managed stamp.Managed)
 	l := newLoop(loopDependencies{client: c, cache: unlisted{}, Dependencies: Dependencies{
 		Events: &reloadtest.Outbox{}, Store: &reloadtest.Store{States: map[reference.Ref]digest.State{app: content}},
 		Keys: &reloadtest.Keys{Present: ring},
-		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary)) tracking.Workloads {
-			changed(workload.Summary{}, web)
-			s.edit = func() { changed(web, web.WithAnnotation(annotation.DefaultPrefix+"secrets", "db")) }
+		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
+			changed(workload.Summary{}, web, "")
+			s.edit = func() { changed(web, web.WithAnnotation(annotation.DefaultPrefix+"secrets", "db"), "") }
 			return single{web}
 		},
 	}}, opts)

@@ -20,6 +20,8 @@ type follower struct {
 	namespace string // empty: all
 	shape     *skim.Shape
 	log       logr.Logger
+	// listed says that a listing was complete.
+	listed bool
 }
 
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
@@ -60,16 +62,20 @@ func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.
 }
 
 // Put takes a workload that comes or changes.
-func (f *follower) Put(i *item) { f.of.put(i.kept) }
+func (f *follower) Put(i *item) { f.of.put(i.kept, "") }
 
 // Remove takes a workload that is gone.
 func (f *follower) Remove(i *item) { f.of.remove(i.Namespace, i.Name) }
 
-// Replace takes a listing.
-func (f *follower) Replace(listed []*item) {
+// Replace takes a listing. The first one has what was there before.
+func (f *follower) Replace(listed []*item, version string) {
 	kept := make([]*workload.Kept, len(listed))
 	for n, i := range listed {
 		kept[n] = i.kept
 	}
-	f.of.replace(f.namespace, kept)
+	if f.listed {
+		version = ""
+	}
+	f.listed = true
+	f.of.replace(f.namespace, kept, version)
 }

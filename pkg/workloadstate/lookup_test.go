@@ -184,9 +184,9 @@ func followed(t *testing.T) (*definitions, <-chan string) {
 	d := &definitions{served: resource("v1", "gadgets")}
 	s := New(Options{Mapper: d, Config: &rest.Config{Host: "http://server", QPS: -1}, HTTPClient: &http.Client{Transport: d}, Discovered: d.discovered, Log: logr.Discard()})
 	w, changes := s.Watch(gadget(), nil), make(chan string, 10)
-	w.changed = func(before, after workload.Summary) { changes <- formatChange(before, after) }
+	w.changed = func(before, after workload.Summary, listed string) { changes <- formatChange(before, after, listed) }
 	go w.Run(t.Context())
-	await(t, changes, "- > gadgets@5")
+	await(t, changes, "- > gadgets@5 in 5")
 	d.seen()
 	return d, changes
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // Changed is called for each change of a workload: created (before has no Kept), changed, or deleted (after has no Kept). It is
-// called after Get shows the change, and must return soon: the watch waits for it.
-type Changed func(before, after workload.Summary)
+// called after Get shows the change, and must return soon: the watch waits for it. listed is the resourceVersion of the first listing of
+// its namespace where that brings the workload, which was there before; empty for all that comes later.
+type Changed func(before, after workload.Summary, listed string)
 
 // Watch follows the workloads of one kind. Its methods are safe for concurrent use.
 type Watch struct {
@@ -69,8 +70,8 @@ func (w *Watch) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// put stores a workload as a watch delivers it.
-func (w *Watch) put(kept *workload.Kept) {
+// put stores a workload as a watch or a listing delivers it.
+func (w *Watch) put(kept *workload.Kept, listed string) {
 	after := workload.Summary{Kind: w.kind, Kept: kept}
 	w.mu.Lock()
 	before := workload.Summary{Kind: w.kind, Kept: w.byName[after.Namespace()][after.Name()]}
@@ -79,7 +80,7 @@ func (w *Watch) put(kept *workload.Kept) {
 	}
 	add(w.byName, after.Kept)
 	w.mu.Unlock()
-	w.changed(before, after)
+	w.changed(before, after, listed)
 }
 
 // remove deletes a workload.
@@ -92,12 +93,12 @@ func (w *Watch) remove(namespace, name string) {
 	}
 	w.mu.Unlock()
 	if ok {
-		w.changed(workload.Summary{Kind: w.kind, Kept: kept}, workload.Summary{Kind: w.kind})
+		w.changed(workload.Summary{Kind: w.kind, Kept: kept}, workload.Summary{Kind: w.kind}, "")
 	}
 }
 
-// replace stores a listing of a namespace, or of all, in place of the workloads known before.
-func (w *Watch) replace(namespace string, listed []*workload.Kept) {
+// replace stores a listing of a namespace, or of all, in place of the workloads known before. first is its version if it is the first one.
+func (w *Watch) replace(namespace string, listed []*workload.Kept, first string) {
 	fresh := map[string]map[string]*workload.Kept{}
 	all := make([]workload.Summary, 0, len(listed))
 	for _, kept := range listed {
@@ -110,7 +111,7 @@ func (w *Watch) replace(namespace string, listed []*workload.Kept) {
 	for _, s := range sorted(all) {
 		known, ok := w.Get(s.Namespace(), s.Name())
 		if !ok || known.UID() != s.UID() || known.ResourceVersion() != s.ResourceVersion() {
-			w.put(s.Kept)
+			w.put(s.Kept, first)
 		}
 	}
 }

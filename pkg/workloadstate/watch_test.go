@@ -24,22 +24,27 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// formatChange formats one call of Changed: the names with the versions before and after.
-func formatChange(before, after workload.Summary) string {
+// formatChange formats one call of Changed: the names with the versions before and after, and the version of the first listing.
+func formatChange(before, after workload.Summary, listed string) string {
 	text := func(s workload.Summary) string {
 		if s.Kept == nil {
 			return "-"
 		}
 		return s.Name() + "@" + s.ResourceVersion()
 	}
-	return text(before) + " > " + text(after)
+	if listed != "" {
+		listed = " in " + listed
+	}
+	return text(before) + " > " + text(after) + listed
 }
 
 // run runs a Watch until the test ends and returns what it reports.
 func run(t *testing.T, s *Source) (*Watch, <-chan string) {
 	t.Helper()
 	reports := make(chan string, 100)
-	w := s.Watch(workload.Deployment(), func(before, after workload.Summary) { reports <- formatChange(before, after) })
+	w := s.Watch(workload.Deployment(), func(before, after workload.Summary, listed string) {
+		reports <- formatChange(before, after, listed)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
@@ -64,7 +69,7 @@ func TestWatchReportsEachChange(t *testing.T) {
 		event("ADDED", deployment("shop", "b", 1)) + event("ADDED", deployment("shop", "a", 2)) + initialEnd(5),
 	}
 	w, reports := run(t, server.source(logr.Discard()))
-	await(t, reports, "- > a@2", "- > b@1")
+	await(t, reports, "- > a@2 in 5", "- > b@1 in 5")
 	server.send("", event("MODIFIED", deployment("shop", "a", 6)))
 	await(t, reports, "a@2 > a@6")
 	a, ok := w.Get("shop", "a")
@@ -94,12 +99,12 @@ func TestListingReplacesWhatWasKnown(t *testing.T) {
 	}
 	server.lists[""] = []string{
 		listOf(5, deployment("shop", "a", 1), deployment("shop", "b", 2), deployment("bank", "c", 3)),
-		listOf(9, deployment("shop", "a", 1), deployment("shop", "b", 7)),
+		listOf(9, deployment("shop", "a", 1), deployment("shop", "b", 7), deployment("shop", "d", 8)),
 	}
 	w, reports := run(t, server.source(logr.Discard()))
-	await(t, reports, "- > c@3", "- > a@1", "- > b@2")
+	await(t, reports, "- > c@3 in 5", "- > a@1 in 5", "- > b@2 in 5")
 	server.send("", event("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
-	await(t, reports, "c@3 > -", "b@2 > b@7")
+	await(t, reports, "c@3 > -", "b@2 > b@7", "- > d@8")
 	_, ok := w.Get("bank", "c")
 	assert.False(t, ok)
 	server.send("", event("MODIFIED", deployment("shop", "a", 10)))
@@ -113,8 +118,8 @@ func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 	server.lists["shop"] = []string{listOf(5, deployment("shop", "a", 1)), listOf(8)}
 	server.watches["bank"] = []string{"422", "403", "403"}
 	w, reports := run(t, server.source(logr.Discard(), "shop", "bank"))
-	await(t, reports, "- > a@1")
-	w.put(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep))
+	await(t, reports, "- > a@1 in 5")
+	w.put(workload.Object{Kind: workload.Deployment(), Raw: map[string]any{"metadata": map[string]any{"namespace": "bank", "name": "b"}}}.Keep(w.source.options.Keep), "")
 	await(t, reports, "- > b@")
 	server.send("shop", event("ERROR", `{"kind":"Status","status":"Failure","reason":"Expired","code":410}`))
 	await(t, reports, "a@1 > -")
@@ -207,7 +212,7 @@ func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	server.watches[""] = []string{"403", "403", event("ADDED", deployment("shop", "a", 1)) + initialEnd(5)}
 	server.lists[""] = []string{"403", "403"}
 	_, reports := run(t, server.source(log))
-	await(t, reports, "- > a@1")
+	await(t, reports, "- > a@1 in 5")
 	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
 	await(t, reports, "a@1 > a@2")
 	assert.Equal(t, 1, lines.Count("not allowed to watch"))

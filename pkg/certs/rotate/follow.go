@@ -38,7 +38,7 @@ func (s signal[Object]) Put(Object) { s.send() }
 func (s signal[Object]) Remove(Object) { s.send() }
 
 // Replace takes a listing.
-func (s signal[Object]) Replace([]Object) { s.send() }
+func (s signal[Object]) Replace([]Object, string) { s.send() }
 
 func (s signal[Object]) send() {
 	select {

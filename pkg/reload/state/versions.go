@@ -6,7 +6,7 @@ import (
 
 // Versions has the resourceVersions since which workloads are as they are: no later write has changed the annotations that select
 // config objects, the Record, or the spec. A config object that was created later than that is in no Record, and was not there when
-// the pods started.
+// the pods started. A workload without a Record is as it is since the first listing of its kind, if that brings it.
 type Versions struct{ perWorkload[string] }
 
 // Changed records the version of a workload that differs from the one before it.

@@ -36,11 +36,11 @@ func TestEventBehindTheEndOfItsWorkloadIsForgotten(t *testing.T) {
 		kept   bool
 	}{
 		"the workload stays":                  {change: func(*fixture, *watched) {}, kept: true},
-		"the workload is deleted":             {change: func(l *fixture, w *watched) { l.tracking.changes.changed(w, running, none) }},
+		"the workload is deleted":             {change: func(l *fixture, w *watched) { l.tracking.changes.changed(w, running, none, "") }},
 		"its kind is not watched any more":    {change: func(l *fixture, w *watched) { l.tracking.stopKind(w.kind) }},
 		"the event comes while it is deleted": {},
 		"another one of its name is created": {
-			change: func(l *fixture, w *watched) { l.tracking.changes.changed(w, running, jobVersion("v", "9", false)) }, kept: true,
+			change: func(l *fixture, w *watched) { l.tracking.changes.changed(w, running, jobVersion("v", "9", false), "") }, kept: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,13 +62,13 @@ func TestEventBehindTheEndOfItsWorkloadIsForgotten(t *testing.T) {
 				}
 			}}
 			l.tracking.watches.add(w)
-			l.tracking.changes.changed(w, none, running)
+			l.tracking.changes.changed(w, none, running, "")
 			require.True(t, l.tracking.index.Has(key))
 			if tc.change != nil {
 				l.tracking.ConfigChanged(event)
 			} else {
 				deleting = true
-				l.tracking.changes.changed(w, running, none)
+				l.tracking.changes.changed(w, running, none, "")
 			}
 			assert.Equal(t, tc.kept, l.tracking.index.Has(key))
 			assert.Equal(t, tc.kept, !l.state.Changes.LastEvent(key).IsZero())

@@ -27,16 +27,21 @@ type entries struct {
 }
 
 // update enters a version of a workload, and records since when the workload is as it is. before is the version that was seen last, by the
-// watch or by a live read.
-func (x *entries) update(key workload.Key, before, s workload.Summary) {
+// watch or by a live read. listed is as in Options.Workloads.
+func (x *entries) update(key workload.Key, before, s workload.Summary, listed string) {
 	intent := x.enter(key, s)
 	if !matters(before, s) {
 		return
 	}
 	x.state.Deferrals.Written(key)
-	// A label starts no pod. It may be what selects a workload of which nothing is recorded: that starts from what it finds.
-	if intent.Appearing() && (s.Written(before) || s.Annotations()[x.reader.Keys.ConfigRecord] == "") {
-		x.state.Versions.Changed(key, s.ResourceVersion())
+	// A workload of which nothing is recorded starts from what it finds, when a label first selects it, which starts no pod, or when the
+	// first listing brings it.
+	recorded, since := s.Annotations()[x.reader.Keys.ConfigRecord] != "", s.ResourceVersion()
+	if !recorded && listed != "" {
+		since = listed
+	}
+	if intent.Appearing() && (s.Written(before) || !recorded) {
+		x.state.Versions.Changed(key, since)
 	}
 }
 

@@ -21,7 +21,9 @@ func (t *Tracking) join(ctx context.Context, kind workload.Kind) {
 		t.with.Joined(kind)
 	}
 	w := &watched{kind: kind, stopped: make(chan struct{}), ended: ctx.Done()}
-	w.workloads = t.with.Workloads(kind, func(before, after workload.Summary) { t.changes.changed(w, before, after) })
+	w.workloads = t.with.Workloads(kind, func(before, after workload.Summary, listed string) {
+		t.changes.changed(w, before, after, listed)
+	})
 	watching, stop := context.WithCancel(ctx)
 	w.stop = stop
 	t.watches.add(w)

@@ -118,7 +118,7 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 			l.forget(key)
 			return
 		}
-		l.entries.update(key, before, live)
+		l.entries.update(key, before, live, "")
 	})
 	return live, live.Kept != nil
 }

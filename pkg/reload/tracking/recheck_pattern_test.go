@@ -67,7 +67,7 @@ func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted)
 	of := &counted{workload: web}
 	w := &watched{kind: kind, workloads: of}
 	l.tracking.watches.add(w)
-	l.tracking.changes.changed(w, workload.Summary{}, web)
+	l.tracking.changes.changed(w, workload.Summary{}, web, "")
 	store.queued()
 	of.reads = 0
 	return l, store, of

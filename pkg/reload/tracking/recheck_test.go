@@ -341,7 +341,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 			kind := fleet(t, "spec.template")
 			watch := &recovering{kept: listing(kind, "old")}
 			w := &watched{kind: kind, workloads: watch}
-			watch.deliver = func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after) }
+			watch.deliver = func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after, "") }
 			l.tracking.watches.add(w)
 			l.tracking.index.SetRefs(key, []reference.Ref{ref("old")})
 			deliver := func() { watch.put(listing(kind, c.delivers)) }

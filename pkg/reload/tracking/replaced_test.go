@@ -39,8 +39,8 @@ func TestChangeSettlesForAWorkloadThatAListingReplaces(t *testing.T) {
 		since         time.Duration
 		settles       bool
 	}{
-		"a Deployment":               {before: version("u", "7", time.Now(), "configmaps"), after: version("v", "10", time.Now(), "configmaps"), settles: true},
-		"the change has settled":     {before: version("u", "7", time.Now(), "configmaps"), after: version("v", "10", time.Now(), "configmaps"), since: time.Minute},
+		"a Deployment":               {before: version("u", "7", "configmaps"), after: version("v", "10", "configmaps"), settles: true},
+		"the change has settled":     {before: version("u", "7", "configmaps"), after: version("v", "10", "configmaps"), since: time.Minute},
 		"a Job from before":          {before: jobVersion("u", "7", false), after: jobVersion("v", "8", false), settles: true},
 		"a Job that starts with it":  {before: jobVersion("u", "7", false), after: jobVersion("v", "10", false)},
 		"the same Job, which starts": {before: jobVersion("u", "7", false), after: jobVersion("u", "10", false), settles: true},

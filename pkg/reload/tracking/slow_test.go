@@ -66,7 +66,7 @@ func TestExpressionsOfAWorkloadAreKeptOnceThereIsMemory(t *testing.T) {
 		}})
 		w := &watched{kind: kind, workloads: workloadsOf{late}}
 		l.tracking.watches.add(w)
-		l.tracking.changes.changed(w, workload.Summary{}, late)
+		l.tracking.changes.changed(w, workload.Summary{}, late, "")
 		patterns.Delete(crowd, "shop")
 		synctest.Wait()
 		require.True(t, patterns.Full("shop", reference.ConfigMap), "it was entered while there was no memory")

@@ -70,8 +70,9 @@ type Options struct {
 	Settle time.Duration
 	// Joined is called for each kind that is followed from now on; nil where no caller needs it.
 	Joined func(workload.Kind)
-	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes.
-	Workloads func(kind workload.Kind, changed func(before, after workload.Summary)) Workloads
+	// Workloads returns those of a kind, and has changed called for each that comes, changes or goes. listed is the version of the first
+	// listing where that brings the workload; empty for all that comes later.
+	Workloads func(kind workload.Kind, changed func(before, after workload.Summary, listed string)) Workloads
 	// Summary returns what Workloads keep of one; nil where they keep all, as in tests.
 	Summary func(workload.Object) workload.Summary
 	// Patterns is the index of the patterns of workloads; nil where no dialect has any.
@@ -100,7 +101,7 @@ func New(o Options) *Tracking {
 	}
 	t := &Tracking{with: o, watches: newWatches(), index: index.New(o.Patterns), failing: failingWatches{o.Watches, o.Mapper, o.Now}}
 	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, now: o.Now}
-	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries, began: o.Now().Truncate(time.Second)}
+	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries}
 	t.live = &liveWorkloads{
 		apiReader: o.APIReader, large: o.Large, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
 	}

@@ -69,7 +69,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	one := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "one"}})
 	w := &watched{kind: kind, workloads: workloadsOf{one}}
 	l.tracking.watches.add(w)
-	l.tracking.changes.changed(w, workload.Summary{}, one)
+	l.tracking.changes.changed(w, workload.Summary{}, one, "")
 	key, _ := q.Get()
 	q.Done(key)
 	assert.Empty(t, l.tracking.index.Trackers("shop", proxy))
@@ -261,7 +261,7 @@ func stakaterReader() stamp.Reader {
 // changesOf is what the watch of a kind calls.
 func changesOf(l *fixture, kind workload.Kind) changed {
 	w := &watched{kind: kind}
-	return func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after) }
+	return func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after, "") }
 }
 
 // deployment is a workload that tracks configmap/app.

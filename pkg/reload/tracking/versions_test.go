@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,7 +24,6 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 		return summaryOf(workload.Deployment(), map[string]any{
 			"metadata": map[string]any{
 				"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": at, "annotations": map[string]any{key: value},
-				"creationTimestamp": time.Now().UTC().Format(time.RFC3339),
 			},
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 				"name": "c", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "app"}}},
@@ -44,23 +42,31 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 	const ignored = annotation.DefaultPrefix + "ignored"
 	for name, tc := range map[string]struct {
 		onCreate bool
-		seen     []workload.Summary
-		want     string
+		// listed is the version of the listing that brings the first one; empty if that comes later.
+		listed string
+		seen   []workload.Summary
+		want   string
 	}{
-		"an expression":              {true, []workload.Summary{selecting("7", list, "app-.*")}, "7"},
-		"search":                     {true, []workload.Summary{selecting("7", search, "true")}, "7"},
-		"written for another reason": {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
-		"another list":               {true, []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
-		"labelled":                   {true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", "b", "v1")}, "7"},
+		"an expression":              {true, "", []workload.Summary{selecting("7", list, "app-.*")}, "7"},
+		"search":                     {true, "", []workload.Summary{selecting("7", search, "true")}, "7"},
+		"written for another reason": {true, "", []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "app-.*")}, "7"},
+		"another list":               {true, "", []workload.Summary{selecting("7", list, "app-.*"), selecting("8", list, "x-.*")}, "8"},
+		"labelled":                   {true, "", []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", "b", "v1")}, "7"},
 		"excluded for some time": {
-			true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", ignored, "v1"), labelled("9", "app-.*", "a", "v1")}, "7",
+			true, "", []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "app-.*", ignored, "v1"), labelled("9", "app-.*", "a", "v1")}, "7",
 		},
-		"first selected by a label":   {true, []workload.Summary{labelled("7", "app-.*", ignored, ""), labelled("8", "app-.*", "a", "")}, "8"},
-		"another list and a label":    {true, []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "x-.*", "b", "v1")}, "8"},
-		"only names":                  {true, []workload.Summary{selecting("7", list, "app")}, ""},
-		"creations trigger nothing":   {false, []workload.Summary{selecting("7", list, "app-.*")}, ""},
-		"deleted":                     {true, []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
-		"deleted while it was listed": {true, []workload.Summary{selecting("7", list, "app-.*"), {}, selecting("9", list, "app-.*")}, "9"},
+		"first selected by a label":                {true, "", []workload.Summary{labelled("7", "app-.*", ignored, ""), labelled("8", "app-.*", "a", "")}, "8"},
+		"another list and a label":                 {true, "", []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("8", "x-.*", "b", "v1")}, "8"},
+		"there before the watch, without a Record": {true, "9", []workload.Summary{labelled("7", "app-.*", "a", "")}, "9"},
+		"there before the watch, with a Record":    {true, "9", []workload.Summary{labelled("7", "app-.*", "a", "v1")}, "7"},
+		"there before the watch, recorded": {
+			true, "9", []workload.Summary{labelled("7", "app-.*", "a", ""), labelled("10", "app-.*", "a", "v1")}, "10",
+		},
+		"there before the watch, only names": {true, "9", []workload.Summary{selecting("7", list, "app")}, ""},
+		"only names":                         {true, "", []workload.Summary{selecting("7", list, "app")}, ""},
+		"creations trigger nothing":          {false, "", []workload.Summary{selecting("7", list, "app-.*")}, ""},
+		"deleted":                            {true, "", []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
+		"deleted while it was listed":        {true, "", []workload.Summary{selecting("7", list, "app-.*"), {}, selecting("9", list, "app-.*")}, "9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,10 +74,10 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), ReloadOnCreate: tc.onCreate}
 			l := standby(Options{Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{dialect}}})
 			reloadtest.Open(t, l.queue)
-			report, before := changesOf(l, workload.Deployment()), workload.Summary{}
+			w, before := &watched{kind: workload.Deployment()}, workload.Summary{}
 			for _, after := range tc.seen {
-				report(before, after)
-				before = after
+				l.tracking.changes.changed(w, before, after, tc.listed)
+				before, tc.listed = after, ""
 			}
 			key := workload.Key{Kind: workload.Deployment().ID(), Namespace: "shop", Name: "web"}
 			assert.Equal(t, tc.want, l.state.Versions.Since(key))
@@ -123,7 +129,7 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 			first := seen("50", "team-a-.*", record)
 			w := &watched{kind: kind, workloads: single{first}}
 			l.tracking.watches.add(w)
-			l.tracking.changes.changed(w, workload.Summary{}, first)
+			l.tracking.changes.changed(w, workload.Summary{}, first, "")
 			key := first.Key()
 			require.Equal(t, "50", l.state.Versions.Since(key))
 			for _, step := range []struct {
@@ -143,9 +149,9 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 					assert.Same(t, first.Kept, w.readLive[key].Kept, "it is not kept twice")
 				}
 			}
-			l.tracking.changes.changed(w, first, seen("122", "team-b-.*", record))
+			l.tracking.changes.changed(w, first, seen("122", "team-b-.*", record), "")
 			assert.Equal(t, "120", l.state.Versions.Since(key), "the watch works again, and brings what was read live")
-			l.tracking.changes.changed(w, seen("122", "team-b-.*", record), seen("123", "team-c-.*", record))
+			l.tracking.changes.changed(w, seen("122", "team-b-.*", record), seen("123", "team-c-.*", record), "")
 			assert.Equal(t, "123", l.state.Versions.Since(key))
 		})
 	}

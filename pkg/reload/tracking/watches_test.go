@@ -18,7 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// changed reports a change of a workload as its watch does.
+// changed reports a change of a workload as its watch does after the first listing.
 type changed = func(before, after workload.Summary)
 
 // watching has which kinds are watched, and lets a test be the API server.
@@ -30,8 +30,8 @@ type watching struct {
 }
 
 // follow is Options.Workloads.
-func (w *watching) follow(kind workload.Kind, report func(before, after workload.Summary)) Workloads {
-	return &followed{of: w, kind: kind, report: report}
+func (w *watching) follow(kind workload.Kind, report func(before, after workload.Summary, listed string)) Workloads {
+	return &followed{of: w, kind: kind, report: func(before, after workload.Summary) { report(before, after, "") }}
 }
 
 func (w *watching) set(kind workload.Kind, watched bool) {

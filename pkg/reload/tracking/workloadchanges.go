@@ -1,8 +1,6 @@
 package tracking
 
 import (
-	"time"
-
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -14,12 +12,10 @@ type workloadChanges struct {
 	with    Options
 	index   *index.Index
 	entries *entries
-	// began is when the process began to watch, in whole seconds, as creation times are.
-	began time.Time
 }
 
-// changed is called for each workload that comes, changes or goes; changes that cannot matter are dropped.
-func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
+// changed is called for each workload that comes, changes or goes; changes that cannot matter are dropped. listed is as in Options.Workloads.
+func (c *workloadChanges) changed(of *watched, before, after workload.Summary, listed string) {
 	first, current, last := before, after, after
 	if last.Kept == nil {
 		last = before
@@ -51,8 +47,8 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary) {
 			c.with.Queue.Add(queue.Workload, key)
 			return
 		}
-		c.born(first, after)
-		c.entries.update(key, seen, after)
+		c.born(first, after, listed)
+		c.entries.update(key, seen, after, listed)
 		c.with.Queue.Add(queue.Workload, key)
 	})
 }
@@ -84,11 +80,11 @@ func (c *workloadChanges) forgetUnhandled(before, after, current workload.Summar
 }
 
 // born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload
-// that was there before this process starts with what is found now: an installation restarts nothing. A listing can replace a
-// workload by another one of its name at once.
-func (c *workloadChanges) born(before, after workload.Summary) {
+// of the first listing was there before its kind was watched. It starts with what is found now: an installation restarts nothing, nor does
+// a kind that is followed from now on. A later listing can replace a workload by another one of its name at once.
+func (c *workloadChanges) born(before, after workload.Summary, listed string) {
 	key, another := after.Key(), before.Kept == nil || before.UID() != after.UID()
-	created := another && !after.Created().Before(c.began)
+	created := another && listed == ""
 	if !created && c.with.State.Creations.Version(key) == "" {
 		return
 	}
