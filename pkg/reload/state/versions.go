@@ -1,17 +1,28 @@
 package state
 
 import (
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Versions has the resourceVersions since which workloads are as they are: no later write has changed the annotations that select
 // config objects, the Record, or the spec. A config object that was created later than that is in no Record, and was not there when
-// the pods started. A workload without a Record is as it is since the first listing of its kind, if that brings it.
+// the pods started. A workload without a Record is as it is since it is in sight: since the first listing of its kind, or since its
+// namespace is in scope.
 type Versions struct{ perWorkload[string] }
 
 // Changed records the version of a workload that differs from the one before it.
 func (v *Versions) Changed(key workload.Key, version string) {
 	v.with(key, func(e *string) { *e = version })
+}
+
+// NotBefore moves an earlier version to a later one.
+func (v *Versions) NotBefore(key workload.Key, version string) {
+	v.find(key, func(e *string) {
+		if reference.Later(version, *e) {
+			*e = version
+		}
+	})
 }
 
 // Since returns the version; empty if it is not known.
@@ -34,6 +45,13 @@ func (b *Creations) Created(key workload.Key, version string) {
 func (b *Creations) Version(key workload.Key) (version string) {
 	b.find(key, func(e *string) { version = *e })
 	return version
+}
+
+// ForgetBefore forgets a creation that was before a version.
+func (b *Creations) ForgetBefore(key workload.Key, version string) {
+	if created := b.Version(key); reference.Later(version, created) {
+		b.Recorded(key, created)
+	}
 }
 
 // Recorded forgets a creation whose configuration has been recorded, but not that of another workload of the name, created since.

@@ -45,6 +45,15 @@ func (x *entries) update(key workload.Key, before, s workload.Summary, listed st
 	}
 }
 
+// enteredScope records that a workload is in scope since a version. One of which nothing is recorded starts from what it finds then. A
+// workload that was created later is not concerned: the watches of namespaces and of workloads do not wait for each other.
+func (x *entries) enteredScope(s workload.Summary, version string) {
+	if s.Annotations()[x.reader.Keys.ConfigRecord] == "" {
+		x.state.Creations.ForgetBefore(s.Key(), version)
+		x.state.Versions.NotBefore(s.Key(), version)
+	}
+}
+
 // enter puts into the index what a workload asks for, and returns that. What the index did not have before may have changed recently.
 func (x *entries) enter(key workload.Key, s workload.Summary) annotation.Intent {
 	intent, added := x.indexIntent(key, s)

@@ -32,7 +32,9 @@ type namespaces struct {
 	failing   failingWatches
 	index     *index.Index
 	queue     *queue.Queue
-	log       logr.Logger
+	// entered is called with the workloads of a namespace whose labels bring it into scope, and its version.
+	entered func(keys []workload.Key, version string)
+	log     logr.Logger
 	// readLive has the names of the namespaces that were read live since the watch has last delivered them.
 	readLive sync.Map
 }
@@ -149,16 +151,23 @@ func (n *namespaces) OnAdd(obj any, _ bool) {
 }
 
 // OnUpdate queues the workloads of a namespace whose labels changed, since it may have entered the scope. While its watch failed, it may
-// have been judged by other labels than those from before.
+// have been judged by other labels than those from before, and it is not known since when it has these.
 func (n *namespaces) OnUpdate(oldObj, newObj any) {
 	before, ok := oldObj.(metav1.Object)
 	after, ok2 := newObj.(metav1.Object)
 	if !ok || !ok2 {
 		return
 	}
-	if _, readLive := n.readLive.LoadAndDelete(after.GetName()); readLive || !maps.Equal(before.GetLabels(), after.GetLabels()) {
-		n.queue.Add(queue.Workload, n.index.In(after.GetName())...)
+	name := after.GetName()
+	_, readLive := n.readLive.LoadAndDelete(name)
+	if !readLive && maps.Equal(before.GetLabels(), after.GetLabels()) {
+		return
 	}
+	keys := n.index.In(name)
+	if !readLive && !n.scope.Namespace(name, before.GetLabels()) && n.scope.Namespace(name, after.GetLabels()) {
+		n.entered(keys, after.GetResourceVersion())
+	}
+	n.queue.Add(queue.Workload, keys...)
 }
 
 // OnDelete has little to do: the workloads go with their namespace.

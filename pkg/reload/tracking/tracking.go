@@ -106,7 +106,7 @@ func New(o Options) *Tracking {
 		apiReader: o.APIReader, large: o.Large, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
 	}
 	t.namespaces = &namespaces{
-		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue,
+		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue, entered: t.enteredScope,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
 	t.rechecks = newRechecks(t)
@@ -141,14 +141,25 @@ func (t *Tracking) Reindex() {
 
 // EnterAgain enters what a workload asks for once more: the index may keep its expressions now, which it had no memory for before.
 func (t *Tracking) EnterAgain(key workload.Key) {
+	t.withKept(key, func(s workload.Summary) { t.entries.indexIntent(key, s) })
+}
+
+// enteredScope records that the namespace of workloads is in scope since a version.
+func (t *Tracking) enteredScope(keys []workload.Key, version string) {
+	for _, key := range keys {
+		t.withKept(key, func(s workload.Summary) { t.entries.enteredScope(s, version) })
+	}
+}
+
+// withKept calls f with what is kept of a workload, if there is one. No later version enters the index meanwhile.
+func (t *Tracking) withKept(key workload.Key, f func(workload.Summary)) {
 	w := t.watches.get(key.Kind)
 	if w == nil {
 		return
 	}
 	w.unlessGone(func() {
-		// Within the lock, so that no later version has been entered.
 		if s, ok := w.workloads.Get(key.Namespace, key.Name); ok {
-			t.entries.indexIntent(key, s)
+			f(s)
 		}
 	})
 }

@@ -81,7 +81,8 @@ func (c *workloadChanges) forgetUnhandled(before, after, current workload.Summar
 
 // born records the creation of a workload whose configuration is to be recorded, and forgets that of one that has a Record. A workload
 // of the first listing was there before its kind was watched. It starts with what is found now: an installation restarts nothing, nor does
-// a kind that is followed from now on. A later listing can replace a workload by another one of its name at once.
+// a kind that is followed from now on. So does one that is out of scope by its labels. A later listing can replace a workload by another one
+// of its name at once.
 func (c *workloadChanges) born(before, after workload.Summary, listed string) {
 	key, another := after.Key(), before.Kept == nil || before.UID() != after.UID()
 	created := another && listed == ""
@@ -89,7 +90,7 @@ func (c *workloadChanges) born(before, after workload.Summary, listed string) {
 		return
 	}
 	switch recorded := after.Annotations()[c.with.Reader.Keys.ConfigRecord] != ""; {
-	case recorded:
+	case recorded, !c.with.Scope.Object(key.Namespace, after.Labels()):
 		c.with.State.Creations.Forget(key)
 	case created && c.entries.intent(after).Asked:
 		c.with.State.Creations.Created(key, after.ResourceVersion())
