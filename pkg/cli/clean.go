@@ -118,8 +118,8 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 	if err != nil {
 		return err
 	}
-	f.list(found)
 	found = f.undone(cleaner, found)
+	f.list(found)
 	if len(found) == 0 || f.dryRun {
 		return nil
 	}
@@ -159,16 +159,18 @@ func (f *cleanFlags) cleaner(ctx context.Context, config *rest.Config, asked cle
 	}, nil
 }
 
-// undone returns the workloads that cleaning changes: not those that have their label, and nothing else but what is to stay.
+// undone returns the workloads that cleaning changes: not those that have their label, and nothing else but what is to stay. It prints how
+// many these are.
 func (f *cleanFlags) undone(cleaner *cleaner, found []leftover) []leftover {
-	rest := slices.DeleteFunc(found, func(left leftover) bool {
+	count := len(found)
+	found = slices.DeleteFunc(found, func(left leftover) bool {
 		restarts := len(left.remains.OnTemplate) > 0 && !f.withoutRestarts
 		return cleaner.excludes(left.object) && len(left.remains.OnWorkload) == 0 && !restarts
 	})
-	if len(rest) == 0 && len(found) > 0 {
-		fmt.Fprintln(f.out, "nothing to remove but what is left as it is")
+	if done := count - len(found); done > 0 {
+		fmt.Fprintf(f.out, "%s cleaned before, with pod templates that stay as they are\n", reference.Count(done, "workload"))
 	}
-	return rest
+	return found
 }
 
 // list prints what is left on each workload, and whose pods restart.
