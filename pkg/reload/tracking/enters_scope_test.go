@@ -58,17 +58,69 @@ func TestWorkloadWithoutARecordStartsWhenItsNamespaceEntersTheScope(t *testing.T
 			w := &watched{kind: web.Kind, workloads: workloadsOf{web}}
 			l.tracking.watches.add(w)
 			l.tracking.changes.changed(w, workload.Summary{}, web, "")
-			shop := func(at string, labels map[string]string) *metav1.PartialObjectMetadata {
-				return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: at, Labels: labels}}
-			}
+			shop := shopAs(tc.before, "3", tc.after, tc.at)
 			if tc.readLive {
 				l.tracking.namespaces.readLive.Store("shop", nil)
 			}
-			l.tracking.namespaces.OnUpdate(shop("3", tc.before), shop(tc.at, tc.after))
+			l.tracking.namespaces.OnUpdate(shop[0], shop[1])
 			assert.Equal(t, tc.created, l.state.Creations.Version(web.Key()))
 			assert.Equal(t, tc.since, l.state.Versions.Since(web.Key()))
 		})
 	}
+}
+
+// The watch of the workloads may be behind that of the namespaces.
+func TestWorkloadSeenAfterItsNamespaceEnteredTheScopeStartsThen(t *testing.T) {
+	t.Parallel()
+	none, team := map[string]string{}, map[string]string{"team": "a"}
+	for name, tc := range map[string]struct {
+		namespace      []*metav1.PartialObjectMetadata // the versions that its watch delivers
+		readLive       bool
+		deleted        bool
+		at, listed     string
+		record         string
+		created, since string
+	}{
+		"created before":          {namespace: shopAs(none, "3", team, "9"), at: "7", created: "", since: "9"},
+		"created later":           {namespace: shopAs(none, "3", team, "9"), at: "12", created: "12", since: "12"},
+		"with a Record":           {namespace: shopAs(none, "3", team, "9"), at: "7", record: "v1", created: "", since: "7"},
+		"listed as of before":     {namespace: shopAs(none, "3", team, "9"), at: "7", listed: "8", created: "", since: "9"},
+		"written once more":       {namespace: shopAs(none, "3", team, "9", team, "15"), at: "12", created: "12", since: "12"},
+		"it has left the scope":   {namespace: shopAs(none, "3", team, "9", none, "10"), at: "7", created: "7", since: "7"},
+		"it has returned":         {namespace: shopAs(none, "3", team, "9", none, "10", team, "11"), at: "10", created: "", since: "11"},
+		"deleted":                 {namespace: shopAs(none, "3", team, "9"), deleted: true, at: "7", created: "7", since: "7"},
+		"its watch has failed":    {namespace: shopAs(none, "3", team, "9"), readLive: true, at: "7", created: "7", since: "7"},
+		"it was in scope already": {namespace: shopAs(team, "3", team, "9"), at: "7", created: "7", since: "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := scoped(t, scope.Scope{NamespaceSelector: labels.SelectorFromSet(labels.Set{"team": "a"})})
+			if tc.readLive {
+				l.tracking.namespaces.readLive.Store("shop", nil)
+			}
+			for i, after := range tc.namespace[1:] {
+				l.tracking.namespaces.OnUpdate(tc.namespace[i], after)
+			}
+			if tc.deleted {
+				l.tracking.namespaces.OnDelete(tc.namespace[0])
+			}
+			web := webAt(tc.at, tc.record, nil)
+			l.tracking.changes.changed(&watched{kind: web.Kind}, workload.Summary{}, web, tc.listed)
+			assert.Equal(t, tc.created, l.state.Creations.Version(web.Key()))
+			assert.Equal(t, tc.since, l.state.Versions.Since(web.Key()))
+		})
+	}
+}
+
+// shopAs returns versions of namespace shop: the labels and the resourceVersion of each.
+func shopAs(of ...any) []*metav1.PartialObjectMetadata {
+	var all []*metav1.PartialObjectMetadata
+	for i := 0; i < len(of); i += 2 {
+		all = append(all, &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: of[i].(map[string]string), ResourceVersion: of[i+1].(string)},
+		})
+	}
+	return all
 }
 
 // The same holds for the labels of the workload.

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,8 @@ type entries struct {
 	recent *index.Recent
 	state  *state.State
 	now    func() time.Time
+	// inScopeSince has the versions of the namespaces whose labels brought them into scope.
+	inScopeSince sync.Map
 	// rereads counts how often all workloads were to be read again.
 	rereads atomic.Uint64
 }
@@ -30,6 +33,7 @@ type entries struct {
 // watch or by a live read. listed is as in Options.Workloads.
 func (x *entries) update(key workload.Key, before, s workload.Summary, listed string) {
 	intent := x.enter(key, s)
+	defer x.startInScope(s) // of what is recorded here
 	if !matters(before, s) {
 		return
 	}
@@ -45,12 +49,13 @@ func (x *entries) update(key workload.Key, before, s workload.Summary, listed st
 	}
 }
 
-// enteredScope records that a workload is in scope since a version. One of which nothing is recorded starts from what it finds then. A
-// workload that was created later is not concerned: the watches of namespaces and of workloads do not wait for each other.
-func (x *entries) enteredScope(s workload.Summary, version string) {
-	if s.Annotations()[x.reader.Keys.ConfigRecord] == "" {
-		x.state.Creations.ForgetBefore(s.Key(), version)
-		x.state.Versions.NotBefore(s.Key(), version)
+// startInScope has a workload of which nothing is recorded start from what it finds when its namespace enters the scope. A workload that was
+// created later is not concerned: the watches of namespaces and of workloads do not wait for each other.
+func (x *entries) startInScope(s workload.Summary) {
+	version, entered := x.inScopeSince.Load(s.Namespace())
+	if entered && s.Annotations()[x.reader.Keys.ConfigRecord] == "" {
+		x.state.Creations.ForgetBefore(s.Key(), version.(string))
+		x.state.Versions.NotBefore(s.Key(), version.(string))
 	}
 }
 

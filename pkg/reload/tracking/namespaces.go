@@ -32,9 +32,9 @@ type namespaces struct {
 	failing   failingWatches
 	index     *index.Index
 	queue     *queue.Queue
-	// entered is called with the workloads of a namespace whose labels bring it into scope, and its version.
-	entered func(keys []workload.Key, version string)
-	log     logr.Logger
+	// inScopeSince is called with a namespace whose labels bring it into scope, and its version; with none where it is out of scope, or gone.
+	inScopeSince func(namespace, version string)
+	log          logr.Logger
 	// readLive has the names of the namespaces that were read live since the watch has last delivered them.
 	readLive sync.Map
 }
@@ -163,16 +163,19 @@ func (n *namespaces) OnUpdate(oldObj, newObj any) {
 	if !readLive && maps.Equal(before.GetLabels(), after.GetLabels()) {
 		return
 	}
-	keys := n.index.In(name)
-	if !readLive && !n.scope.Namespace(name, before.GetLabels()) && n.scope.Namespace(name, after.GetLabels()) {
-		n.entered(keys, after.GetResourceVersion())
+	switch {
+	case !n.scope.Namespace(name, after.GetLabels()):
+		n.inScopeSince(name, "")
+	case !readLive && !n.scope.Namespace(name, before.GetLabels()):
+		n.inScopeSince(name, after.GetResourceVersion())
 	}
-	n.queue.Add(queue.Workload, keys...)
+	n.queue.Add(queue.Workload, n.index.In(name)...)
 }
 
 // OnDelete has little to do: the workloads go with their namespace.
 func (n *namespaces) OnDelete(obj any) {
 	if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
 		n.readLive.Delete(name.Name)
+		n.inScopeSince(name.Name, "")
 	}
 }

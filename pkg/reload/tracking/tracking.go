@@ -106,7 +106,7 @@ func New(o Options) *Tracking {
 		apiReader: o.APIReader, large: o.Large, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
 	}
 	t.namespaces = &namespaces{
-		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue, entered: t.enteredScope,
+		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue, inScopeSince: t.inScopeSince,
 		log: o.Log.WithValues("kind", "v1/Namespace"),
 	}
 	t.rechecks = newRechecks(t)
@@ -144,10 +144,15 @@ func (t *Tracking) EnterAgain(key workload.Key) {
 	t.withKept(key, func(s workload.Summary) { t.entries.indexIntent(key, s) })
 }
 
-// enteredScope records that the namespace of workloads is in scope since a version.
-func (t *Tracking) enteredScope(keys []workload.Key, version string) {
-	for _, key := range keys {
-		t.withKept(key, func(s workload.Summary) { t.entries.enteredScope(s, version) })
+// inScopeSince records since which version a namespace is in scope; empty if that is not known, or it is not.
+func (t *Tracking) inScopeSince(namespace, version string) {
+	if version == "" {
+		t.entries.inScopeSince.Delete(namespace)
+		return
+	}
+	t.entries.inScopeSince.Store(namespace, version) // before the index is asked: a workload that enters it from now on finds the version
+	for _, key := range t.index.In(namespace) {
+		t.withKept(key, t.entries.startInScope)
 	}
 }
 
