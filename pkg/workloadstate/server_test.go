@@ -97,7 +97,11 @@ func (s *server) next(namespace string, watching bool, r *http.Request) (string,
 	if watching {
 		verb, bodies = "watch", s.watches
 	}
-	s.asked = append(s.asked, verb+" "+r.URL.Path+" "+r.URL.Query().Get("resourceVersion"))
+	limit := ""
+	if r.URL.Query().Has("limit") {
+		limit = " in pages"
+	}
+	s.asked = append(s.asked, verb+" "+r.URL.Path+" "+r.URL.Query().Get("resourceVersion")+limit)
 	if len(bodies[namespace]) == 0 {
 		return "", false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,6 +110,21 @@ func TestListingReplacesWhatWasKnown(t *testing.T) {
 	assert.False(t, ok)
 	server.send("", event("MODIFIED", deployment("shop", "a", 10)))
 	await(t, reports, "a@1 > a@10")
+}
+
+// The watch cache of an API server may have a version from before the last writes of other kinds: a config object that was created before
+// the list would be later than its version.
+func TestFirstListIsOfThePresent(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.watches[""] = []string{"422", "", "422", ""} // no streaming lists
+	server.lists[""] = []string{listOf(5, deployment("shop", "a", 1)), listOf(9, deployment("shop", "a", 7))}
+	_, reports := run(t, server.source(logr.Discard()))
+	await(t, reports, "- > a@1 in 5")
+	server.send("", event("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
+	await(t, reports, "a@1 > a@7")
+	lists := slices.DeleteFunc(server.requests(), func(request string) bool { return strings.HasPrefix(request, "watch") })
+	assert.Equal(t, []string{"list /apis/apps/v1/deployments ", "list /apis/apps/v1/deployments 5"}, lists)
 }
 
 func TestNamespacesAreWatchedOneByOne(t *testing.T) {
