@@ -127,6 +127,16 @@ func TestFirstListIsOfThePresent(t *testing.T) {
 	assert.Equal(t, []string{"list /apis/apps/v1/deployments ", "list /apis/apps/v1/deployments 5"}, lists)
 }
 
+func TestEachNamespaceHasAFirstListing(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	for _, namespace := range []string{"shop", "bank"} {
+		server.watches[namespace] = []string{event("ADDED", deployment(namespace, "a", 1)) + initialEnd(5)}
+	}
+	_, reports := run(t, server.source(logr.Discard(), "shop", "bank"))
+	await(t, reports, "- > a@1 in 5", "- > a@1 in 5")
+}
+
 func TestNamespacesAreWatchedOneByOne(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
