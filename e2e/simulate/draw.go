@@ -24,6 +24,8 @@ type DrawOptions struct {
 	Graph bool
 	// Restarts gives every history a Rollout that asks for restarts without a new template; without it, only some have one.
 	Restarts bool
+	// Theme gives every history acts of the theme of this name; empty draws one for some.
+	Theme string
 	// Situation ends every history with the situation of this name; empty draws one for some.
 	Situation string
 }
@@ -73,6 +75,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	} else {
 		drawn = rolloutRestarts(seed, c, drawn)
 	}
+	drawn = themed(seed, o.Theme, c, drawn)
 	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h

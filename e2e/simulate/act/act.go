@@ -39,7 +39,7 @@ type step struct {
 var all = withDryRuns(slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
 	listActs(), excludeActs(), managedActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
-	dialectActs(), jobActs(), graphActs(), podReferenceActs(), updateStrategyActs(), rolloutRestartActs(),
+	dialectActs(), jobActs(), graphActs(), podReferenceActs(), updateStrategyActs(), rolloutRestartActs(), deletionActs(),
 ))
 
 // Catalogue has all acts. Those that need server-side apply have only a WeightSSA, those on custom resources only a WeightGraph.

@@ -45,9 +45,11 @@ func TestEveryDrawnStepIsCheckedWordedAndCarriedOut(t *testing.T) {
 		})
 	}
 	for _, e := range Catalogue() {
+		if e.Weight+e.WeightSSA+e.WeightGraph == 0 {
+			continue
+		}
 		switch e.Name {
 		case "undo", "rotate-key", "lose-key", "delete-key-secret": // no revisions and no key Secret here
-		case EditPodReferences, SetUpdateStrategy, DeletePod, AskRestart, RestartRollout: // without a weight
 		case "noise-in-status", "unready-referent": // no status subresource
 		default:
 			assert.Positive(t, done[e.Name], "%s is never carried out", e.Name)

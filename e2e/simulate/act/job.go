@@ -185,7 +185,7 @@ func createJob(ctx context.Context, c client, s step) error {
 		manifest = replacedAt(manifest, "true", "spec", "template", "metadata", "annotations", endless)
 	}
 	if s.flag("held") {
-		manifest = replacedAt(manifest, []any{"example.com/held"}, "metadata", "finalizers")
+		manifest = replacedAt(manifest, []any{heldBy}, "metadata", "finalizers")
 	}
 	err = c.createApplied(ctx, s.key, manifest)
 	if rejectedFor(err, "AlreadyExists") {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// delete answers a DELETE. Pods go at once, as if no kubelet held them, and the propagation policy is left to the model of
-// the garbage collector, which finds it in the body of the Call.
+// delete answers a DELETE. Pods go at once, as if no kubelet held them and whatever the propagation policy. Of other objects that leaves a
+// finalizer, and the rest to the model of the garbage collector.
 func (s *Server) delete(q *request) (answer, error) {
 	for {
 		old := s.store.get(q.kind, q.at, 0)
@@ -42,7 +42,9 @@ func (s *Server) delete(q *request) (answer, error) {
 
 // end removes an object, or marks it where finalizers hold it; false means that it has changed meanwhile.
 func (s *Server) end(q *request, old *item) (answer, bool) {
-	if released(old.typed) {
+	next := clone(old.typed)
+	metaOf(next).Finalizers = q.finalizers(old)
+	if released(next) {
 		if !q.call.DryRun && s.store.commit(write{kind: q.kind, at: q.at, expect: old, call: q.call}) == nil {
 			return answer{}, false
 		}
@@ -54,10 +56,9 @@ func (s *Server) end(q *request, old *item) (answer, bool) {
 			Details: &metav1.StatusDetails{Name: q.at.name, Group: q.kind.Group, Kind: q.kind.Plural, UID: old.meta().UID},
 		}), true
 	}
-	if old.meta().DeletionTimestamp != nil {
+	if old.meta().DeletionTimestamp != nil && slices.Equal(metaOf(next).Finalizers, old.meta().Finalizers) {
 		return q.ok(http.StatusOK, old), true
 	}
-	next := clone(old.typed)
 	mark(next)
 	if q.call.DryRun {
 		return q.ok(http.StatusOK, newItem(q.kind, next, old)), true
@@ -69,22 +70,74 @@ func (s *Server) end(q *request, old *item) (answer, bool) {
 	return q.ok(http.StatusOK, stored), true
 }
 
+// finalizers returns those that an object has when it is deleted: the policy decides which of the garbage collector is among them
+// (deletionFinalizersForGarbageCollection).
+func (q *request) finalizers(old *item) []string {
+	before := old.meta().Finalizers
+	if q.kind.Plural == "pods" {
+		return before
+	}
+	wanted := q.collectorFinalizer(before)
+	if wanted != "" && slices.Contains(before, wanted) {
+		return before
+	}
+	after := slices.DeleteFunc(slices.Clone(before), func(name string) bool {
+		return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
+	})
+	if wanted != "" {
+		after = append(after, wanted)
+	}
+	return after
+}
+
+// collectorFinalizer returns the finalizer by which an object with some finalizers waits for the garbage collector; empty for none.
+func (q *request) collectorFinalizer(before []string) string {
+	if policy := q.deletion.PropagationPolicy; policy != nil {
+		switch *policy {
+		case metav1.DeletePropagationOrphan:
+			return metav1.FinalizerOrphanDependents
+		case metav1.DeletePropagationForeground:
+			return metav1.FinalizerDeleteDependents
+		case metav1.DeletePropagationBackground:
+		}
+		return ""
+	}
+	for _, name := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+		if slices.Contains(before, name) {
+			return name
+		}
+	}
+	if q.kind.Plural == "jobs" { // as in the first version of the API (jobStrategy, DefaultGarbageCollectionPolicy)
+		return metav1.FinalizerOrphanDependents
+	}
+	return ""
+}
+
 // mark makes an object one that is being deleted.
 func mark(o object) {
 	meta := metaOf(o)
 	at, grace := now(), int64(0)
-	meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &at, &grace
-	if meta.Generation > 0 {
+	if meta.DeletionGracePeriodSeconds == nil && meta.Generation > 0 {
 		meta.Generation++
 	}
+	if meta.DeletionTimestamp == nil {
+		meta.DeletionTimestamp = &at
+	}
+	meta.DeletionGracePeriodSeconds = &grace
 	if n, ok := o.(*corev1.Namespace); ok {
 		n.Status.Phase, meta.DeletionGracePeriodSeconds = corev1.NamespaceTerminating, nil
 	}
 }
 
-// readDeletion reads the options, which a client may send in the body.
+// readDeletion reads the options, which a client may send in the body. Without one, the policy may be in the query.
 func (q *request) readDeletion() {
-	if len(q.call.Body) == 0 || q.err != nil {
+	if q.err != nil {
+		return
+	}
+	if len(q.call.Body) == 0 {
+		if policy := metav1.DeletionPropagation(q.query.Get("propagationPolicy")); policy != "" {
+			q.deletion.PropagationPolicy = &policy
+		}
 		return
 	}
 	if err := q.decodeOptions(&q.deletion); err != nil {

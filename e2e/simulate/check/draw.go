@@ -98,6 +98,9 @@ func tame(do, parameter, value string) string {
 	if parameter == "policy" && value == "Forbid" {
 		return "Replace" // a run that waits is tried again ever more rarely
 	}
+	if do == act.DeleteOrphan && value == "nothing" {
+		return "export" // what belongs to nothing has a name that chance decides
+	}
 	return tameTime(do, parameter, value)
 }
 

@@ -45,6 +45,25 @@ func written() map[string][]history.Step {
 		"reloads pause a Deployment":         pauses(),
 		"the client proves what it knows":    clients(),
 		"pods wait for a user":               strategies(),
+		"deletions have a policy":            deletions(),
+	}
+}
+
+// deletions are those of workloads after their pods, and without them.
+func deletions() []history.Step {
+	return []history.Step{
+		step("delete-foreground", cart, "version", "1", "pause", "0s"),
+		step("edit-config", app, "key", "greeting", "value", "v1"),
+		step("delete-orphan", cart, "from", "export", "pause", "0s"),
+		step("edit-config", app, "key", "greeting", "value", "v2"),
+		step("delete-foreground", store, "held", "2s", "meanwhile", "apply", "version", "2", "pause", "0s"),
+		step("delete-foreground", agent, "held", "2s", "pause", "0s"),
+		step("edit-config", extra, "key", "level", "value", "v1"),
+		step("delete-orphan", web, "from", "manifest", "version", "2", "pause", "0s"),
+		step("delete-orphan", store, "from", "export", "pause", "0s"),
+		step("apply-workload", agent, "version", "2"),
+		step("delete-foreground", night, "version", "2", "pause", "0s"),
+		step("edit-config", app, "key", "greeting", "value", "v3"),
 	}
 }
 

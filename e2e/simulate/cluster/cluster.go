@@ -193,7 +193,7 @@ func (c *Cluster) reread(key world.Key) {
 	if ok {
 		c.note(key, object)
 	} else {
-		c.forget(key, false)
+		c.forget(key)
 	}
 }
 

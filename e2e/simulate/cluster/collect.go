@@ -1,50 +1,72 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// collect is one pass of the garbage collector over one object: it is removed if none of its owners exists. A deleted
-// namespace is emptied.
+// The finalizers by which an object waits for the garbage collector (metav1.FinalizerOrphanDependents, FinalizerDeleteDependents).
+const (
+	orphanDependents = "orphan"
+	deleteDependents = "foregroundDeletion"
+)
+
+// collect is one pass of the garbage collector over one object: it is removed if none of its owners exists or all of those that do are
+// deleted in the foreground (garbagecollector.go, attemptToDeleteItem). A deleted namespace is emptied.
 func (c *Cluster) collect(key world.Key) {
 	if key.Resource == world.Namespaces {
 		c.collectNamespace(key)
 		return
 	}
-	c.releaseOrphaned()
 	object, ok := c.store.Get(key)
 	if !ok {
 		return
 	}
-	var kept, lost int
-	var dangling []string
-	for _, reference := range items(object, "metadata", "ownerReferences") {
-		r, _ := reference.(map[string]any)
-		if c.ownerExists(key.Namespace, r) {
-			kept++
-			continue
-		}
-		lost++
-		dangling = append(dangling, world.Text(r, "uid"))
+	if deleting(object) {
+		c.finalize(key, object)
+		return
 	}
-	switch {
-	case lost == 0:
-	case kept == 0:
-		c.remove(key)
-	default:
-		for _, uid := range dangling {
+	switch owners := c.ownersOf(key, object); {
+	case len(owners.dispensable) == 0:
+	case owners.kept > 0:
+		for _, uid := range owners.dispensable {
 			if object, ok = c.store.Get(key); ok {
 				c.dropOwner(key, object, uid)
 			}
 		}
+	case owners.waiting > 0 && len(c.dependents(uidOf(object))) > 0:
+		c.deleteInForeground(key, object)
+	default:
+		c.remove(key)
 	}
 }
 
-// ownerExists looks the owner up by kind and name and compares the uid. A kind that the model does not know counts as existing.
-func (c *Cluster) ownerExists(namespace string, reference world.Object) bool {
+// owners are those of one object: how many exist and are kept, how many wait for its end, and the uids of these and of those that are gone.
+type owners struct {
+	kept, waiting int
+	dispensable   []string
+}
+
+func (c *Cluster) ownersOf(key world.Key, object world.Object) (all owners) {
+	for _, reference := range items(object, "metadata", "ownerReferences") {
+		r, _ := reference.(map[string]any)
+		switch owner, known := c.ownerOf(key.Namespace, r); {
+		case known && owner == nil:
+			all.dispensable = append(all.dispensable, world.Text(r, "uid"))
+		case known && waitsForDependents(owner):
+			all.waiting++
+			all.dispensable = append(all.dispensable, world.Text(r, "uid"))
+		default:
+			all.kept++
+		}
+	}
+	return all
+}
+
+// ownerOf looks the owner up by kind and name and compares the uid; nil if there is none. A kind that the model does not know counts as
+// existing.
+func (c *Cluster) ownerOf(namespace string, reference world.Object) (owner world.Object, known bool) {
 	for _, resource := range world.Resources() {
 		if resource.Kind != world.Text(reference, "kind") || resource.APIVersion() != world.Text(reference, "apiVersion") {
 			continue
@@ -53,33 +75,97 @@ func (c *Cluster) ownerExists(namespace string, reference world.Object) bool {
 		if resource.Namespaced {
 			key.Namespace = namespace
 		}
-		found, ok := c.store.Get(key)
-		return ok && uidOf(found) == world.Text(reference, "uid")
+		if found, ok := c.store.Get(key); ok && uidOf(found) == world.Text(reference, "uid") {
+			return found, true
+		}
+		return nil, true
 	}
-	return true
+	return nil, false
 }
 
-// releaseOrphaned removes the references to owners that were deleted with the policy Orphan. Real clusters do so before the
-// owner goes; here it is done before anything else looks at its dependents.
-func (c *Cluster) releaseOrphaned() {
+func (c *Cluster) dependents(uid string) []world.Key {
 	c.mu.Lock()
-	if len(c.index.orphaned) == 0 {
-		c.mu.Unlock()
-		return
-	}
-	owners := slices.Sorted(maps.Keys(c.index.orphaned))
-	children := make([][]world.Key, len(owners))
-	for i, uid := range owners {
-		children[i] = c.index.children[uid]
-	}
-	c.mu.Unlock()
-	for i, uid := range owners {
-		for _, key := range children[i] {
-			if object, ok := c.store.Get(key); ok {
-				c.dropOwner(key, object, uid)
+	defer c.mu.Unlock()
+	return c.index.children[uid]
+}
+
+// finalize does what an object that is being deleted waits for: it gives its dependents up, or has them deleted and waits for that.
+func (c *Cluster) finalize(key world.Key, object world.Object) {
+	switch {
+	case hasFinalizer(object, orphanDependents):
+		for _, child := range c.dependents(uidOf(object)) {
+			if dependent, ok := c.store.Get(child); ok {
+				c.dropOwner(child, dependent, uidOf(object))
 			}
 		}
+		if !c.failed {
+			c.dropFinalizer(key, orphanDependents)
+		}
+	case hasFinalizer(object, deleteDependents) && !c.deleteDependents(uidOf(object)):
+		c.dropFinalizer(key, deleteDependents)
 	}
+}
+
+// deleteDependents has the dependents of an owner deleted that it waits for, and reports whether there are any.
+func (c *Cluster) deleteDependents(uid string) bool {
+	waits := false
+	for _, child := range c.dependents(uid) {
+		dependent, ok := c.store.Get(child)
+		if !ok || !blocks(dependent, uid) {
+			continue
+		}
+		waits = true
+		if !deleting(dependent) {
+			c.mu.Lock()
+			c.queue.add(piece{collect, child})
+			c.mu.Unlock()
+		}
+	}
+	return waits
+}
+
+// blocks reports whether an object must be gone before its owner.
+func blocks(object world.Object, owner string) bool {
+	return slices.ContainsFunc(items(object, "metadata", "ownerReferences"), func(reference any) bool {
+		r, ok := reference.(map[string]any)
+		return ok && world.Text(r, "uid") == owner && truth(r, "blockOwnerDeletion")
+	})
+}
+
+func hasFinalizer(object world.Object, name string) bool {
+	return slices.Contains(items(object, "metadata", "finalizers"), any(name))
+}
+
+// waitsForDependents reports whether an object is deleted in the foreground.
+func waitsForDependents(object world.Object) bool {
+	return deleting(object) && hasFinalizer(object, deleteDependents)
+}
+
+// waitsForCollector reports whether an object is being deleted and the garbage collector has to do something before it may go.
+func waitsForCollector(object world.Object) bool {
+	return deleting(object) && (hasFinalizer(object, orphanDependents) || hasFinalizer(object, deleteDependents))
+}
+
+// deleteInForeground marks an object as one that is deleted after its dependents.
+func (c *Cluster) deleteInForeground(key world.Key, object world.Object) {
+	finalizers := append(slices.Clone(items(object, "metadata", "finalizers")), any(deleteDependents))
+	object = with(object, finalizers, "metadata", "finalizers")
+	object = with(object, int64(0), "metadata", "deletionGracePeriodSeconds")
+	c.put(key, with(object, now(), "metadata", "deletionTimestamp"))
+}
+
+// dropFinalizer removes a finalizer from an object that is being deleted, and the object with the last one.
+func (c *Cluster) dropFinalizer(key world.Key, name string) {
+	object, ok := c.store.Get(key)
+	if !ok {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(items(object, "metadata", "finalizers")), func(f any) bool { return f == name })
+	if len(rest) == 0 {
+		c.remove(key)
+		return
+	}
+	c.put(key, with(object, rest, "metadata", "finalizers"))
 }
 
 // collectNamespace removes everything in a deleted namespace, and then the namespace if it only waits for that.

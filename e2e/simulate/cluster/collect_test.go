@@ -42,6 +42,48 @@ func TestTerminatingNamespaceIsEmptiedAndRemoved(t *testing.T) {
 	})
 }
 
+func TestForegroundDeletionEndsAfterTheDependents(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(20) {
+				inBubble(t, func(k *kit) {
+					k.choose = shuffled(seed)
+					cart := k.apply(workload(kind, "cart:1"))
+					k.settle()
+					k.image(cart, "cart:2")
+					k.settle()
+					k.store.changed = func(c world.Commit) {
+						if c.New == nil && c.Key == cart {
+							assert.Empty(t, k.pods())
+							assert.Empty(t, k.list(world.ReplicaSets))
+						}
+						k.c.Dirty(c)
+					}
+					k.deleteWith(cart, "foregroundDeletion")
+					k.settle()
+					_, there := k.store.Get(cart)
+					assert.False(t, there)
+					assert.Empty(t, k.list(world.ControllerRevisions))
+				})
+			}
+		})
+	}
+}
+
+func TestForegroundDeletionLeavesWhatAnotherFinalizerHolds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(k *kit) {
+		cart := k.apply(workload("Deployment", "cart:1"))
+		k.settle()
+		k.deleteWith(cart, "example.com/held", "foregroundDeletion")
+		k.settle()
+		assert.Empty(t, k.pods())
+		assert.Equal(t, []string{"example.com/held"}, world.Meta(k.get(cart)).GetFinalizers())
+	})
+}
+
 func TestOwnerReferencesDecideWhatIsCollected(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

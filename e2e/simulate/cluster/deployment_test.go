@@ -271,7 +271,7 @@ func TestOrphanedPodsAreAdoptedByTheNextDeployment(t *testing.T) {
 		cart := k.apply(workload("Deployment", "cart:1"))
 		k.settle()
 		before := k.ready()
-		k.store.erase(cart, &world.Call{Verb: "delete", Body: []byte(`{"propagationPolicy":"Orphan"}`)})
+		k.deleteWith(cart, "orphan")
 		k.settle()
 		assert.Equal(t, before, k.ready())
 		assert.Empty(t, k.list(world.ReplicaSets)[0].GetOwnerReferences())

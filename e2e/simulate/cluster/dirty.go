@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"bytes"
-	"strings"
-
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
@@ -12,16 +9,10 @@ func (c *Cluster) Dirty(commit world.Commit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if commit.New == nil {
-		c.forget(commit.Key, orphans(commit.Call))
+		c.forget(commit.Key)
 		return
 	}
 	c.note(commit.Key, commit.New)
-}
-
-// orphans reports whether a deletion asks to leave the dependents alone.
-func orphans(call *world.Call) bool {
-	return call != nil && (strings.Contains(call.Path, "propagationPolicy=Orphan") || strings.Contains(call.Path, "orphanDependents=true") ||
-		bytes.Contains(call.Body, []byte(`"Orphan"`)) || bytes.Contains(call.Body, []byte(`"orphanDependents":true`)))
 }
 
 func ignored(resource world.Resource) bool {
@@ -35,10 +26,11 @@ func (c *Cluster) note(key world.Key, object world.Object) {
 	}
 	before := c.index.file(key, object)
 	after := c.index.filed[key]
-	c.markController(after.controller)
-	if before.controller != after.controller {
-		c.markController(before.controller)
+	c.noteOwners(before)
+	if waitsForCollector(object) {
+		c.queue.add(piece{collect, key})
 	}
+	c.markControllers(before, after)
 	if before.uid != after.uid {
 		c.noteCreated(key, after)
 	}
@@ -77,8 +69,17 @@ func (c *Cluster) noteCreated(key world.Key, filed filing) {
 	}
 }
 
+// noteOwners asks the garbage collector to look at the owners that wait for the end of an object. The caller holds mu.
+func (c *Cluster) noteOwners(filed filing) {
+	for _, uid := range filed.owners {
+		if owner, ok := c.index.alive[uid]; ok && c.index.filed[owner].waits {
+			c.queue.add(piece{collect, owner})
+		}
+	}
+}
+
 // forget marks what the deletion of an object concerns. The caller holds mu.
-func (c *Cluster) forget(key world.Key, orphan bool) {
+func (c *Cluster) forget(key world.Key) {
 	if ignored(key.Resource) {
 		return
 	}
@@ -90,6 +91,7 @@ func (c *Cluster) forget(key world.Key, orphan bool) {
 	}
 	before := c.index.unfile(key)
 	c.markController(before.controller)
+	c.noteOwners(before)
 	if waiting, ok := c.awaited[key]; ok {
 		delete(c.awaited, key)
 		c.queue.add(piece{reconcile, waiting})
@@ -98,15 +100,20 @@ func (c *Cluster) forget(key world.Key, orphan bool) {
 	if before.uid == "" {
 		children = nil
 	}
-	if orphan && len(children) > 0 {
-		c.index.orphaned[before.uid] = true
-	}
 	for _, child := range children {
 		c.queue.add(piece{collect, child})
 	}
 	if key.Resource == world.Namespaces {
 		c.gone[key.Name] = true
 		c.queue.add(piece{collect, key})
+	}
+}
+
+// markControllers makes the controller of an object look again, and the one that it had before.
+func (c *Cluster) markControllers(before, after filing) {
+	c.markController(after.controller)
+	if before.controller != after.controller {
+		c.markController(before.controller)
 	}
 }
 

@@ -17,8 +17,6 @@ type index struct {
 	filed map[world.Key]filing
 	// alive has the key of every object, by uid.
 	alive map[string]world.Key
-	// orphaned has the uids of owners that were deleted with the propagation policy Orphan.
-	orphaned map[string]bool
 }
 
 // shelf names the objects of one resource in one namespace.
@@ -29,6 +27,8 @@ type filing struct {
 	controller string
 	owners     []string
 	adrift     bool
+	// waits means that it is deleted in the foreground: it ends after its dependents.
+	waits bool
 	// generation is that of the spec.
 	generation int
 }
@@ -39,7 +39,6 @@ func newIndex() index {
 		adrift:   map[shelf][]world.Key{},
 		filed:    map[world.Key]filing{},
 		alive:    map[string]world.Key{},
-		orphaned: map[string]bool{},
 	}
 }
 
@@ -52,6 +51,7 @@ func (x *index) file(key world.Key, object world.Object) (before filing) {
 			after.owners = append(after.owners, world.Text(owner, "uid"))
 		}
 	}
+	after.waits = waitsForDependents(object)
 	switch key.Resource {
 	case world.Pods, world.ReplicaSets, world.ControllerRevisions:
 		after.adrift = after.controller == ""
@@ -88,7 +88,6 @@ func (x *index) unfile(key world.Key) filing {
 		x.children[owner] = withoutKey(x.children[owner], key)
 		if len(x.children[owner]) == 0 {
 			delete(x.children, owner)
-			delete(x.orphaned, owner)
 		}
 	}
 	if before.adrift {

@@ -126,6 +126,15 @@ func (k *kit) delete(key world.Key) {
 	k.store.erase(key, &world.Call{Verb: "delete", Key: key})
 }
 
+// deleteWith marks an object as one that is being deleted and waits for finalizers.
+func (k *kit) deleteWith(key world.Key, finalizers ...any) {
+	k.t.Helper()
+	k.edit(key, func(u *unstructured.Unstructured) {
+		require.NoError(k.t, unstructured.SetNestedField(u.Object, "2000-01-01T00:00:00Z", "metadata", "deletionTimestamp"))
+		require.NoError(k.t, unstructured.SetNestedSlice(u.Object, finalizers, "metadata", "finalizers"))
+	})
+}
+
 func (k *kit) get(key world.Key) world.Object {
 	k.t.Helper()
 	object, ok := k.store.Get(key)

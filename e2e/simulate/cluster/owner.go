@@ -38,7 +38,6 @@ func controllerOf(object world.Object) string {
 // claim returns the objects of a resource that the owner controls, sorted by name. As the real controllers do, it releases
 // those that the selector no longer matches, and adopts those that it matches and that have no controller.
 func (c *Cluster) claim(o owner, resource world.Resource) []world.Object {
-	c.releaseOrphaned()
 	var claimed []world.Object
 	uid := uidOf(o.object)
 	for _, key := range c.childKeys(uid, resource) {

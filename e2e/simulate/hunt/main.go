@@ -36,6 +36,7 @@ type settings struct {
 	out       string
 	profile   string
 	situation string
+	theme     string
 	graph     bool
 	restarts  bool
 	report    bool
@@ -89,6 +90,7 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&o.out, "out", "bin/histories", "`directory` for the histories that fail")
 	set.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each worker into this `file`, with the process number added")
 	set.StringVar(&o.situation, "situation", "", "end every history with the situation of this `name`: "+strings.Join(simulate.SituationNames(), ", "))
+	set.StringVar(&o.theme, "theme", "", "give every history acts of the theme of this `name`: "+strings.Join(simulate.ThemeNames(), ", "))
 	set.BoolVar(&o.graph, "graph", false, "give every history custom resources that refer to each other")
 	set.BoolVar(&o.restarts, "restarts", false, "give every history an Argo Rollout that is restarted without a new template")
 	set.BoolVar(&o.report, "report", false, "only report: exit with 0 also when a history fails")
@@ -124,10 +126,11 @@ func (o settings) check() error {
 		return fmt.Errorf("-workers %d: want at least 1", o.workers)
 	case o.shrink < 0:
 		return fmt.Errorf("-shrink %d: want a number of runs, or 0", o.shrink)
-	case o.situation != "" && !slices.Contains(simulate.SituationNames(), o.situation):
-		return fmt.Errorf("-situation %s: want one of %s", o.situation, strings.Join(simulate.SituationNames(), ", "))
 	case o.lasting <= 0:
 		return fmt.Errorf("-for %s: want a time", o.lasting)
+	}
+	if err := errors.Join(oneOf("situation", o.situation, simulate.SituationNames()), oneOf("theme", o.theme, simulate.ThemeNames())); err != nil {
+		return err
 	}
 	if err := simulate.CheckFlags(o.flags); err != nil {
 		return fmt.Errorf("-flags of pod-reloader: %w", err)
@@ -138,6 +141,14 @@ func (o settings) check() error {
 		}
 	}
 	return nil
+}
+
+// oneOf checks a setting that names something, or nothing.
+func oneOf(setting, value string, names []string) error {
+	if value == "" || slices.Contains(names, value) {
+		return nil
+	}
+	return fmt.Errorf("-%s %s: want one of %s", setting, value, strings.Join(names, ", "))
 }
 
 // checkReplay refuses what says which histories are drawn where none is, and -v where many are.
@@ -161,7 +172,7 @@ func run(ctx context.Context, o settings) (found bool, err error) {
 	if o.replay != "" {
 		return simulate.Replay(ctx, os.Stdout, o.replay, o.verbose)
 	}
-	draw := simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Situation: o.situation, Graph: o.graph, Restarts: o.restarts}
+	draw := simulate.DrawOptions{Steps: o.steps, Faults: o.faults, Flags: o.flags, Situation: o.situation, Theme: o.theme, Graph: o.graph, Restarts: o.restarts}
 	return simulate.Hunt(ctx, os.Stdout, simulate.HuntOptions{
 		Seed: o.seed, N: o.n, Draw: draw,
 		For: o.lasting, Workers: o.workers, Out: o.out, First: o.first, Shrink: o.shrink, CPUProfile: o.profile,

@@ -99,6 +99,7 @@ func TestWorkloads(t *testing.T) {
 				put(w, tc.body), get(w),
 				remove(w + "?propagationPolicy=Background"), remove(w), get(w), put(w, tc.body),
 			}
+			steps = append(steps, deletions(tc.path, tc.body)...)
 			if name == "jobs" {
 				for n := range steps {
 					if steps[n].method == http.MethodPut || strings.Contains(steps[n].body, "terminationGracePeriodSeconds\":31") {
@@ -108,6 +109,22 @@ func TestWorkloads(t *testing.T) {
 			}
 			play(t, steps)
 		})
+	}
+}
+
+// deletions leave a workload to the garbage collector, which does not run here.
+func deletions(path, body string) []step {
+	w := path + "/w"
+	held := patch(w, merge, `{"metadata":{"finalizers":["example.com/held"]}}`)
+	return []step{
+		post(path, body), held, remove(w + "?propagationPolicy=Foreground"), get(w), remove(w + "?propagationPolicy=Foreground"), get(w), remove(w), get(w),
+		patch(w, merge, `{"metadata":{"annotations":{"late":"1"}}}`),
+		remove(w + "?propagationPolicy=Orphan"), get(w), remove(w), get(w), remove(w + "?propagationPolicy=Background"), get(w),
+		patch(w, merge, `{"metadata":{"finalizers":null}}`), get(w),
+		post(path, body), remove(w + "?propagationPolicy=Orphan"), get(w), remove(w + "?propagationPolicy=Background"), get(w),
+		post(path, body), remove(w + "?propagationPolicy=Foreground"), patch(w, merge, `{"metadata":{"finalizers":null}}`), get(w),
+		post(path, body), remove(w), get(w), // a Job orphans its pods
+		patch(w, merge, `{"metadata":{"finalizers":null}}`), get(w),
 	}
 }
 

@@ -1,0 +1,38 @@
+package simulate
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+)
+
+func TestThemesReplaceNoFault(t *testing.T) {
+	t.Parallel()
+	names := []string{}
+	for _, theme := range themes() {
+		names = append(names, theme.acts...)
+	}
+	replacesNoFault(t, func(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
+		return themed(seed, "", c, steps)
+	}, names...)
+}
+
+func TestEachHistoryCanHaveATheme(t *testing.T) {
+	t.Parallel()
+	for _, theme := range themes() {
+		acts := 0
+		for seed := range uint64(5) {
+			for _, s := range Draw(seed, DrawOptions{Steps: 60, Faults: true, Theme: theme.name}).Steps {
+				for _, name := range theme.acts {
+					if s.Do == name {
+						acts++
+						break
+					}
+				}
+			}
+		}
+		assert.Greater(t, acts, 10, theme.name)
+	}
+}
