@@ -17,6 +17,7 @@ type theme struct {
 func themes() []theme {
 	return []theme{
 		{"deletions", []string{act.DeleteForeground, act.DeleteForeground, act.DeleteOrphan}},
+		{"kustomize", []string{act.KustomizeRelease}},
 	}
 }
 

@@ -23,20 +23,23 @@ func undoActs() []act {
 			"release", "release-broken", "config-and-release", "apply-workload"),
 		with:  []parameter{number("back", 1, 9, "1", "1", "1", "2", "3")},
 		words: "user rolls {on} back by {back} revisions with kubectl rollout undo",
-		do: func(ctx context.Context, c client, s step) error {
-			live, err := c.get(ctx, s.key)
-			if err != nil {
-				return err
-			}
-			switch s.key.Resource {
-			case world.Deployments:
-				return undoDeployment(ctx, c, s, live)
-			case world.Rollouts:
-				return undoRollout(ctx, c, s, live)
-			}
-			return undoSet(ctx, c, s, live)
-		},
+		do:    undo,
 	}}
+}
+
+// undo is "kubectl rollout undo".
+func undo(ctx context.Context, c client, s step) error {
+	live, err := c.get(ctx, s.key)
+	if err != nil {
+		return err
+	}
+	switch s.key.Resource {
+	case world.Deployments:
+		return undoDeployment(ctx, c, s, live)
+	case world.Rollouts:
+		return undoRollout(ctx, c, s, live)
+	}
+	return undoSet(ctx, c, s, live)
 }
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
