@@ -36,6 +36,8 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
 	h.Setup.Flags = slices.Concat(
 		h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed), furtherFlags(seed))
+	chosen := themeOf(seed, o.Theme)
+	chosen.install(seed, &h.Setup)
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags
 	}
@@ -75,7 +77,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	} else {
 		drawn = rolloutRestarts(seed, c, drawn)
 	}
-	drawn = themed(seed, o.Theme, c, drawn)
+	drawn = chosen.replace(seed, h.Setup, c, drawn)
 	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h

@@ -12,17 +12,22 @@ import (
 type theme struct {
 	name string
 	acts []string
+	// suit adapts the installation; nil changes nothing.
+	suit func(r *rand.Rand, s *history.Setup)
+	// adapt adapts a step of the theme to the installation; nil changes nothing.
+	adapt func(s history.Setup, step history.Step)
 }
 
 func themes() []theme {
 	return []theme{
-		{"deletions", []string{act.DeleteForeground, act.DeleteForeground, act.DeleteOrphan}},
-		{"kustomize", []string{act.KustomizeRelease}},
+		{name: "deletions", acts: []string{act.DeleteForeground, act.DeleteForeground, act.DeleteOrphan}},
+		{name: "kustomize", acts: []string{act.KustomizeRelease}},
+		{name: "self-heal", acts: []string{act.SelfHeal}, adapt: healsAsServed},
 	}
 }
 
 // themesOf is how many histories there are for each that has a given theme.
-const themesOf = 6
+const themesOf = 12
 
 // ThemeNames has the names that DrawOptions.Theme may be.
 func ThemeNames() []string {
@@ -33,15 +38,43 @@ func ThemeNames() []string {
 	return names
 }
 
-// themed replaces some steps by acts of one theme: the one with a name, or else one that the seed draws; in most histories none.
-func themed(seed uint64, name string, c history.Catalogue, steps []history.Step) []history.Step {
-	r, all := rand.New(rand.NewPCG(seed, 17)), themes()
+// themeOf returns the theme of a name, or else the one that the seed draws; in most histories none.
+func themeOf(seed uint64, name string) theme {
+	all := themes()
 	i := slices.IndexFunc(all, func(t theme) bool { return t.name == name })
 	if name == "" {
-		i = r.IntN(themesOf)
+		i = rand.New(rand.NewPCG(seed, 17)).IntN(themesOf)
 	}
 	if i < 0 || i >= len(all) {
+		return theme{}
+	}
+	return all[i]
+}
+
+// install adapts the installation of a history to its theme.
+func (t theme) install(seed uint64, s *history.Setup) {
+	if t.suit != nil {
+		t.suit(rand.New(rand.NewPCG(seed, 18)), s)
+	}
+}
+
+// replace replaces some steps by acts of the theme.
+func (t theme) replace(seed uint64, s history.Setup, c history.Catalogue, steps []history.Step) []history.Step {
+	if len(t.acts) == 0 {
 		return steps
 	}
-	return replaceSome(r, 1, c, steps, all[i].acts...)
+	steps = replaceSome(rand.New(rand.NewPCG(seed, 19)), 1, c, steps, t.acts...)
+	for _, step := range steps {
+		if t.adapt != nil && slices.Contains(t.acts, step.Do) {
+			t.adapt(s, step)
+		}
+	}
+	return steps
+}
+
+// healsAsServed has a controller apply on the server only where that tracks field managers.
+func healsAsServed(s history.Setup, step history.Step) {
+	if step.With[act.HealBy] == act.HealOnServer && !s.TrackFields {
+		step.With[act.HealBy] = "apply"
+	}
 }

@@ -15,7 +15,7 @@ func TestThemesReplaceNoFault(t *testing.T) {
 		names = append(names, theme.acts...)
 	}
 	replacesNoFault(t, func(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
-		return themed(seed, "", c, steps)
+		return themeOf(seed, "").replace(seed, history.Setup{}, c, steps)
 	}, names...)
 }
 

@@ -32,9 +32,9 @@ type events struct {
 	// bodies has the Events as they are stored, by namespace and name.
 	bodies map[string]world.Object
 	// warnings has the Warnings that the program wrote, warned when it last wrote one about an object, by uid, and failed when it last
-	// wrote one that says that a reload failed.
-	warnings       []warning
-	warned, failed map[string]time.Time
+	// wrote one that says that a reload failed; contested when one said that another writer undoes each write of the record.
+	warnings                  []warning
+	warned, failed, contested map[string]time.Time
 	// recovered is when it last wrote that all watches work again.
 	recovered time.Time
 	// held are the reports of custom resources that are held.
@@ -72,6 +72,7 @@ func newEventLog(r *rules, f *findings) *eventLog { return &eventLog{r, f, newEv
 func newEvents() events {
 	return events{
 		reloaded: map[string]reloadEvent{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{},
+		contested: map[string]time.Time{},
 	}
 }
 
@@ -92,8 +93,11 @@ func (l *eventLog) commitEvent(c world.Commit) {
 		l.events.warnings = append(l.events.warnings, warning{versionTime{c.At, c.Version}, noteOf(c.New)})
 		about := world.Text(subjectOf(c.New), "uid")
 		l.events.warned[about] = c.At
-		if world.Text(c.New, "reason") == "ReloadFailed" {
+		switch world.Text(c.New, "reason") {
+		case "ReloadFailed":
 			l.events.failed[about] = c.At
+		case "RecordContested":
+			l.events.contested[about] = c.At
 		}
 		l.recordHeld(c)
 	}

@@ -1,0 +1,59 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+)
+
+func TestContestedRecord(t *testing.T) {
+	t.Parallel()
+	// contest is a user who removes the record after each of some writes, and the program, which waits each time.
+	contest := func(s *harness, times int, waits time.Duration) {
+		if s.objects[cart] == nil {
+			s.begin()
+			s.wait(2 * time.Minute)
+		}
+		for range times {
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:a") }))
+			s.wait(100 * time.Millisecond)
+			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "") })
+			s.wait(waits)
+		}
+	}
+	later := func(s *harness) {
+		s.wait(2 * time.Minute)
+		s.quiet()
+	}
+	runLaw(t, "hot-loop", map[string]lawCase{
+		"written again at once": {want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) { contest(s, 30, time.Second) }},
+		"written in between": {because: "the write lasted", happens: func(s *harness) {
+			for range 5 {
+				contest(s, 5, time.Second)
+				s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:a") }))
+				s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:b") }))
+			}
+		}},
+		"written ever more rarely": {because: "the pauses grow", happens: func(s *harness) {
+			contest(s, 8, 5*time.Second)
+			s.event(cart, "one", "Warning", "RecordContested")
+			later(s)
+		}},
+	})
+	runLaw(t, "visible", map[string]lawCase{
+		"no Event": {want: "visible/contested", because: "users must find the writer", happens: func(s *harness) {
+			contest(s, 8, 5*time.Second)
+			later(s)
+		}},
+		"an Event": {because: "it says so", happens: func(s *harness) {
+			contest(s, 8, 5*time.Second)
+			s.event(cart, "one", "Warning", "RecordContested")
+			later(s)
+		}},
+		"two removals": {because: "a release removes it once", happens: func(s *harness) {
+			contest(s, 2, 5*time.Second)
+			later(s)
+		}},
+	})
+}
