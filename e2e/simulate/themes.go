@@ -3,6 +3,7 @@ package simulate
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
@@ -23,6 +24,7 @@ func themes() []theme {
 		{name: "deletions", acts: []string{act.DeleteForeground, act.DeleteForeground, act.DeleteOrphan}},
 		{name: "kustomize", acts: []string{act.KustomizeRelease}},
 		{name: "self-heal", acts: []string{act.SelfHeal}, adapt: healsAsServed},
+		{name: "reloader", acts: []string{act.ReloaderReloads}, suit: besideReloader, adapt: reloadsAsReloader},
 	}
 }
 
@@ -76,5 +78,22 @@ func (t theme) replace(seed uint64, s history.Setup, c history.Catalogue, steps 
 func healsAsServed(s history.Setup, step history.Step) {
 	if step.With[act.HealBy] == act.HealOnServer && !s.TrackFields {
 		step.With[act.HealBy] = "apply"
+	}
+}
+
+// besideReloader has the program write what Reloader writes: each would restart the pods else. Without a webhook they do so in any case.
+func besideReloader(r *rand.Rand, s *history.Setup) {
+	s.Flags = slices.DeleteFunc(slices.Clone(s.Flags), func(flag string) bool { return flag == directFlag })
+	if !slices.ContainsFunc(s.Flags, func(flag string) bool { return strings.HasPrefix(flag, strategyFlag) }) {
+		s.Flags = append(s.Flags, strategyFlag+[]string{"env-vars", "annotations"}[r.IntN(2)])
+	}
+}
+
+// reloadsAsReloader has Reloader write by the strategy of the installation.
+func reloadsAsReloader(s history.Setup, step history.Step) {
+	for _, flag := range s.Flags {
+		if value, is := strings.CutPrefix(flag, strategyFlag); is {
+			step.With[act.ReloaderStrategy] = value
+		}
 	}
 }

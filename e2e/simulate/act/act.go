@@ -40,7 +40,7 @@ var all = withDryRuns(slices.Concat(
 	configActs(), configLifeActs(), burstActs(), releaseActs(), templateActs(), metadataActs(), manifestActs(), helmActs(), undoActs(),
 	listActs(), excludeActs(), managedActs(), copyActs(), verifiedActs(), namespaceActs(), keyActs(), rolloutActs(), configurationActs(), bulkActs(),
 	dialectActs(), jobActs(), graphActs(), podReferenceActs(), updateStrategyActs(), rolloutRestartActs(), deletionActs(),
-	kustomizeActs(), selfHealActs(),
+	kustomizeActs(), selfHealActs(), reloaderActs(),
 ))
 
 // Catalogue has all acts. Those that need server-side apply have only a WeightSSA, those on custom resources only a WeightGraph.

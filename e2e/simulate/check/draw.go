@@ -110,8 +110,10 @@ func tameTime(do, parameter, value string) string {
 		if value != "0s" {
 			return atRest
 		}
-	case "gap", "every":
+	case "gap", "every", "after":
 		return "0s"
+	case "undo":
+		return atRest
 	case "for":
 		if do == "fill-annotations" {
 			return atRest // the Deployment controller copies them meanwhile, or it does not: here it always does

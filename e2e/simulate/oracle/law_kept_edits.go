@@ -13,6 +13,8 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 		return "restart ended"
 	case l.leftByStrategy(p, s):
 		return "what an earlier strategy has written"
+	case s.reloader && outOfCare(p, s):
+		return "Reloader has reloaded what is excluded"
 	case l.byLists(p, s):
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:

@@ -39,6 +39,8 @@ type stamp struct {
 	// handmade means that a user changed an annotation with the prefix that the program never wrote on a template, or set one
 	// of the program's where the program does not look after the workload.
 	handmade bool
+	// reloader means that another writer set what Stakater's Reloader sets when it reloads a workload.
+	reloader bool
 	// foreign means that managed annotations of unknown meaning came in while the webhook may not have seen it.
 	foreign bool
 	// periods are when the program may have read the contents that it takes for those of the pods.
@@ -101,6 +103,7 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 	if c.Call != nil {
 		s.arrived, s.arrivedAt = c.Call.ArrivedVersion, c.Call.Arrived
 		s.program = l.options.Program(c.Call.Client)
+		s.reloader = !s.program && w.reloadedByReloader(c)
 	}
 	switch {
 	case s.program:

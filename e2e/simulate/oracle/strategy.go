@@ -99,3 +99,27 @@ func managedAnnotationsIn(template world.Object, prefix string) string {
 	}
 	return managed + "\n" + sortedText(variables)
 }
+
+// reloadedByReloader reports whether a write brings a variable or an annotation of a strategy that no template of the workload had before.
+func (w *workload) reloadedByReloader(c world.Commit) bool {
+	if c.Sent == nil || w.object == nil {
+		return false
+	}
+	template := world.Section(c.Sent, world.TemplatePath(w.id.plural)...)
+	traces := []string{world.Text(world.Annotations(template), sourceAnnotation)}
+	for name, value := range variablesOf(template) {
+		traces = append(traces, name+"="+value)
+	}
+	return slices.ContainsFunc(traces, func(trace string) bool { return trace != "" && !w.traces[trace] })
+}
+
+// recordTraces records what a strategy has written on a template of a workload.
+func (w *workload) recordTraces(template world.Object) {
+	if w.traces == nil {
+		w.traces = map[string]bool{}
+	}
+	w.traces[world.Text(world.Annotations(template), sourceAnnotation)] = true
+	for name, value := range variablesOf(template) {
+		w.traces[name+"="+value] = true
+	}
+}

@@ -43,7 +43,9 @@ type workload struct {
 
 	template  world.Object
 	templates []world.Object
-	stamps    []*stamp
+	// traces are what a strategy has written on its templates.
+	traces map[string]bool
+	stamps []*stamp
 	// tracked has the version since which an object is tracked.
 	tracked map[ref]int64
 	// relisted is the last version at which the set of its lists changed, rewritten the last one at which their text did.
@@ -353,6 +355,7 @@ func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) 
 		return restamp{}, false
 	}
 	s := l.newStamp(w, c, visible, managed)
+	w.recordTraces(template)
 	s.hash = l.managedAnnotationsOfRestart(template)
 	w.stamps = append(w.stamps, s)
 	l.adoptLater(w, s)
