@@ -25,6 +25,7 @@ func themes() []theme {
 		{name: "kustomize", acts: []string{act.KustomizeRelease}},
 		{name: "self-heal", acts: []string{act.SelfHeal}, adapt: healsAsServed},
 		{name: "reloader", acts: []string{act.ReloaderReloads}, suit: besideReloader, adapt: reloadsAsReloader},
+		{name: "namespaces", acts: []string{act.DeleteNamespace}},
 	}
 }
 

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/json"
@@ -16,6 +17,8 @@ const (
 	DeleteForeground = "delete-foreground"
 	// DeleteOrphan deletes a workload and leaves its pods.
 	DeleteOrphan = "delete-orphan"
+	// DeleteNamespace deletes a namespace with all that is in it.
+	DeleteNamespace = "delete-namespace"
 )
 
 func deletionActs() []act {
@@ -40,6 +43,11 @@ func deletionActs() []act {
 			},
 			words: "user deletes {on} but not its pods and creates it from its {from} (version {version}) after {pause}",
 			do:    deleteOrphan,
+		},
+		{
+			name: DeleteNamespace, on: onNamespace(), with: []parameter{oneOf("held", "0s", "2s", "8s", "30s"), pauseParameter()},
+			words: "user deletes {on} (a finalizer in it holds it for {held}) and creates it with all that it had at first after {pause}",
+			do:    deleteNamespace,
 		},
 	}
 }
@@ -158,4 +166,55 @@ func deleteOrphan(ctx context.Context, c client, s step) error {
 		return err
 	}
 	return c.create(ctx, s.key, "kubectl-create", manifest)
+}
+
+// deleteNamespace is "kubectl delete namespace", and "kubectl apply" of all manifests.
+func deleteNamespace(ctx context.Context, c client, s step) error {
+	if err := c.endNamespace(ctx, s.key, s.pause("held")); err != nil {
+		return err
+	}
+	if err := pause(ctx, s.pause("pause")); err != nil {
+		return err
+	}
+	err := c.create(ctx, s.key, "kubectl-create", namespaceManifest(s.key.Name))
+	if err != nil && !rejectedFor(err, "AlreadyExists") {
+		return err
+	}
+	for _, key := range universe() {
+		if key.Namespace != s.key.Name {
+			continue
+		}
+		manifest, err := initial(key)
+		if err == nil {
+			err = c.apply(ctx, key, manifest)
+		}
+		if err != nil {
+			return fmt.Errorf("create %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// endNamespace deletes a namespace, in which a finalizer may hold an object for some time, and waits for its end.
+func (c client) endNamespace(ctx context.Context, key world.Key, held time.Duration) error {
+	holder := world.Key{Resource: world.ConfigMaps, Namespace: key.Name, Name: "holder"}
+	if held > 0 {
+		err := c.create(ctx, holder, "holder", world.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": world.Object{
+			"name": holder.Name, "namespace": key.Name, "finalizers": []any{heldBy},
+		}})
+		if err != nil && !rejectedFor(err, "AlreadyExists") {
+			return err
+		}
+	}
+	err := c.delete(ctx, key)
+	if err == nil {
+		err = pause(ctx, held)
+	}
+	if held > 0 {
+		err = errors.Join(err, present(c.merge(ctx, holder, "holder", metadata("finalizers", nil))))
+	}
+	if err != nil {
+		return err
+	}
+	return c.awaitEnd(ctx, key)
 }

@@ -53,3 +53,20 @@ func TestWorkloadIsDeletedWithAPolicyAndCreatedAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestNamespaceIsDeletedAndCreatedWithAllThatItHad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newRecorder(t)
+		require.NoError(t, f.do(DeleteNamespace, "namespaces/shop", "held", "8s", "pause", "2s"))
+		var posted []string
+		for _, r := range f.requests {
+			if r.Method == http.MethodPost {
+				posted = append(posted, r.Path)
+			}
+		}
+		assert.Contains(t, posted, "/api/v1/namespaces?fieldManager=kubectl-create")
+		assert.NotContains(t, world.Section(f.get("configmaps/shop/holder"), "metadata"), "finalizers")
+		assert.NotNil(t, f.get(cart))
+	})
+}

@@ -168,20 +168,37 @@ func (c *Cluster) dropFinalizer(key world.Key, name string) {
 	c.put(key, with(object, rest, "metadata", "finalizers"))
 }
 
-// collectNamespace removes everything in a deleted namespace, and then the namespace if it only waits for that.
+// collectNamespace removes everything in a deleted namespace, and then the namespace if it only waits for that. What a finalizer holds is
+// marked as being deleted, and the namespace waits for it.
 func (c *Cluster) collectNamespace(key world.Key) {
 	if namespace, ok := c.store.Get(key); ok && !deleting(namespace) {
 		return
 	}
-	for _, resource := range world.Resources() {
+	held := false
+	for _, resource := range slices.Concat(world.Resources(), world.GraphResources()) {
 		if !resource.Namespaced {
 			continue
 		}
 		for _, object := range slices.Clone(c.store.List(resource, key.Name)) {
-			c.remove(world.Key{Resource: resource, Namespace: key.Name, Name: nameOf(object)})
+			at := world.Key{Resource: resource, Namespace: key.Name, Name: nameOf(object)}
+			if len(ofOthers(object)) == 0 {
+				c.remove(at)
+				continue
+			}
+			held = true
+			if !deleting(object) {
+				c.put(at, with(with(object, int64(0), "metadata", "deletionGracePeriodSeconds"), now(), "metadata", "deletionTimestamp"))
+			}
 		}
 	}
-	if _, ok := c.store.Get(key); ok {
+	if _, ok := c.store.Get(key); ok && !held {
 		c.remove(key)
 	}
+}
+
+// ofOthers returns the finalizers that are not those of the garbage collector.
+func ofOthers(object world.Object) []any {
+	return slices.DeleteFunc(slices.Clone(items(object, "metadata", "finalizers")), func(name any) bool {
+		return name == orphanDependents || name == deleteDependents
+	})
 }

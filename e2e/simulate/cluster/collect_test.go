@@ -42,6 +42,25 @@ func TestTerminatingNamespaceIsEmptiedAndRemoved(t *testing.T) {
 	})
 }
 
+func TestTerminatingNamespaceWaitsForFinalizers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(k *kit) {
+		shop := k.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+		app := k.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: app, finalizers: [example.com/held]}}")
+		k.apply(workload("Deployment", "cart:1"))
+		k.settle()
+		k.set(shop, "2000-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+		k.settle()
+		assert.Empty(t, k.pods())
+		assert.NotNil(t, world.Meta(k.get(app)).GetDeletionTimestamp())
+		k.get(shop)
+		k.delete(app)
+		k.settle()
+		_, ok := k.store.Get(shop)
+		assert.False(t, ok)
+	})
+}
+
 func TestForegroundDeletionEndsAfterTheDependents(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {

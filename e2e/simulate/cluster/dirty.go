@@ -106,6 +106,8 @@ func (c *Cluster) forget(key world.Key) {
 	if key.Resource == world.Namespaces {
 		c.gone[key.Name] = true
 		c.queue.add(piece{collect, key})
+	} else if c.gone[key.Namespace] {
+		c.queue.add(piece{collect, world.Key{Resource: world.Namespaces, Name: key.Namespace}})
 	}
 }
 
