@@ -22,6 +22,8 @@ type Planted struct {
 	Graph bool `json:"graph,omitempty"`
 	// Restarts hunts with histories that all have a Rollout which is restarted without a new template.
 	Restarts bool `json:"restarts,omitempty"`
+	// Theme hunts with histories that all have acts of this theme.
+	Theme string `json:"theme,omitempty"`
 	// Situation ends all histories with this one, where others hardly ever find the fault.
 	Situation string `json:"situation,omitempty"`
 }

@@ -30,7 +30,7 @@ func themes() []theme {
 }
 
 // themesOf is how many histories there are for each that has a given theme.
-const themesOf = 12
+const themesOf = 15
 
 // ThemeNames has the names that DrawOptions.Theme may be.
 func ThemeNames() []string {

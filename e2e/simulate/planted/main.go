@@ -159,6 +159,9 @@ func argumentsFor(fault simulate.Planted) []string {
 	if fault.Restarts {
 		args = append(args, "-restarts")
 	}
+	if fault.Theme != "" {
+		args = append(args, "-theme", fault.Theme)
+	}
 	if fault.Situation != "" {
 		args = append(args, "-situation", fault.Situation)
 	}

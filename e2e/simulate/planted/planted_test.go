@@ -136,4 +136,5 @@ func TestArgumentsOfAHunt(t *testing.T) {
 	assert.Empty(t, argumentsFor(simulate.Planted{}))
 	assert.Equal(t, []string{"-restarts"}, argumentsFor(simulate.Planted{Restarts: true}))
 	assert.Equal(t, []string{"-graph", "-situation", "created"}, argumentsFor(simulate.Planted{Graph: true, Situation: "created"}))
+	assert.Equal(t, []string{"-theme", "self-heal"}, argumentsFor(simulate.Planted{Theme: "self-heal"}))
 }
