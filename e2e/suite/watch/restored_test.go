@@ -69,7 +69,7 @@ func (v *values) Put(m *corev1.ConfigMap) {
 func (v *values) Remove(*corev1.ConfigMap) { v.Put(&corev1.ConfigMap{}) }
 
 // Replace takes a listing.
-func (v *values) Replace(all []*corev1.ConfigMap) {
+func (v *values) Replace(all []*corev1.ConfigMap, _ string) {
 	v.Remove(nil)
 	for _, m := range all {
 		v.Put(m)
