@@ -132,6 +132,22 @@ func (w *workload) uncertainOfAll(s *stamp) bool {
 		w.adopts(s, func(a *adoption) bool { return !a.precise && !a.listed })
 }
 
+// looksInTime reports whether what the program has found by the next stamp, where it may only have looked at one since, is what was there
+// since then. Where the write brought managed annotations of another workload or template, it may have compared these instead; and where
+// its watches were late, it may have found what was there before.
+func (l *configLog) looksInTime(w *workload, before, s *stamp) bool {
+	if before.mayBringOthers() {
+		return false
+	}
+	if !w.uncertain(before) {
+		return true
+	}
+	since := before.arrivedAt.Add(-readBefore)
+	return l.watched(w, since, s.at) && !slices.ContainsFunc(w.refs, func(r ref) bool {
+		return len(l.contents.of(w.id.namespace, r).within(l.versionAt(since), before.arrived)) > 0
+	})
+}
+
 // adopts reports whether the program may still have to look at what it adopts since a stamp, of some kind.
 func (w *workload) adopts(s *stamp, kind func(*adoption) bool) bool {
 	return slices.ContainsFunc(w.adoptions, func(a *adoption) bool { return a.follows(s) && a.period.open && kind(a) })

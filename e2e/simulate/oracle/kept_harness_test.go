@@ -117,3 +117,14 @@ func (s *harness) createdUnseen(sent world.Object) {
 	s.rollout(cart)
 	s.wait(3 * time.Second)
 }
+
+// createdLately creates the Deployment where no webhook sees it, two seconds before what follows.
+func (s *harness) createdLately() {
+	s.set(configMap("app"), "1")
+	s.set(configMap("extra"), "1")
+	s.wait(time.Minute)
+	s.sends("create", cart, manifest(cart, "one"), "")
+	s.wait(100 * time.Millisecond)
+	s.rollout(cart)
+	s.wait(2 * time.Second)
+}

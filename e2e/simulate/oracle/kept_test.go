@@ -321,6 +321,26 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
+		"created and not changed, in direct mode": {want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
+			s.createdLately()
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
+		"created and changed, in direct mode": {because: "the old content may have been adopted", happens: func(s *harness) {
+			s.createdLately()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+		}},
+		"released and not changed, in direct mode": {want: "kept/program", because: "a release restarts nothing twice", happens: func(s *harness) {
+			s.begin()
+			s.sends("update", cart, manifest(cart, "two"), "")
+			s.rollout(cart)
+			s.wait(2 * time.Second)
+			s.reload(cart, "b")
+			s.rollout(cart)
+		}},
 		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "")

@@ -115,7 +115,7 @@ func (l *keptLaw) causeOf(p *pod, s *stamp) string {
 func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 	w := p.workload
 	switch {
-	case w.lostKeySince(p.stamp) && l.onlyKeyLost(p, s):
+	case l.sameThroughout(p, s):
 		return ""
 	case w.ineligibleAt > p.stamp.version && !keptOutside(p, s):
 		return "not looked after"
@@ -131,13 +131,16 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 	return ""
 }
 
-// onlyKeyLost reports whether nothing but the loss of a digest key lies between the stamp of a pod and the next one: a lost key restarts
-// nothing. Where the workload was created with the managed annotations of another one, those may have been compared before the loss.
-func (l *keptLaw) onlyKeyLost(p *pod, s *stamp) bool {
+// sameThroughout reports whether a key was lost since the stamp of a pod, or the program may only have looked at it by the next one, and each
+// object had the content of the pod whenever it may have looked: then neither restarts the pod. Managed annotations of another workload or
+// template may have been compared instead.
+func (l *keptLaw) sameThroughout(p *pod, s *stamp) bool {
 	w := p.workload
+	if !w.lostKeySince(p.stamp) && (!w.uncertainOfAll(p.stamp) || !l.looksInTime(w, p.stamp, s)) {
+		return false
+	}
 	looked := w.ineligibleAt <= p.stamp.version && !w.hasBetween(p.stamp, s) && w.lastHandEdit <= p.stamp.version
-	brought := p.stamp.brought != nil && p.stamp.brought.open
-	return looked && !brought && !slices.ContainsFunc(w.refs, func(r ref) bool {
+	return looked && !p.stamp.mayBringOthers() && !slices.ContainsFunc(w.refs, func(r ref) bool {
 		content, alone := l.contentsBetween(p, s, r).only()
 		return isReferent(r.plural) || !alone || content != l.contents.of(w.id.namespace, r).at(p.runsSince())
 	})

@@ -9,7 +9,7 @@ type restampLaw struct {
 
 func (l *restampLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
-	if !r.byProgram() || s.isRestart() || s.restarts != before.restarts || l.unclear(w, before) {
+	if !r.byProgram() || s.isRestart() || s.restarts != before.restarts || l.unclear(w, before) || !l.looksInTime(w, before, s) {
 		return
 	}
 	l.count("stamps compared with the one before")
@@ -22,10 +22,9 @@ func (l *restampLaw) stamped(r restamp) {
 		l.when(s.at), s.version, l.when(before.at))
 }
 
-// unclear reports whether the program may take something else for what has changed since a stamp than the oracle does, or not only the
-// contents count.
+// unclear reports whether the program may compare something else with the contents than the oracle does, or not only the contents count.
 func (l *restampLaw) unclear(w *workload, before *stamp) bool {
-	if l.options.Revision || w.changesUnclear(before) || w.story.unrecorded >= before.version || len(w.refs) == 0 || !l.scope.flags.Clear {
+	if l.options.Revision || w.comparesOthers(before) || w.story.unrecorded >= before.version || len(w.refs) == 0 || !l.scope.flags.Clear {
 		return true
 	}
 	for _, lapsed := range w.dropped {

@@ -63,7 +63,12 @@ func (l *strategyLaw) mustWrite(s *stamp) bool {
 
 // changesUnclear reports whether the program may take something else for what has changed since a stamp than the oracle does.
 func (w *workload) changesUnclear(before *stamp) bool {
-	return w.unclearSince(before) || !before.eligible || w.relisted > before.version || w.lostKeySince(before)
+	return w.uncertain(before) || w.comparesOthers(before)
+}
+
+// comparesOthers reports whether the program may compare something else than what it has read for a stamp.
+func (w *workload) comparesOthers(before *stamp) bool {
+	return before.foreign || w.lastHandEdit > before.version || !before.eligible || w.relisted > before.version || w.lostKeySince(before)
 }
 
 // earlierTemplates is how many earlier templates the program surely knows: it keeps some more.

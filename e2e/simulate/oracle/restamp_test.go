@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -21,6 +22,28 @@ func TestRestamp(t *testing.T) {
 		"changed and changed back": {options: hooked, want: "restamp/unchanged", because: "the content is the same", happens: func(s *harness) {
 			s.beginWithChange()
 			s.set(configMap("app"), "1")
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"created and not changed, in direct mode": {want: "restamp/unchanged", because: "adopting restarts nothing", happens: func(s *harness) {
+			s.createdLately()
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"created and changed, in direct mode": {because: "the old content may have been adopted", happens: func(s *harness) {
+			s.createdLately()
+			s.set(configMap("app"), "2")
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
+		"created with a hash that may be of another workload, in direct mode": {because: "that is compared", happens: func(s *harness) {
+			s.set(configMap("app"), "1")
+			s.sends("create", cart, stamped(manifest(cart, "one"), "z"), "")
+			s.wait(2 * time.Second)
+			s.reload(cart, "b", "* modified")
+		}},
+		"an undo brings a record, in direct mode": {because: "it may be of other contents", happens: func(s *harness) {
+			s.begin()
+			s.sends("update", cart, edited(manifest(cart, "two"), func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:-:00:other") }), "")
+			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
 		"the lists were edited": {options: hooked, because: "what was not tracked may be recorded with another content", happens: func(s *harness) {

@@ -49,8 +49,8 @@ type stamp struct {
 	relisted bool
 	// unrecorded means that the workload had no record when it was made.
 	unrecorded bool
-	// brought is the first period of a workload that was created with managed annotations while the webhook may not have seen it: until the
-	// program has looked, they may be those of another workload.
+	// brought is the first period of a workload that was created with managed annotations, or to which a record came back, while the webhook
+	// may not have seen it: until the program has looked, it may compare these, which may be those of another workload or template.
 	brought *period
 	// carried has further ones for custom resources that were held, and for all objects while a required one was missing.
 	carried map[ref][]*period
@@ -63,6 +63,10 @@ func (s *stamp) hashed() bool { return !strings.HasPrefix(s.hash, " ") }
 func (s *stamp) same(other *stamp) bool {
 	return s.visible == other.visible && s.managed == other.managed
 }
+
+// mayBringOthers reports whether the managed annotations of a stamp may be those of another workload or template, and the program may not
+// have looked.
+func (s *stamp) mayBringOthers() bool { return s.brought != nil && s.brought.open }
 
 const (
 	// readBefore is how long before a direct write the contents may have been read that it is made from.
@@ -123,7 +127,8 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 func (l *ledger) readByNone(w *workload, s *stamp, c world.Commit) {
 	s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 	inherit(w, s)
-	if w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil) {
+	created := w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil)
+	if record := l.recordOf(c.New); created || record != "" && record != l.recordOf(c.Old) {
 		s.brought = s.periods[0]
 	}
 }
