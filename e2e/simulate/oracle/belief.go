@@ -241,12 +241,8 @@ func (l *configLog) changed(w *workload, before, s *stamp, r ref) (kept, modifie
 
 // findContents returns the contents of an object that a stamp may have been made with, and the next one.
 func (l *configLog) findContents(w *workload, before, s *stamp, r ref) (known, read believed) {
-	window := &period{from: s.arrived, to: s.version}
-	if s.direct || !l.healthy(w, s.arrivedAt) {
-		window.from = min(s.arrived, l.versionAt(s.arrivedAt.Add(-readLongBefore)))
-	}
 	read = believed{}
-	read.addPeriod(l.contents.of(w.id.namespace, r), window, l.version)
+	read.addPeriod(l.contents.of(w.id.namespace, r), &period{from: l.readSince(w, s), to: s.version}, l.version)
 	return l.beliefs(w, before, r), read
 }
 

@@ -97,6 +97,15 @@ func (s *harness) changesAndBack() {
 	s.rollout(cart)
 }
 
+// changesAndBackDirectly changes a ConfigMap, which the program stamps, and takes that back after a while.
+func (s *harness) changesAndBackDirectly(after time.Duration) {
+	s.set(configMap("app"), "2")
+	s.wait(1100 * time.Millisecond)
+	s.reload(cart, "b", "configmap/app modified")
+	s.wait(after)
+	s.set(configMap("app"), "1")
+}
+
 // keys replaces the digest keys.
 func (s *harness) keys(values ...string) {
 	data := world.Object{}

@@ -341,6 +341,14 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
+		"stamped twice for a change, in direct mode": {want: "kept/program", because: "once is enough", happens: func(s *harness) {
+			s.beginWithChange()
+			s.reload(cart, "b", "configmap/app modified")
+			s.rollout(cart)
+			s.wait(7 * time.Second)
+			s.reload(cart, "c")
+			s.rollout(cart)
+		}},
 		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "")

@@ -270,8 +270,8 @@ func (l *keptLaw) contentsBetween(p *pod, s *stamp, r ref) believed {
 		delete(set, absent) // the pods waited for it
 	}
 	window := &period{from: s.arrived, to: s.version}
-	if s.program && (s.direct || !l.healthy(w, s.arrivedAt)) {
-		window.from = min(window.from, l.versionAt(s.arrivedAt.Add(-readLongBefore)))
+	if s.program {
+		window.from = l.readSince(w, s)
 	}
 	set.addPeriod(l.contents.of(w.id.namespace, r), window, l.version)
 	return set

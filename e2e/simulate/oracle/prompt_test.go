@@ -133,6 +133,23 @@ func TestPromptOnlyWhereTheProgramLooks(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
+		"changed back after a stamp, in direct mode": {want: "prompt/modified", because: "the pods have the other content", happens: func(s *harness) {
+			s.begin()
+			s.changesAndBackDirectly(time.Minute)
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"changed back right after a stamp, in direct mode": {because: "the program may have read the earlier content", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("app"), "2")
+			s.wait(1100 * time.Millisecond)
+			s.set(configMap("app"), "3")
+			s.wait(100 * time.Millisecond)
+			s.reload(cart, "b", "configmap/app modified")
+			s.set(configMap("app"), "2")
+			s.wait(time.Minute)
+			s.tick()
+		}},
 		"changed before it was adopted": {because: "the program may have taken the new content", happens: func(s *harness) {
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.set(configMap("app"), "2")

@@ -46,6 +46,12 @@ func TestRestamp(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
+		"stamped twice for a change, in direct mode": {want: "restamp/unchanged", because: "once is enough", happens: func(s *harness) {
+			s.beginWithChange()
+			s.reload(cart, "b", "configmap/app modified")
+			s.wait(7 * time.Second)
+			s.reload(cart, "c", "configmap/app modified")
+		}},
 		"the lists were edited": {options: hooked, because: "what was not tracked may be recorded with another content", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+configMapList, "app,extra,late") })

@@ -69,7 +69,9 @@ func (s *stamp) same(other *stamp) bool {
 func (s *stamp) mayBringOthers() bool { return s.brought != nil && s.brought.open }
 
 const (
-	// readBefore is how long before a direct write the contents may have been read that it is made from.
+	// readRightBefore is how long before a direct write the contents may have been read that it is made from, in requests that are not slow.
+	readRightBefore = 3 * slowAfter
+	// readBefore is the same where some may have been slow.
 	readBefore = 3 * time.Second
 	// readLongBefore is the same where the program was disturbed, or where in doubt nothing must be judged.
 	readLongBefore = 15 * time.Second
@@ -154,13 +156,24 @@ func (l *ledger) readByProgram(w *workload, s *stamp, c world.Commit) {
 	s.direct = l.readsItself(w, s, c)
 	from := s.arrived
 	if s.direct {
-		back := readBefore
-		if !l.healthy(w, s.arrivedAt) {
-			back = readLongBefore
-		}
-		from = min(from, l.versionAt(s.arrivedAt.Add(-back)))
+		from = l.readSince(w, s)
 	}
 	s.periods = []*period{{from: from, to: s.version}}
+}
+
+// readSince returns the version since which the program may have read the contents that it made its stamp from. A custom resource takes many
+// reads.
+func (l *configLog) readSince(w *workload, s *stamp) int64 {
+	back := readRightBefore
+	switch {
+	case !l.healthy(w, s.arrivedAt):
+		back = readLongBefore
+	case !s.direct:
+		return s.arrived
+	case l.slow.during(w.id.namespace, s.arrivedAt.Add(-readBefore), s.at) || slices.ContainsFunc(s.refs, func(r ref) bool { return isReferent(r.plural) }):
+		back = readBefore
+	}
+	return min(s.arrived, l.versionAt(s.arrivedAt.Add(-back)))
 }
 
 // learn records the annotations that the program writes on templates.
