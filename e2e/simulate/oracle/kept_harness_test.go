@@ -137,3 +137,19 @@ func (s *harness) createdLately() {
 	s.rollout(cart)
 	s.wait(2 * time.Second)
 }
+
+// recorded begins with a Deployment that the program has stamped directly, with a record.
+func (s *harness) recorded() {
+	s.beginWithChange()
+	s.reload(cart, "a", "configmap/app modified")
+	s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) {
+		setAnnotation(o, prefix+"config-record", "v1:a:0011:configmap/app=01@1")
+	}))
+	s.rollout(cart)
+	s.wait(time.Minute)
+}
+
+// releaseUnseen is a release that leaves all managed annotations alone, which no webhook sees.
+func (s *harness) releaseUnseen() {
+	s.edit(cart, func(o world.Object) { o["spec"] = world.Section(stamped(manifest(cart, "two"), "a"), "spec") })
+}

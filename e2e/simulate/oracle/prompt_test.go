@@ -171,6 +171,29 @@ func TestPrompt(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
+		"after a release that no webhook sees": {want: "prompt/modified", because: "what was known before the release still is", happens: func(s *harness) {
+			s.recorded()
+			s.releaseUnseen()
+			s.wait(5 * time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"before a release that no webhook sees": {want: "prompt/modified", because: "the release does not stamp it", happens: func(s *harness) {
+			s.recorded()
+			s.set(configMap("app"), "3")
+			s.releaseUnseen()
+			s.wait(time.Minute)
+			s.tick()
+		}},
+		"after a release without the record that no webhook sees": {because: "what is found then is adopted", happens: func(s *harness) {
+			s.recorded()
+			s.sends("update", cart, manifest(cart, "two"), "")
+			s.wait(time.Second)
+			s.set(configMap("app"), "3")
+			s.wait(time.Minute)
+			s.tick()
+		}},
 		"never": {options: hooked, want: "prompt/modified", because: "nothing was reloaded", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")

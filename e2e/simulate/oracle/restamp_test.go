@@ -52,6 +52,16 @@ func TestRestamp(t *testing.T) {
 			s.wait(7 * time.Second)
 			s.reload(cart, "c", "configmap/app modified")
 		}},
+		"released right after it was created with a record of another workload, in direct mode": {because: "that is compared", happens: func(s *harness) {
+			s.set(configMap("app"), "1")
+			s.wait(time.Minute)
+			copied := edited(stamped(manifest(cart, "one"), "a"), func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:a:00:other") })
+			s.sends("create", cart, copied, "")
+			s.wait(2 * time.Second)
+			s.releaseUnseen()
+			s.wait(time.Second)
+			s.reload(cart, "b", "configmap/app modified")
+		}},
 		"the lists were edited": {options: hooked, because: "what was not tracked may be recorded with another content", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+configMapList, "app,extra,late") })

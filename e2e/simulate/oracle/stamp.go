@@ -127,6 +127,10 @@ func (l *ledger) newStamp(w *workload, c world.Commit, visible int, managed stri
 
 // readByNone notes that neither the webhook nor the loop may have seen a stamp: the workload keeps what it has, and what a user brings.
 func (l *ledger) readByNone(w *workload, s *stamp, c world.Commit) {
+	if l.staysKnown(w, s, c) {
+		s.carryAll(w)
+		return
+	}
 	s.periods = []*period{w.openPeriod(s.arrived, s.at)}
 	inherit(w, s)
 	created := w.last() == nil && l.allManagedAnnotations(c.Sent) != l.allManagedAnnotations(nil)
@@ -140,15 +144,29 @@ func (l *ledger) readByNone(w *workload, s *stamp, c world.Commit) {
 func (l *ledger) readByWebhook(w *workload, s *stamp) {
 	s.seen = true
 	s.periods = []*period{{from: s.arrived, to: s.version}}
-	previous := w.last()
-	if previous == nil || !l.missesRequired(w, s) {
+	if w.last() == nil || !l.missesRequired(w, s) {
 		return
 	}
+	s.carryAll(w)
+}
+
+// carryAll adds what is known by the stamp before.
+func (s *stamp) carryAll(w *workload) {
+	previous := w.last()
 	s.add(previous.periods)
 	s.carried = map[ref][]*period{}
 	for _, r := range w.refs {
 		s.carried[r] = w.knowledge(previous, r)
 	}
+}
+
+// staysKnown reports whether a user's write of the template leaves alone all that the program knows of the pods: it has a record, which
+// belongs to the hash. Then nothing is adopted.
+func (l *ledger) staysKnown(w *workload, s *stamp, c world.Commit) bool {
+	previous := w.last()
+	return previous != nil && !previous.foreign && !previous.mayBringOthers() && c.Call != nil && w.eligible && l.recordOf(c.Old) != "" &&
+		l.allManagedAnnotations(c.Old) == l.allManagedAnnotations(c.New) && slices.Equal(previous.refs, s.refs) && !w.dynamic && !l.missesRequired(w, s) &&
+		!slices.ContainsFunc(w.refs, func(r ref) bool { return isReferent(r.plural) })
 }
 
 // readByProgram notes when the program may have read the contents of its own stamp.
