@@ -243,6 +243,15 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 				s.change(nil, s.pods[0], nil, nil)
 			},
 		},
+		"versions moved, with revision digests, and the program stamps": {
+			options: Options{Webhook: true, Revision: true}, want: "kept/program/touched", because: "contents decide what is due", happens: func(s *harness) {
+				s.begin()
+				s.set(configMap("app"), "1")
+				s.wait(time.Second)
+				s.reload(cart, "b")
+				s.rollout(cart)
+			},
+		},
 	})
 }
 

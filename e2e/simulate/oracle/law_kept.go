@@ -213,7 +213,7 @@ func (l *keptLaw) contentCause(p *pod, s *stamp, r ref) string {
 			return limit
 		}
 	}
-	if l.options.Revision && h.touchedWithin(p.stamp.arrived, s.version) {
+	if l.options.Revision && !s.program && h.touchedWithin(p.stamp.arrived, s.version) {
 		return "version changed"
 	}
 	if l.options.Revision && l.by(s) == "verified-reload" && h.touchedWithin(p.workload.stampedSince(p.stamp), s.version) {

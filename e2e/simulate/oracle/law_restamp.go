@@ -22,9 +22,9 @@ func (l *restampLaw) stamped(r restamp) {
 		l.when(s.at), s.version, l.when(before.at))
 }
 
-// unclear reports whether the program may compare something else with the contents than the oracle does, or not only the contents count.
+// unclear reports whether the program may compare something else with the contents than the oracle does.
 func (l *restampLaw) unclear(w *workload, before *stamp) bool {
-	if l.options.Revision || w.comparesOthers(before) || w.story.unrecorded >= before.version || len(w.refs) == 0 || !l.scope.flags.Clear {
+	if w.comparesOthers(before) || w.story.unrecorded >= before.version || len(w.refs) == 0 || !l.scope.flags.Clear {
 		return true
 	}
 	for _, lapsed := range w.dropped {

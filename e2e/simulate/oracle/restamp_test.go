@@ -24,6 +24,14 @@ func TestRestamp(t *testing.T) {
 			s.set(configMap("app"), "1")
 			s.reload(cart, "b", "configmap/app modified")
 		}},
+		"unchanged, with revision digests": {
+			options: Options{Webhook: true, Revision: true}, want: "restamp/unchanged", because: "contents decide what is due", happens: func(s *harness) {
+				s.begin()
+				s.set(configMap("app"), "1")
+				s.wait(time.Second)
+				s.reload(cart, "b", "configmap/app modified")
+			},
+		},
 		"created and not changed, in direct mode": {want: "restamp/unchanged", because: "adopting restarts nothing", happens: func(s *harness) {
 			s.createdLately()
 			s.reload(cart, "b", "configmap/app modified")
