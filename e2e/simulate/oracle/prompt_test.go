@@ -99,6 +99,19 @@ func TestPromptOnlyWhereTheProgramLooks(t *testing.T) {
 			s.wait(time.Hour)
 			s.tick()
 		}},
+		"a record of a newer version by the program": {options: hooked, want: "prompt/newer-record", because: "nothing restarts the pods any more", happens: func(s *harness) {
+			s.begin()
+			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) {
+				setAnnotation(o, prefix+"config-record", "v2:00:0011:configmap/app=01@1")
+			}))
+		}},
+		"a record of a newer version by the webhook": {options: hooked, want: "prompt/newer-record", because: "no user sent it", happens: func(s *harness) {
+			s.begin()
+			call := s.call(user, "update", cart, nil)
+			s.oracle.Request(call)
+			sent := manifest(cart, "two")
+			s.change(call, cart, sent, edited(sent, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v2:00:0011:configmap/app=01@1") }))
+		}},
 		"a record of this version by hand": {options: hooked, want: "prompt/modified", because: "it is replaced", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1:00:0011:configmap/app=01@1") })
