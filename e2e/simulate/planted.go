@@ -18,6 +18,8 @@ type Planted struct {
 	New string `json:"new"`
 	// Law begins the signature of what must be found, in whole words, such as "jobs/run"; empty for any.
 	Law string `json:"law,omitempty"`
+	// Flags start the program of all histories with these instead of drawn ones.
+	Flags []string `json:"flags,omitempty"`
 	// Graph hunts with histories that all have custom resources.
 	Graph bool `json:"graph,omitempty"`
 	// Restarts hunts with histories that all have a Rollout which is restarted without a new template.

@@ -153,6 +153,9 @@ func (o settings) plantAndSearch(ctx context.Context, sound hunter, fault simula
 // argumentsFor returns the arguments of a hunt for a fault.
 func argumentsFor(fault simulate.Planted) []string {
 	var args []string
+	if len(fault.Flags) > 0 {
+		args = append(args, "-flags", strings.Join(fault.Flags, " "))
+	}
 	if fault.Graph {
 		args = append(args, "-graph")
 	}

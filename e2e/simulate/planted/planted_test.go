@@ -135,6 +135,7 @@ func TestArgumentsOfAHunt(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, argumentsFor(simulate.Planted{}))
 	assert.Equal(t, []string{"-restarts"}, argumentsFor(simulate.Planted{Restarts: true}))
+	assert.Equal(t, []string{"-flags", "--webhook=false --settle=2s"}, argumentsFor(simulate.Planted{Flags: []string{"--webhook=false", "--settle=2s"}}))
 	assert.Equal(t, []string{"-graph", "-situation", "created"}, argumentsFor(simulate.Planted{Graph: true, Situation: "created"}))
 	assert.Equal(t, []string{"-theme", "self-heal"}, argumentsFor(simulate.Planted{Theme: "self-heal"}))
 }
