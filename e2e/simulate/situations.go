@@ -92,11 +92,12 @@ func writesRefused(r *rand.Rand) situation {
 	}}
 }
 
-// writesHang is a change whose reload never has an answer.
+// writesHang is a change whose reload never has an answer. In half of them the writes hang so long that other kinds of workloads, which wait
+// for a slot meanwhile, must be reloaded.
 func writesHang(r *rand.Rand) situation {
 	p := anyTracked(r)
 	return situation{workload: p.workload, rest: untilPrompt, steps: []history.Step{
-		{Do: "hang-writes", On: p.resource(), Wait: history.Duration(betweenSituations), With: map[string]string{"for": "8s"}},
+		{Do: "hang-writes", On: p.resource(), Wait: history.Duration(betweenSituations), With: map[string]string{"for": pick(r, "8s", "45s")}},
 		p.edit("hung", 500*time.Millisecond),
 	}}
 }

@@ -62,7 +62,7 @@ func (l *faultLog) touches(s *span, w *workload) bool {
 	case s.deniesWorkloads():
 		return scope == w.id.plural
 	case s.hangsWorkloads():
-		return scope == w.id.plural || s.hung[w.id.namespace]
+		return scope == w.id.plural || len(s.hung[w.id.namespace]) >= slots
 	case s.kind == writesDenied && scope == eventsResource:
 		return false
 	}

@@ -49,9 +49,16 @@ type span struct {
 	open        bool
 	// covered means that another replica worked when it began, coveredAtEnd that one did when it ended.
 	covered, coveredAtEnd bool
-	// hung are the namespaces in which a write of the program never has an answer: the other workloads there wait for it.
-	hung map[string]bool
+	// hung are, by namespace, the workloads of which a write of the program never has an answer: the others there wait for a slot.
+	hung map[string]map[string]bool
 }
+
+const (
+	// slots is how many writes of a namespace may be in flight: with as many that hang, no other one has a slot.
+	slots = 8
+	// perSlot is how long a namespace waits for one more while a write hangs.
+	perSlot = 400 * time.Millisecond
+)
 
 // hangsWorkloads reports whether a fault leaves the program's writes of the workloads of a resource without an answer, and no others.
 func (s *span) hangsWorkloads() bool {
@@ -63,9 +70,12 @@ func (t *timeline) hang(call *world.Call) {
 	for _, s := range t.spans {
 		if s.open && s.hangsWorkloads() && s.scope == call.Key.Resource.Plural && (call.Verb == "update" || call.Verb == "patch") {
 			if s.hung == nil {
-				s.hung = map[string]bool{}
+				s.hung = map[string]map[string]bool{}
 			}
-			s.hung[call.Key.Namespace] = true
+			if s.hung[call.Key.Namespace] == nil {
+				s.hung[call.Key.Namespace] = map[string]bool{}
+			}
+			s.hung[call.Key.Namespace][call.Key.Name] = true
 		}
 	}
 }
@@ -149,6 +159,17 @@ func (t *timeline) process(f Fault) (again bool) {
 		t.alone = f.At
 	}
 	return again
+}
+
+// waitsForSlot returns how long the writes of a namespace may wait for a slot, as others there hang or did so until recently.
+func (t *timeline) waitsForSlot(namespace string, now time.Time) time.Duration {
+	wait := time.Duration(0)
+	for _, s := range t.spans {
+		if s.open || now.Sub(s.to) < hungRecovery {
+			wait += time.Duration(len(s.hung[namespace])) * perSlot
+		}
+	}
+	return wait
 }
 
 // lead records that a replica leads from now on.

@@ -40,6 +40,7 @@ func (l *promptLaw) watch(w *workload, now time.Time) {
 	}
 	from := later(w.due.since, calm)
 	from = l.excuse(w, from)
+	bound += l.faults.waitsForSlot(w.id.namespace, now)
 	if now.Sub(from) <= bound {
 		return
 	}

@@ -38,10 +38,13 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 			options: hooked, want: "prompt/modified/neighbour", because: "it has its own writes", happens: lasting(writesHang, "statefulsets"),
 		},
 		"other kind, a write of its namespace hangs": {
-			options: hooked, because: "a namespace has few slots for writes", happens: besideHung("shop"),
+			options: hooked, want: "prompt/modified/neighbour", because: "the namespace has another slot soon", happens: besideHung("shop", "db"),
 		},
 		"other kind, a write of another namespace hangs": {
-			options: hooked, want: "prompt/modified/neighbour", because: "that holds up its own namespace only", happens: besideHung("bank"),
+			options: hooked, want: "prompt/modified/neighbour", because: "that holds up its own namespace only", happens: besideHung("bank", "db"),
+		},
+		"other kind, as many writes of the namespace hang as it has slots": {
+			options: hooked, because: "no slot is left", happens: besideHung("shop", "a", "b", "c", "d", "e", "f", "g", "h"),
 		},
 		"other object": {
 			options: hooked, want: "prompt/modified", because: "faults elsewhere are no excuse",
@@ -59,12 +62,14 @@ func TestPromptUnderFaultsOfAPlace(t *testing.T) {
 	})
 }
 
-// besideHung is a change that is not acted on while a write of a StatefulSet in a namespace has no answer.
-func besideHung(namespace string) func(s *harness) {
+// besideHung is a change that is not acted on while writes of StatefulSets in a namespace have no answer.
+func besideHung(namespace string, names ...string) func(s *harness) {
 	return func(s *harness) {
 		s.begin()
 		s.oracle.Fault(Fault{At: s.now, Kind: writesHang, Scope: "statefulsets", Begin: true})
-		s.oracle.Request(s.call(replica, "patch", world.Key{Resource: world.StatefulSets, Namespace: namespace, Name: "db"}, nil))
+		for _, name := range names {
+			s.oracle.Request(s.call(replica, "patch", world.Key{Resource: world.StatefulSets, Namespace: namespace, Name: name}, nil))
+		}
 		s.set(configMap("app"), "2")
 		s.wait(5 * time.Minute)
 		s.tick()
