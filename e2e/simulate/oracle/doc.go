@@ -21,8 +21,9 @@
 //   - The pods of Jobs, and Jobs that a write of the program has adopted.
 //   - Whether pods follow a new template, where a pause, OnDelete, a partition or a pod that does not run may keep them.
 //   - Pods that started with a content that was there for a moment only: the program knows nothing of pods.
-//   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen,
-//     after an edit of the lists in direct mode, and after the creation of a required object.
+//   - What changed before the program had a chance to look: for 20 seconds after a write that the webhook may not have seen, unless it
+//     leaves the record and the hash alone, after an edit of the lists in direct mode, and after the creation of a required object. A
+//     restart within that time is judged where nothing has changed meanwhile, and nothing disturbs the program.
 //   - What changed after a digest key was lost, until the program writes the workload again, for two minutes, or for longer
 //     where managed annotations or a record of the lost key came back and a Warning Event says so.
 //   - Replaced pods after an edit of the lists, after managed annotations were edited where the webhook may not have seen it, after a
