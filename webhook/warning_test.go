@@ -18,7 +18,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
-// mostOfAWarning is how many characters of a warning the API server passes on.
+// mostOfAWarning is how many characters of a warning the API server passes on where there are too many.
 const mostOfAWarning = 256
 
 // warningRow is a row of docs/warnings.md with the text of a warning.
@@ -50,7 +50,7 @@ func TestLongWarningKeepsBothEnds(t *testing.T) {
 	for _, text := range documentedWarnings(t) {
 		first, last := text[:strings.Index(text+"…", "…")], text[strings.LastIndex("…"+text, "…"):]
 		for _, filling := range []string{"x", "é"} {
-			limited := webhook.LimitWarnings([]string{strings.ReplaceAll(text, "…", strings.Repeat(filling, 300))})
+			limited := webhook.LimitWarnings([]string{strings.ReplaceAll(text, "…", strings.Repeat(filling, 3000))})
 			require.Len(t, limited, 1)
 			assert.LessOrEqual(t, utf8.RuneCountInString(limited[0]), mostOfAWarning)
 			assert.True(t, strings.HasPrefix(limited[0], first), "%s\nis the beginning of %s", limited[0], text)
@@ -62,12 +62,19 @@ func TestLongWarningKeepsBothEnds(t *testing.T) {
 func TestWarningsAreLimited(t *testing.T) {
 	t.Parallel()
 	full := strings.Repeat("a", mostOfAWarning)
-	assert.Equal(t, []string{full}, webhook.LimitWarnings([]string{full}))
-	cut := webhook.LimitWarnings([]string{full + "b"})[0]
+	for name, fit := range map[string][]string{
+		"none": nil, "one": {strings.Repeat("a", 2048)},
+		"five": slices.Repeat([]string{strings.Repeat("é", 409)}, 5), "no long one": slices.Repeat([]string{full}, 8),
+	} {
+		assert.Equal(t, fit, webhook.LimitWarnings(fit), name)
+	}
+	assert.Equal(t, []string{"a; b"}, webhook.LimitWarnings([]string{"a\nb"}))
+	cut := webhook.LimitWarnings([]string{strings.Repeat("a", 2049)})[0]
 	assert.Len(t, []rune(cut), mostOfAWarning)
 	assert.Contains(t, cut, "a…a")
-	assert.Equal(t, []string{"a; b"}, webhook.LimitWarnings([]string{"a\nb"}))
-	assert.Equal(t, append(slices.Repeat([]string{full}, 8), "pod-reloader: 2 more warnings"), webhook.LimitWarnings(slices.Repeat([]string{full}, 10)))
+	more := "pod-reloader: 2 more warnings"
+	assert.Equal(t, append(slices.Repeat([]string{full}, 8), more), webhook.LimitWarnings(slices.Repeat([]string{full}, 10)))
+	assert.Equal(t, append(slices.Repeat([]string{cut}, 8), more), webhook.LimitWarnings(slices.Repeat([]string{strings.Repeat("a", 400)}, 10)))
 }
 
 const errorOfPermission = `read configmap/cart-config in namespace shop: configmaps "cart-config" is forbidden: User ` +
