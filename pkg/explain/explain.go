@@ -245,8 +245,8 @@ func warnings(in Input, last *LastReload) []Warning {
 // hour. What the Problems say anew is not among it.
 func outlivesReload(in Input, reason string) bool {
 	switch reason {
-	case "RecordContested":
-		return true // one look at the workload does not show whether it has ended
+	case "RecordContested", "RunForbidden": // one look at the workload does not show whether it has ended
+		return true
 	case "RequestContested":
 		return in.View.Managed[stamp.Dummy] != ""
 	case "RecordTooLarge":

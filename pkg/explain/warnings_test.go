@@ -40,7 +40,8 @@ func TestWarningsSayWhyWhatIsDueIsNotDone(t *testing.T) {
 	assert.Len(t, f.explain().Warnings, 3, "by a wrong clock: which Warnings came before it is not known")
 }
 
-// A reload ends neither what another writer does, nor a lack of space, nor a refusal to end a pause. What it has ended is not shown.
+// A reload ends neither what another writer does, nor a lack of space, nor a refusal to end a pause or to run a CronJob. What it has ended is
+// not shown.
 func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
 	t.Parallel()
 	unrecorded := func(f *fixture) { delete(f.annotations(), f.in.Keys.ConfigRecord) }
@@ -58,6 +59,7 @@ func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
 		"no space for the Record":       {"RecordTooLarge", unrecorded, true},
 		"the Record has space again":    {reason: "RecordTooLarge"},
 		"another writer":                {"RecordContested", func(*fixture) {}, true},
+		"the run was refused":           {"RunForbidden", func(*fixture) {}, true},
 		"a request that comes again":    {"RequestContested", func(f *fixture) { f.annotations()[f.in.Keys.ConfigHash] = "x@1" }, true},
 		"the request is gone":           {reason: "RequestContested"},
 		"the pause cannot be ended":     {"ResumeFailed", paused, true},
