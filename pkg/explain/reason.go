@@ -135,13 +135,14 @@ func notTracked(in Input) []string {
 func without(in Input, s annotation.Selection) []string {
 	var reasons []string
 	if len(s.Patterns) > 0 && !matches(in.View.Intent, s) {
-		reasons = append(reasons, fmt.Sprintf("no %s has a name that an expression matches", s.Kind))
+		reasons = append(reasons, fmt.Sprintf("no %s that is not ignored or excluded has a name that an expression matches", s.Kind))
 	}
 	if in.Stakater == nil || s.Kind.Custom() {
 		return reasons
 	}
 	if unmarked := untracked(in.View.Intent, s.Kind, s.Marked); unmarked != "" {
-		reasons = append(reasons, fmt.Sprintf("not marked by the annotation %s: \"true\", or ignored: %s", in.Stakater.Match, unmarked))
+		reasons = append(reasons, fmt.Sprintf(
+			"not marked by the annotation %s: \"true\", ignored, or not there: %s", in.Stakater.Match, unmarked))
 	}
 	if ignored := untracked(in.View.Intent, s.Kind, slices.Concat(s.Listed, s.Referenced)); ignored != "" {
 		reasons = append(reasons, fmt.Sprintf("ignored by the annotation %s or by --resource-label-selector: %s", in.Stakater.Ignore, ignored))

@@ -41,12 +41,12 @@ func TestReasonWhyNothingIsSelected(t *testing.T) {
 		"excluded":              {annotations: map[string]any{list: "app", "configmaps.exclude." + domain + "reload": "app"}, want: invalid},
 		"expression": {
 			annotations: map[string]any{list: "x-.*", "secret." + domain + "reload": "y-.*"},
-			want: "the annotations select no object: no configmap has a name that an expression matches; " +
-				"no secret has a name that an expression matches",
+			want: "the annotations select no object: no configmap that is not ignored or excluded has a name that an expression matches; " +
+				"no secret that is not ignored or excluded has a name that an expression matches",
 		},
 		"search": {
 			annotations: map[string]any{domain + "search": "true"},
-			want:        `the annotations select no object: not marked by the annotation ` + domain + `match: "true", or ignored: configmap/app`,
+			want:        `the annotations select no object: not marked by the annotation ` + domain + `match: "true", ignored, or not there: configmap/app`,
 		},
 		"ignored": {
 			annotations: map[string]any{list: "quiet"},
@@ -88,12 +88,16 @@ func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
 		},
 		"one is not marked": {
 			annotations: map[string]any{domain + "search": "true", "secret." + domain + "reload": "db"},
-			want:        []string{"not marked by the annotation " + domain + `match: "true", or ignored: configmap/app`},
+			want:        []string{"not marked by the annotation " + domain + `match: "true", ignored, or not there: configmap/app`},
 		},
 		"an expression matches": {annotations: map[string]any{"configmap." + domain + "reload": "a.p"}},
 		"an expression matches none": {
 			annotations: map[string]any{"configmap." + domain + "reload": "app,x-.*"},
-			want:        []string{"no configmap has a name that an expression matches"},
+			want:        []string{"no configmap that is not ignored or excluded has a name that an expression matches"},
+		},
+		"what an expression matches is ignored": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app,quiet[0-9]"},
+			want:        []string{"no configmap that is not ignored or excluded has a name that an expression matches"},
 		},
 		"nothing is known": {
 			annotations: map[string]any{domain + "search": "true", "pod-reloader.cs.sap.com/configmaps": "app"}, unlisted: errors.New("forbidden"),
