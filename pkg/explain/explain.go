@@ -184,17 +184,24 @@ func triggers(in Input) annotation.Intent {
 	return in.View.Intent
 }
 
-// ofJob says why the configuration of a Job does not matter any more; empty if it does.
-func ofJob(in Input) string {
-	action := jobrun.Decide(in.Object, in.RerunFinishedJobs)
+// skippedJob says why the configuration of a Job does not matter any more; empty if it does.
+func skippedJob(in Input) string {
+	switch {
+	case !in.Object.Kind.CreateOnly || jobrun.Decide(in.Object, in.RerunFinishedJobs) != jobrun.Skip:
+		return ""
+	case in.Object.Controlled():
+		return "another object controls the Job: it is not created again"
+	default:
+		return "the Job has finished: it is created again only with --rerun-finished-jobs"
+	}
+}
+
+// unchangedJob says why a Job is not created again although its configuration matters; empty if it can be.
+func unchangedJob(in Input) string {
 	switch {
 	case !in.Object.Kind.CreateOnly:
 		return ""
-	case action == jobrun.Skip && in.Object.Controlled():
-		return "another object controls the Job: it is not created again"
-	case action == jobrun.Skip:
-		return "the Job has finished: it is created again only with --rerun-finished-jobs"
-	case action == jobrun.Adopt && !in.NotifyOnly:
+	case jobrun.Decide(in.Object, in.RerunFinishedJobs) == jobrun.Adopt && !in.NotifyOnly:
 		return "the Job is suspended: its pods start with the present configuration"
 	case len(triggers(in).Tracked) == 0:
 		return "the pod template of a Job cannot be changed: it is stamped once, when it is created"

@@ -1,9 +1,12 @@
 package explain_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
 // What the loop says about a Job.
@@ -61,5 +64,35 @@ func TestExplainJob(t *testing.T) {
 			assert.Contains(t, report.Reason, tc.reason)
 			assert.Len(t, report.Configuration, len(f.in.View.Intent.Tracked))
 		})
+	}
+}
+
+// The Event ConfigMissing names them, too: the pods of a Job that is suspended, or that runs, may wait for them.
+func TestExplainJobNamesMissingObjectsUnlessItIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	missing := []string{"not found in this namespace: configmap/app; check the name, or create it"}
+	for name, tc := range map[string]struct {
+		spec, status map[string]any
+		controlled   bool
+		want         []string
+	}{
+		"runs":              {want: missing},
+		"suspended":         {spec: map[string]any{"suspend": true}, want: missing},
+		"finished":          {status: map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}},
+		"of another object": {controlled: true},
+	} {
+		for _, list := range []string{"pod-reloader.cs.sap.com/configmaps", "configmap.reloader.stakater.com/reload"} {
+			f := newFixture(t)
+			f.kind = "job"
+			f.in.States[app] = digest.State{Absent: true}
+			clear(f.annotations())
+			f.annotations()[list] = "app"
+			maps.Copy(f.raw["spec"].(map[string]any), tc.spec)
+			f.raw["status"] = tc.status
+			if tc.controlled {
+				f.metadata()["ownerReferences"] = []any{map[string]any{"controller": true}}
+			}
+			assert.Equal(t, tc.want, f.explain().Problems, "%s, %s", name, list)
+		}
 	}
 }

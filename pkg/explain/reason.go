@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 
 // judge gives the first reason that applies. under is what foreign returns.
 func judge(in Input, verdict policy.Verdict, rows []Row, under string) (string, string) {
-	if reason := notHandledReason(in); reason != "" {
+	if reason := cmp.Or(notHandledReason(in), unchangedJob(in)); reason != "" {
 		return string(policy.Nothing), reason
 	}
 	switch {
@@ -59,7 +60,7 @@ func uncompared(in Input, rows []Row) (string, string) {
 	}
 }
 
-// notHandledReason says why nothing restarts the workload, whatever its configuration is; empty if something can.
+// notHandledReason says why the loop leaves the workload alone, whatever its configuration is; empty if it does not.
 func notHandledReason(in Input) string {
 	switch {
 	case in.Outside != "":
@@ -75,7 +76,7 @@ func notHandledReason(in Input) string {
 	case len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil:
 		return unselected(in)
 	default:
-		return ofJob(in)
+		return skippedJob(in)
 	}
 }
 
