@@ -36,6 +36,8 @@ type jobFixture struct {
 	past func(ctx context.Context, namespace string, ref reference.Ref, version string) (digest.State, error)
 	// report is what the watch of Jobs calls.
 	report func(before, after workload.Summary, listed string)
+	// watches are those that fail; nil if all work.
+	watches tracking.Watches
 	// looked happens once after the Job has been looked at.
 	looked func()
 }
@@ -59,9 +61,9 @@ func (j *jobFixture) leader(t testing.TB) *loop {
 func (j *jobFixture) leaderThatReads(t testing.TB, from client.Reader) *loop {
 	t.Helper()
 	j.opts.Reader = j.Reader
-	l := newLoop(loopDependencies{client: j.API, apiReader: from, Dependencies: Dependencies{
-		Events: j.Out,
-		Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
+	l := newLoop(loopDependencies{client: j.API, apiReader: from, mapper: jobMapper(), Dependencies: Dependencies{
+		Events: j.Out, Watches: j.watches,
+		Store: &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring}, Past: j.past,
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
 			j.report = changed
 			return jobWatch{j}

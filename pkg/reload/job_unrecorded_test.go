@@ -53,6 +53,22 @@ func TestSuspendedJobIsAdoptedWithoutPermissionsOnJobs(t *testing.T) {
 	assert.Empty(t, j.Writes(), "the permissions are granted, and the Job has the present configuration")
 }
 
+// It may have been resumed since, with pods that have started with what was there before the change.
+func TestSuspendedJobWhoseWatchFailsIsNotAdoptedWithoutPermissionsOnJobs(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	j.watches, j.API.Before = failingJobs{}, refuseJobs
+	l := j.leader(t)
+	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	require.Len(t, j.Notes(), 1)
+	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
+	assert.NotContains(t, j.API.Calls, "patch Job")
+
+	j.watches = nil
+	l = j.leader(t)
+	assert.Zero(t, j.reconcile(t, l), "the watch works, and shows that it is still suspended")
+}
+
 // Without the permissions to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.
 func TestChangeOfAJobThatCannotBeRecordedIsReported(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 	l.problems = problems{l.events, with.Store, l.state, newMetrics(with.Metrics, l.state.Due.Oldest, l.now), l.now}
 	l.actions = action.New(action.Options{
 		Gather: l.gather, Client: with.client, State: l.state, Backoff: l.backoff, Queue: l.queue, Events: l.events, Metrics: with.Metrics,
-		Gates: l.pacing.gates, Webhook: opts.Webhook, InScope: l.tracking.StaysInScope,
+		Gates: l.pacing.gates, Webhook: opts.Webhook, InScope: l.tracking.StaysInScope, WatchFails: l.tracking.WatchFails,
 		PausedAt: opts.PausedAt, UnreadPausePeriod: opts.UnreadPausePeriod, Jobs: opts.Jobs, Log: with.log,
 	})
 	return l

@@ -42,6 +42,8 @@ type Options struct {
 	Webhook bool
 	// InScope reports whether a workload that was in scope a moment ago may still be handled with these labels; nil handles all.
 	InScope func(ctx context.Context, key workload.Key, labels map[string]string) bool
+	// WatchFails reports whether the watch of a workload fails, so that the loop may know an older state of it; nil if all watches work.
+	WatchFails func(key workload.Key) bool
 	// PausedAt is the annotation with the begin of a pause of ours; empty if there are none.
 	PausedAt string
 	// UnreadPausePeriod is the annotation with the period of a pause where no dialect reads it; empty if one does. Pauses are only ended then.

@@ -26,6 +26,7 @@ type base struct {
 	events      *report.Reporter
 	metrics     *metrics
 	inScope     func(ctx context.Context, key workload.Key, labels map[string]string) bool
+	watchFails  func(key workload.Key) bool
 	now         func() time.Time
 }
 
@@ -33,11 +34,14 @@ func newBase(o Options) *base {
 	if o.InScope == nil {
 		o.InScope = func(context.Context, workload.Key, map[string]string) bool { return true }
 	}
+	if o.WatchFails == nil {
+		o.WatchFails = func(workload.Key) bool { return false }
+	}
 	w := newWriter(o)
 	o.Gather.APIReader = timeoutReader{o.Gather.APIReader, w.slots}
 	return &base{
 		writer: w, annotations: o.Gather.Reader.Keys, gather: o.Gather, gates: o.Gates, state: o.State,
-		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, now: o.Gather.Now,
+		events: o.Events, metrics: newMetrics(o.Metrics), inScope: o.InScope, watchFails: o.WatchFails, now: o.Gather.Now,
 	}
 }
 

@@ -49,7 +49,7 @@ func (c recreations) recreate(ctx context.Context, s gather.Subject) Outcome {
 	if ended := c.complete(ctx, s.Key); ended != nil { // the manifest of an earlier leader was listed after this reconciliation began
 		return ended
 	}
-	if c.decide(s) == jobrun.Adopt { // without a live read of the Job, for which there may be no permission
+	if c.decide(s) == jobrun.Adopt && !c.watchFails(s.Key) { // without a live read of the Job, for which there may be no permission
 		return c.adoptSuspended(ctx, s)
 	}
 	o, err := c.gather.Stored(ctx, s)

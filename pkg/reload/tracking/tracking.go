@@ -234,6 +234,12 @@ func (t *Tracking) Get(ctx context.Context, key workload.Key) (workload.Summary,
 	return t.live.get(ctx, w, key)
 }
 
+// WatchFails reports whether the watch of a workload fails: where the workload cannot be read live, Get may return an older state.
+func (t *Tracking) WatchFails(key workload.Key) bool {
+	w := t.watches.get(key.Kind)
+	return w != nil && t.failing.includesKind(w, key.Namespace)
+}
+
 // Forget drops the state of a workload.
 func (t *Tracking) Forget(key workload.Key) {
 	t.with.State.Forget(key)
