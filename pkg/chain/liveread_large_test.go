@@ -81,7 +81,7 @@ func TestLargeCustomResourcesAreListedOneAtATime(t *testing.T) {
 		}
 		w.Configure(proxyToSecret()[:1])
 		w.pass(time.Second)
-		assert.Equal(t, []int64{10, 1}, limits)
+		assert.Equal(t, []int64{10, 2, 1}, limits)
 		assert.NoError(t, w.WaitForSync(t.Context()))
 	})
 }

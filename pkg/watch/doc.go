@@ -36,10 +36,10 @@
 //
 // A list that the server does not stream is read in pages of ten objects, which
 // are prepared before the next page comes: large objects do not fill the memory.
-// With Config.TooLarge, the objects of a page that is too large are read one at a
-// time. The server answers each page from etcd. Where the version of the first
-// page expires meanwhile, which it does after five minutes, all objects are read
-// at once.
+// With Config.TooLarge, the objects of a page that is too large are read two at a
+// time, or one at a time where two are too large. The server answers each page
+// from etcd. Where the version of the first page expires meanwhile, which it does
+// after five minutes, all objects are read at once.
 //
 // Each page is a request under the rate limit of the client, 5 requests a second
 // by default: 20,000 objects would take 400 s. Set the QPS of its rest.Config to

@@ -96,29 +96,36 @@ func (t sized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func TestObjectsOfAPageThatIsTooLargeAreListedOneAtATime(t *testing.T) {
+func TestObjectsOfAPageThatIsTooLargeAreListedInSmallerOnes(t *testing.T) {
 	t.Parallel()
+	numbered := make([]int, 25)
+	for n := range numbered {
+		numbered[n] = n
+	}
 	for name, tc := range map[string]struct {
 		large    []int
+		size     int
 		tooLarge func(error) bool
 		limits   string
 		err      error
 	}{
 		"none is large": {tooLarge: isLarge, limits: "10 10 10"},
-		"the second":    {[]int{1}, isLarge, "10 1 1 1 1 1 1 1 1 1 1 10 10", nil},
-		"the last":      {[]int{24}, isLarge, "10 10 10 1 1 1 1 1", nil},
-		"in two pages":  {[]int{9, 10}, isLarge, "10 1 1 1 1 1 1 1 1 1 1 10 1 1 1 1 1 1 1 1 1 1 10", nil},
-		"another error": {[]int{1}, func(error) bool { return false }, "10", errLarge},
-		"no TooLarge":   {large: []int{1}, limits: "10", err: errLarge},
+		"the second":    {large: []int{1}, size: 10_000, tooLarge: isLarge, limits: "10 2 1 1 1 1 1 1 1 1 1 1 10 10"},
+		"the last":      {large: []int{24}, size: 10_000, tooLarge: isLarge, limits: "10 10 10 2 2 2 1"},
+		"in two pages":  {large: []int{9, 10}, size: 10_000, tooLarge: isLarge, limits: "10 2 2 2 2 2 1 1 10 2 1 1 1 1 1 1 1 1 1 1 10"},
+		"all together":  {large: numbered, size: 1_500, tooLarge: isLarge, limits: "10 2 2 2 2 2 10 2 2 2 2 2 10"},
+		"each of many":  {large: numbered[:12], size: 10_000, tooLarge: isLarge, limits: "10 2 1 1 1 1 1 1 1 1 1 1 10 2 1 1 1 1 1 1 1 1 1 1 10"},
+		"another error": {large: []int{1}, size: 10_000, tooLarge: func(error) bool { return false }, limits: "10", err: errLarge},
+		"no TooLarge":   {large: []int{1}, size: 10_000, limits: "10", err: errLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t bubble) {
 				s := newServer(t)
-				for n := range 25 {
+				for _, n := range numbered {
 					o := object(fmt.Sprintf("o%02d", n))
 					if slices.Contains(tc.large, n) {
-						o.SetAnnotations(map[string]string{"large": strings.Repeat("x", 10_000)})
+						o.SetAnnotations(map[string]string{"large": strings.Repeat("x", tc.size)})
 					}
 					s.Create(o)
 				}

@@ -106,7 +106,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 
 // pageSize is how many objects are in memory as the server sends them: many
 // large ones would fill it. A streamed list has one at a time. Where a page is
-// too large, its objects are listed that way, too.
+// too large, its objects are listed in smaller ones, or one at a time.
 const pageSize = 10
 
 // listPages lists the newest state, as a streamed list does. client-go asks for
@@ -115,7 +115,7 @@ const pageSize = 10
 // process before, has seen. Where the version of the first page expires before
 // the last one, all is listed at once, as client-go does.
 func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	all, alone := &unstructured.UnstructuredList{}, 0 // alone is how many objects are still listed one at a time
+	all, left := &unstructured.UnstructuredList{}, 0 // left is how many objects are still listed in smaller pages
 	for {
 		page, err := s.listPage(ctx, options)
 		switch {
@@ -123,7 +123,7 @@ func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*un
 			all, options.Continue, options.Limit = &unstructured.UnstructuredList{}, "", 0
 			continue
 		case options.Limit > 1 && s.refusesSize(err):
-			options.Limit, alone = 1, pageSize
+			options.Limit, left = max(options.Limit/5, 1), max(left, int(options.Limit))
 			continue
 		case err != nil:
 			return nil, err
@@ -131,7 +131,7 @@ func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*un
 		if err := s.addPage(ctx, all, page); err != nil {
 			return nil, err
 		}
-		if alone--; alone == 0 {
+		if left -= len(page.Items); left <= 0 {
 			options.Limit = pageSize
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
