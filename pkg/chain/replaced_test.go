@@ -1,7 +1,10 @@
 package chain_test
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -19,6 +22,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 // A watch that is made again ends some time later: what its goroutines still deliver is of before.
@@ -260,4 +265,36 @@ func (w *world) lead() (patches func() []string) {
 		defer w.mu.Unlock()
 		return slices.Clone(all)
 	}
+}
+
+// A second list of one client, without a watch in between, would mean that it could not use the first one.
+func TestListOfAWatchThatReplacesAnotherIsNoInvalidOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, monitor, lists := newWorld(t), &watchhealth.Monitor{}, 0
+		w.listed = func(ctx context.Context, _ int64) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			lists++
+			const url = "https://api/apis/kroxylicious.io/v1alpha1/kafkaservices?resourceVersion=0"
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+			if err != nil {
+				return err
+			}
+			response, err := monitor.Wrap(largeAnswers{}).RoundTrip(request)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, response.Body)
+			return errors.Join(err, response.Body.Close())
+		}
+		for _, configured := range [][]referent.Definition{proxyToSecret()[:1], nil, proxyToSecret()[:1]} {
+			w.Configure(configured)
+			w.pass(time.Second)
+		}
+		require.Equal(t, 2, lists)
+		statuses := monitor.Statuses()
+		require.Len(t, statuses, 1)
+		assert.True(t, statuses[0].Healthy(), statuses)
+	})
 }
