@@ -81,3 +81,18 @@ func TestNamespaceHasOneLargeWorkloadInMemoryAtATime(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A re-check reads it in place of its watch.
+func TestLargeWorkloadWhoseWatchFailsHasATurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJobFixture(t, nil, nil)
+		j.watches = failingJobs{}
+		used := make(chan struct{})
+		close(used)
+		l := j.leaderThatReads(t, &largeObjects{Reader: j.API, used: map[string]chan struct{}{reloadtest.JobKey.Name: used}})
+		read, ok := l.tracking.Get(t.Context(), reloadtest.JobKey)
+		assert.True(t, ok)
+		assert.Equal(t, "uid-1", read.UID())
+	})
+}
