@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// ErrFull says that as much of a tenant's work waits as may.
+// ErrFull says that as much of a tenant's work waits as may. Under TryAcquire, none may.
 var ErrFull = errors.New("the queue is full")
 
 // Limit admits work up to a total weight. Where more is waiting than fits, the tenants take turns: one piece of work of
@@ -103,6 +103,20 @@ func (l *Limit) Acquire(ctx context.Context, name string, weight int) (release f
 		l.leave(name, waiting, element)
 		return nil, ctx.Err()
 	}
+}
+
+// TryAcquire is Acquire for work that does not wait: the error is ErrFull where it would have to.
+func (l *Limit) TryAcquire(name string, weight int) (release func(), err error) {
+	weight = min(weight, l.share)
+	waiting, element, err := l.enter(name, weight)
+	if waiting != nil {
+		l.leave(name, waiting, element)
+		err = ErrFull
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { l.release(name, weight) }, nil
 }
 
 // Waiting returns how many pieces of work wait.

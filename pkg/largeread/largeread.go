@@ -24,8 +24,8 @@ const Size = 256 << 10
 var (
 	// ErrLarge says that a response is large, where Refuse allows none.
 	ErrLarge = fmt.Errorf("the response has more than %d bytes", Size)
-	// ErrWaiting says that the context has ended before a large response had its turn, or before all of it was read then: the API server
-	// has answered.
+	// ErrWaiting says that a large response had no turn in time, or that the context has ended before all of it was read then: the API
+	// server has answered.
 	ErrWaiting = errors.New("waited for the turn of a large object, or for the rest of it")
 )
 
@@ -54,12 +54,21 @@ type scope struct {
 
 // wait waits for the turn of the scope, unless it has it.
 func (s *scope) wait(ctx context.Context) error {
+	return s.take(func() (func(), error) { return s.limit.Acquire(ctx, s.tenant, 1) })
+}
+
+// try is wait for a scope that has its turn at once, or not at all.
+func (s *scope) try(context.Context) error {
+	return s.take(func() (func(), error) { return s.limit.TryAcquire(s.tenant, 1) })
+}
+
+func (s *scope) take(acquire func() (release func(), err error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.has {
 		return nil
 	}
-	release, err := s.limit.Acquire(ctx, s.tenant, 1)
+	release, err := acquire()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWaiting, err)
 	}
@@ -80,12 +89,17 @@ type (
 )
 
 // Admit returns a context for reads whose large responses wait for their turn. Without a scope it changes nothing.
-func Admit(ctx context.Context) context.Context {
+func Admit(ctx context.Context) context.Context { return admit(ctx, (*scope).wait) }
+
+// AdmitAtOnce is Admit for large responses that do not wait: where they have no turn at once, they are an error, ErrWaiting.
+func AdmitAtOnce(ctx context.Context) context.Context { return admit(ctx, (*scope).try) }
+
+func admit(ctx context.Context, take func(*scope, context.Context) error) context.Context {
 	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, admitKey{}, s.wait)
+	return context.WithValue(ctx, admitKey{}, func(ctx context.Context) error { return take(s, ctx) })
 }
 
 // Refuse returns a context for reads whose large responses are an error, ErrLarge.

@@ -85,6 +85,26 @@ func TestLargeResponsesWaitForTheirTurn(t *testing.T) {
 	})
 }
 
+func TestLargeResponseThatAsksForATurnAtOnceDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limit := largeread.New(2, 1)
+		first, endFirst := limit.Begin(t.Context(), "a")
+		require.NoError(t, get(largeread.AdmitAtOnce(first), largeread.Size+1))
+		require.NoError(t, get(largeread.AdmitAtOnce(first), largeread.Size+1), "the scope has its turn")
+		second, endSecond := limit.Begin(t.Context(), "a")
+		require.NoError(t, get(largeread.AdmitAtOnce(second), largeread.Size), "a small one")
+		require.ErrorIs(t, get(largeread.AdmitAtOnce(second), largeread.Size+1), largeread.ErrWaiting)
+		other, endOther := limit.Begin(t.Context(), "b")
+		require.NoError(t, get(largeread.AdmitAtOnce(other), largeread.Size+1), "of another tenant")
+		endOther()
+		endFirst()
+		require.NoError(t, get(largeread.AdmitAtOnce(second), largeread.Size+1))
+		endSecond()
+	})
+	require.NoError(t, get(largeread.AdmitAtOnce(t.Context()), largeread.Size+1), "without a scope")
+}
+
 func TestLargeResponseIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := largeread.Refuse(t.Context())

@@ -123,12 +123,13 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 	return live, live.Kept != nil
 }
 
-// read reads a workload as a whole, and returns what is kept of it. A large one waits for its turn, which ends with that.
+// read reads a workload as a whole, and returns what is kept of it. A large one needs a turn, which ends with that. It does not wait for it:
+// the large ones of one namespace would hold all reads of the kind.
 func (l *liveWorkloads) read(ctx context.Context, kind workload.Kind, key workload.Key) (workload.Summary, error) {
 	ctx, done := l.large.Begin(ctx, key.Namespace)
 	defer done()
 	u := kind.NewObject()
-	if err := l.apiReader.Get(largeread.Admit(ctx), types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u); err != nil {
+	if err := l.apiReader.Get(largeread.AdmitAtOnce(ctx), types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u); err != nil {
 		return workload.Summary{Kind: kind}, err
 	}
 	return l.summary(workload.Object{Kind: kind, Raw: u.Object}), nil
