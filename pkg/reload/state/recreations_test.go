@@ -61,6 +61,9 @@ func TestSecretsOfANamespaceAreCounted(t *testing.T) {
 	count, left = s.Recreations.In("shop")
 	assert.Equal(t, 1, count)
 	assert.Zero(t, left)
+	s.Recreations.Leave(key, "a")
+	_, left = s.Recreations.In("shop")
+	assert.Equal(t, Left{key, "a"}, left)
 }
 
 func TestSecretThatStaysHoldsUpNoOther(t *testing.T) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -91,4 +92,22 @@ func TestJobMadeBeforeAnotherOne(t *testing.T) {
 	assert.Equal(t, "none", before("backup-3"), "it was never made")
 	r.RecordJob(key, cronrun.Run{Job: "backup-3", After: "2"}, now)
 	assert.Equal(t, "none", before("backup-1"), "another reload has begun since")
+	for i := range keptNames {
+		r.RecordJob(key, cronrun.Run{Job: fmt.Sprint("again-", i), After: "2"}, now)
+	}
+	assert.Equal(t, "none", before("backup-3"), "no more names are kept, however often a content comes back")
+	assert.Equal(t, fmt.Sprint("again-", keptNames-1), before("again-0"))
+}
+
+// A Job is made before its reload is stored: until then, the workload shows the last reload that the Job was made after.
+func TestJobWhoseReloadIsNotStored(t *testing.T) {
+	t.Parallel()
+	var r runs
+	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
+	r.RecordJob(key, cronrun.Run{Job: "backup-1", After: "1", Replaces: "old"}, time.Time{})
+	job, replaces := r.Unstamped(key, "1")
+	assert.Equal(t, "backup-1", job)
+	assert.Equal(t, "old", replaces)
+	job, replaces = r.Unstamped(key, "2")
+	assert.Empty(t, job+replaces, "its reload is stored, or a later one")
 }
