@@ -23,6 +23,7 @@ func TestLongWaitRaisesPriority(t *testing.T) {
 	a.Queued(now.Add(time.Minute), workload.Key{Name: "retried in a minute"})
 	a.Queued(now, web, pay)
 	a.Queued(now.Add(time.Second), web)
+	assert.Empty(t, a.Raise(now.Add(4*time.Second)), "a reload that is due comes first")
 	assert.Empty(t, a.Raise(now.Add(agesAfter-1)))
 	a.Taken(pay)
 	a.Taken(workload.Key{Name: "never queued"})
@@ -82,6 +83,25 @@ func TestOnlyTheLeaderQueues(t *testing.T) {
 	leads.Begin(time.Now())
 	q.Add(Config, web)
 	assert.Equal(t, 1, pq.Len(), "the leader")
+}
+
+func TestWhatIsUrgentIsTakenFirst(t *testing.T) {
+	t.Parallel()
+	leads := &Leadership{}
+	leads.Begin(time.Now())
+	q := New(leads, time.Now)
+	pq := priorityqueue.New[workload.Key]("test")
+	defer pq.ShutDown()
+	start(t, q, pq)
+	q.Add(Retry, workload.Key{Name: "has failed"})
+	q.Add(Workload, workload.Key{Name: "was edited"})
+	q.Add(Config, workload.Key{Name: "its configuration has changed"})
+	q.Add(Slot, workload.Key{Name: "has a slot for its write"})
+	for _, want := range []string{"has a slot for its write", "its configuration has changed", "was edited", "has failed"} {
+		key, _ := pq.Get()
+		assert.Equal(t, want, key.Name)
+		pq.Done(key)
+	}
 }
 
 // One worker treats config changes without end.
