@@ -40,6 +40,19 @@ func TestTrackersAreASet(t *testing.T) {
 	assert.Nil(t, all.at, "a few take no map")
 }
 
+// The last one may come and go often: then no map is made each time.
+func TestMapOfTrackersStaysUntilTheyAreFewer(t *testing.T) {
+	t.Parallel()
+	var all trackers
+	key := func(i int) workload.Key { return workload.Key{Name: fmt.Sprint(i)} }
+	for i := range few + 1 {
+		all = all.with(key(i))
+	}
+	require.NotNil(t, all.at)
+	all = all.without(key(few))
+	assert.NotNil(t, all.at)
+}
+
 // 10,000 workloads of one object that go one by one must not compare 10^8 keys: to forget one takes a fraction of the time of
 // a search through all.
 func TestForgettingATrackerDoesNotSearchThroughAll(t *testing.T) {
