@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -32,6 +33,13 @@ type readable struct {
 	states map[reference.Ref]digest.State
 	err    error
 	reads  int
+	// learned are the objects whose labels and annotations were read.
+	learned []reference.Ref
+}
+
+func (r *readable) Learn(_ context.Context, _ string, refs []reference.Ref) error {
+	r.learned = append(r.learned, refs...)
+	return r.err
 }
 
 func (r *readable) ReadIfChanged(context.Context, string, []reference.Ref) (map[reference.Ref]digest.State, error) {
@@ -64,6 +72,33 @@ func TestReadAddsContents(t *testing.T) {
 			require.ErrorIs(t, Gatherer{Store: store}.Read(t.Context(), Subject{}, in, tc.refs), tc.err)
 			assert.Equal(t, map[reference.Ref]digest.State{app: tc.want, db: seen}, in.Current)
 			assert.Equal(t, tc.reads, store.reads)
+		})
+	}
+}
+
+func TestWhatIsUnknownOfAnObjectThatExistsIsRead(t *testing.T) {
+	t.Parallel()
+	app, db, away := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}, errors.New("away")
+	there := digest.State{Entries: map[digest.KeyID]digest.Entry{"k": {}}}
+	for name, tc := range map[string]struct {
+		unseen  map[reference.Ref]bool
+		current map[reference.Ref]digest.State
+		err     error
+		want    []reference.Ref
+	}{
+		"one of two exists": {map[reference.Ref]bool{app: true, db: true}, map[reference.Ref]digest.State{app: there, db: {Absent: true}}, nil, []reference.Ref{app}},
+		"it cannot be read": {map[reference.Ref]bool{app: true}, map[reference.Ref]digest.State{app: there}, away, []reference.Ref{app}},
+		"it was seen":       {nil, map[reference.Ref]digest.State{app: there}, nil, nil},
+		"none exists":       {map[reference.Ref]bool{app: true}, map[reference.Ref]digest.State{app: {Absent: true}}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &readable{err: tc.err}
+			in := policy.Input{Intent: annotation.Intent{Unseen: tc.unseen}, Current: tc.current}
+			learned, err := Gatherer{Store: store}.Learn(t.Context(), Subject{}, in)
+			require.ErrorIs(t, err, tc.err)
+			assert.Equal(t, tc.want != nil, learned, "the workload is read again")
+			assert.Equal(t, tc.want, store.learned)
 		})
 	}
 }
@@ -155,12 +190,14 @@ func (p *paged) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return nil
 }
 
-// sized lists so many objects. Two large ones do not fit into a response that is not large.
+// sized lists so many objects, some of which are large.
 type sized struct {
 	client.Reader
 	objects int
 	large   func(object int) bool
-	limits  []int64
+	// size is that of a large one.
+	size   int
+	limits []int64
 }
 
 func (s *sized) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -169,7 +206,7 @@ func (s *sized) RoundTrip(r *http.Request) (*http.Response, error) {
 	size := 0
 	for object := from; object < min(from+count, s.objects); object++ {
 		if size++; s.large(object) {
-			size += largeread.Size/2 + 1
+			size += s.size
 		}
 	}
 	body := bytes.NewReader(make([]byte, size))
@@ -179,7 +216,9 @@ func (s *sized) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *sized) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	s.limits = append(s.limits, o.Limit)
+	if s.limits = append(s.limits, o.Limit); len(s.limits) > 100 {
+		return errPage // else a loop has no end
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://api/?limit=%d&continue=%s", o.Limit, o.Continue), http.NoBody)
 	if err != nil {
 		return err
@@ -200,24 +239,34 @@ func (s *sized) List(ctx context.Context, list client.ObjectList, opts ...client
 
 func TestPagesWithLargeObjectsAreSmaller(t *testing.T) {
 	t.Parallel()
+	const half, whole = largeread.Size/2 + 1, largeread.Size + 1
 	for name, tc := range map[string]struct {
 		objects int
 		large   func(object int) bool
+		size    int
 		want    []int64
 	}{
-		"all are large":              {10, func(int) bool { return true }, []int64{7, 1, 1, 1, 1, 1, 1, 1, 7, 1, 1, 1}},
-		"none is":                    {10, func(int) bool { return false }, []int64{7, 7}},
-		"two, among many small ones": {100, func(object int) bool { return object < 2 }, []int64{25, 5, 1, 1, 1, 1, 1, 25, 25, 25, 25}},
+		"all are large":              {10, func(int) bool { return true }, half, []int64{7, 1, 1, 1, 1, 1, 1, 1, 7, 1, 1, 1}},
+		"none is":                    {10, func(int) bool { return false }, 0, []int64{7, 7}},
+		"two, among many small ones": {100, func(object int) bool { return object < 2 }, half, []int64{25, 5, 1, 1, 1, 1, 1, 25, 25, 25, 25}},
+		"one is large by itself":     {3, func(object int) bool { return object == 1 }, whole, []int64{7, 1, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			api, used := &sized{objects: tc.objects, large: tc.large}, 0
+			api, used := &sized{objects: tc.objects, large: tc.large, size: tc.size}, 0
 			err := Gatherer{APIReader: api}.List(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"), tc.want[0], func(unstructured.Unstructured) { used++ })
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, api.limits)
 			assert.Equal(t, tc.objects, used)
 		})
 	}
+}
+
+func TestLargeObjectThatIsRefusedEndsTheList(t *testing.T) {
+	t.Parallel()
+	api := &sized{objects: 1, large: func(int) bool { return true }, size: largeread.Size + 1}
+	err := Gatherer{APIReader: api}.List(largeread.Refuse(t.Context()), corev1.SchemeGroupVersion.WithKind("Secret"), 1, func(unstructured.Unstructured) {})
+	require.ErrorIs(t, err, largeread.ErrLarge)
 }
 
 func TestListReadsAllPages(t *testing.T) {
