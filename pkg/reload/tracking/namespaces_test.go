@@ -21,6 +21,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // labelled is a cache of namespaces: their labels by name.
@@ -98,6 +99,26 @@ func TestUnknownScopeIsLookedAtAgain(t *testing.T) {
 	for wait, fails := range map[time.Duration]failing{10 * time.Second: {}, 0: {"namespaces": true}} {
 		l, _, _ := trackingWithFailing(t, fails, liveReader{}, labels.SelectorFromSet(labels.Set{"team": "a"}))
 		assert.Equal(t, wait, l.tracking.LookAgain().RequeueAfter)
+	}
+}
+
+// An action that was begun goes on while the labels of the namespace cannot be read.
+func TestWorkloadStaysInScopeUnlessItHasLeft(t *testing.T) {
+	t.Parallel()
+	production := labels.SelectorFromSet(labels.Set{"env": "prod"})
+	for name, tc := range map[string]struct {
+		cache cache.Cache
+		want  bool
+	}{
+		"inside":  {&labelled{namespaces: map[string]map[string]string{"shop": {"env": "prod"}}}, true},
+		"outside": {&labelled{namespaces: map[string]map[string]string{"shop": {"env": "test"}}}, false},
+		"unknown": {unlisted{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tracking := &Tracking{namespaces: &namespaces{scope: scope.Scope{NamespaceSelector: production}, cache: tc.cache}}
+			assert.Equal(t, tc.want, tracking.StaysInScope(t.Context(), workload.Key{Namespace: "shop", Name: "web"}, nil))
+		})
 	}
 }
 

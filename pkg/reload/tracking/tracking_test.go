@@ -372,7 +372,7 @@ func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
 	t.Parallel()
 	kind := workload.DaemonSet()
 	c := newWatching()
-	l, _ := leading(t, Options{Workloads: c.follow, Ignores: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
+	l, q := leading(t, Options{Workloads: c.follow, Ignores: func(s workload.Summary, _ bool) bool { return s.Controlled() }})
 	l.tracking.Follow(t.Context(), refresh.NewKinds(workload.NewKinds(kind)))
 	report := <-c.attached
 	none, running := workload.Summary{Kind: kind}, deployment(kind, "web")
@@ -383,6 +383,8 @@ func TestWorkloadsThatAreLeftAloneAreNotIndexed(t *testing.T) {
 
 	report(none, left)
 	assert.Empty(t, l.tracking.index.All(), "it is left alone")
+	report(left, none)
+	assert.Zero(t, q.Len(), "so is its end")
 	report(none, running)
 	assert.Len(t, l.tracking.index.All(), 1)
 	report(running, left)
