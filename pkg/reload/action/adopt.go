@@ -146,7 +146,7 @@ func unusable(managed stamp.Managed, foreign digest.KeyID) string {
 		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
 	case stored != "" && err != nil:
 		return fmt.Sprintf("the config-record was damaged (%s)", err)
-	case hash != "" && !keyed && (stored == "" || !rec.BelongsTo(hash)):
+	case hash != "" && !keyed && !rec.BelongsTo(hash):
 		return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
 	}
 	return ""

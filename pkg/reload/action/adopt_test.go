@@ -83,6 +83,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"the Record is no Record":         {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
 		"the hash is no hash":             {budget: 1000, hash: "by hand", note: `config-hash was damaged ("by hand" is not 64 hexadecimal digits): the current`, adopted: true},
 		"a Record belongs to the hash":    {budget: 1000, hash: "by hand", stored: record.New("by hand", "", nil).String(), adopted: true},
+		"another Record is beside it":     {budget: 1000, hash: "by hand", stored: record.New("another", "", nil).String(), note: `config-hash was damaged ("by hand"`, adopted: true},
 		"the hash proves what is lost":    {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
 		"there is no budget for a Record": {budget: 10, note: "changes are not acted on until the config-record fits"},
 		"nor is there, beside a hash":     {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},

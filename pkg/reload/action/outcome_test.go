@@ -10,6 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // What the user must fix is tried again when its configuration has changed, or the workload. A stored request waits for the next attempt,
@@ -45,6 +46,36 @@ func TestFailedAttemptIsDeferred(t *testing.T) {
 			deferrals.Written(s.Key)
 			assert.Equal(t, tc.afterWrite, deferrals.Wait(s.Key, changed, now), "the workload has changed since")
 			assert.Equal(t, tc.stored, actions.WaitToWrite(s) > 0, "the write is its own")
+		})
+	}
+}
+
+// The workload is looked at when the wait ends: until then a config event leads to nothing, and needs no look.
+func TestConfigEventNeedsNoLookWhileAWriteWaits(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, fails := range map[string]bool{"an attempt has failed": true, "none has": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reloadtest.Web(t)
+			actions := newActions(Options{
+				Gates: state.Gates{Settle: time.Second, SettleMax: 5 * time.Second}, Gather: gather.Gatherer{Now: func() time.Time { return now }},
+			}, &reloadtest.Outbox{})
+			changes := &actions.state.Changes
+			changes.EventArrived(s.Key, now)
+			changes.BeginAttempt(s.Key)
+			if fails {
+				failed{s, failure{reason: reasonReloadFailed, err: errors.New("denied")}}.close(t.Context(), actions.base)
+				changes.BeginAttempt(s.Key)
+			}
+			assert.Equal(t, fails, actions.WaitToWrite(s) > 0)
+			looks, later := changes.EventArrivedFor([]workload.Key{s.Key}, now.Add(time.Millisecond))
+			if fails {
+				assert.Empty(t, looks)
+				assert.Equal(t, []state.Look{{Key: s.Key, After: 5 * time.Second}}, later)
+			} else {
+				assert.Equal(t, []workload.Key{s.Key}, looks, "the change is acted on")
+			}
 		})
 	}
 }

@@ -74,6 +74,31 @@ func TestJobThatIsGoneBeforeItsLastReloadIsWrittenIsReported(t *testing.T) {
 	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 }
 
+// The next apply of the user would conflict with pod-reloader else.
+func TestFieldsOfTheNewJobBelongToTheirFormerOwners(t *testing.T) {
+	t.Parallel()
+	owned := func(manager string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}}
+	}
+	for name, tc := range map[string]struct{ present, want string }{
+		"pod-reloader has created it":   {present: "pod-reloader", want: "gitops"},
+		"another writer has come since": {present: "kubectl", want: "kubectl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJobFixture(t, nil, nil)
+			j.Stored().SetManagedFields(owned("gitops"))
+			j.API.After = failing("create Job", errors.New("the connection is lost"))
+			actions := j.leader()
+			j.reconcile(t, actions)
+			j.Stored().SetManagedFields(owned(tc.present))
+			j.API.After = nil
+			assert.Zero(t, j.reconcile(t, actions))
+			assert.Equal(t, owned(tc.want), j.Stored().GetManagedFields())
+		})
+	}
+}
+
 // The clock of this process is behind that of the API server, which has created the new Job a moment ago.
 func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,15 @@
 package action
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -14,7 +17,7 @@ import (
 )
 
 // A leader makes the Job of a reload and ends before the reload is stored. That Job has finished, and the schedule has started another
-// one, when the next leader repeats the reload.
+// one, when the next leader repeats the reload. The two Jobs fill a quota.
 func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Replace", "Forbid"} {
@@ -34,6 +37,7 @@ func TestRunThatHasFinishedIsNotRepeated(t *testing.T) {
 				}},
 				{Object: map[string]any{"metadata": map[string]any{"name": "scheduled", "ownerReferences": owner}}},
 			}
+			b.tried = apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "backup", errors.New("exceeded quota: jobs"))
 			again, verdict := dueCronJob(true)
 			assert.Nil(t, leader().runs.run(t.Context(), &again, verdict, contentOf("hash")), "the stamp does not wait")
 			assert.Equal(t, first.Effects.Run.Job, again.Effects.Run.Job, "the reload names the Job")

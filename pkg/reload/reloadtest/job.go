@@ -183,6 +183,9 @@ func (a *JobAPI) Patch(_ context.Context, object client.Object, patch client.Pat
 		if pin := u.GetResourceVersion(); pin != "" && pin != stored.GetResourceVersion() {
 			return apierrors.NewConflict(Resource(stored.GetKind()), stored.GetName(), errors.New("the object has been modified"))
 		}
+		if _, sent, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields"); sent {
+			stored.SetManagedFields(u.GetManagedFields())
+		}
 		annotations := stored.GetAnnotations()
 		maps.Copy(annotations, u.GetAnnotations())
 		if !maps.Equal(annotations, stored.GetAnnotations()) { // else nothing is stored

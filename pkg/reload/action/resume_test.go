@@ -1,4 +1,4 @@
-package reload
+package action
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
-
-	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
 // The reason is logged where it is news, and not while the process ends.
@@ -41,13 +39,9 @@ func TestListOfRecreationsThatFailsIsLoggedOncePerReason(t *testing.T) {
 					}
 					return err
 				}
-				j.opts.Reader, j.opts.Jobs.Follow = j.Reader, true
-				logged := 0
-				l := newLoop(loopDependencies{client: j.API, apiReader: j.API, log: funcr.New(func(string, string) { logged++ }, funcr.Options{}), Dependencies: Dependencies{
-					Events: j.Out,
-					Store:  &reloadtest.JobStore{Fixture: j.JobFixture}, Keys: &reloadtest.Keys{Present: j.Ring, Fresh: j.Ring},
-				}}, j.opts)
-				l.actions.ResumeRecreations(ctx)
+				logged, actions := 0, j.unlistedLeader()
+				actions.recreations.log = funcr.New(func(string, string) { logged++ }, funcr.Options{})
+				actions.ResumeRecreations(ctx)
 				assert.Equal(t, tc.want, logged)
 			})
 		})
