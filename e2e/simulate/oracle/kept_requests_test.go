@@ -80,3 +80,22 @@ func TestKeptByUndo(t *testing.T) {
 		"over a reload, and the key changed": {options: hooked, because: "the hash is another one under that key", happens: undo("c8")},
 	})
 }
+
+func TestKeptNamesTheRequest(t *testing.T) {
+	t.Parallel()
+	for want, call := range map[string]*world.Call{
+		"update":           {Verb: "update", ContentType: "application/json"},
+		"patch-apply":      {Verb: "patch", ContentType: "application/apply-patch+yaml"},
+		"patch-json-patch": {Verb: "patch", ContentType: "application/json-patch+json"},
+		"patch-strategic":  {Verb: "patch", ContentType: "application/strategic-merge-patch+json"},
+		"patch-merge":      {Verb: "patch", ContentType: "application/merge-patch+json"},
+		"verified-reload": {
+			Verb: "patch", ContentType: "application/merge-patch+json", Body: []byte(`{"metadata":{"annotations":{"` + prefix + `config-hash":"00"}}}`),
+		},
+		"controller": nil,
+	} {
+		if got := New(Options{}).by(&stamp{call: call}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
