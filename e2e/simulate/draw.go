@@ -71,16 +71,19 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	}
 	n := unstaged(random, h.Steps)
-	drawn := updateStrategies(seed, c, podReferences(seed, c, h.Steps[:n]))
-	if o.Restarts {
-		drawn = onRollout(seed, c, drawn)
-	} else {
-		drawn = rolloutRestarts(seed, c, drawn)
-	}
-	drawn = chosen.replace(seed, h.Setup, c, drawn)
+	drawn := o.replace(seed, c, chosen, h.Setup, h.Steps[:n])
 	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
+}
+
+// replace replaces some random steps by acts without a weight.
+func (o DrawOptions) replace(seed uint64, c history.Catalogue, chosen theme, s history.Setup, steps []history.Step) []history.Step {
+	steps = updateStrategies(seed, c, podReferences(seed, c, steps))
+	if o.Restarts {
+		return onRollout(seed, c, chosen.replace(seed, s, c, steps))
+	}
+	return chosen.replace(seed, s, c, rolloutRestarts(seed, c, steps))
 }
 
 // onReplicas has faults of single replicas meet one that there is: they are drawn without a look at the installation.
