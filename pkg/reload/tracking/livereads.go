@@ -90,7 +90,7 @@ func seen(before, live workload.Summary) workload.Summary {
 	return before
 }
 
-// get reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what is kept
+// get reads a workload live, and keeps the index up to date in place of the watch. Where the read fails or is skipped, what was seen last
 // must do until the next re-check; where the watch has delivered the workload meanwhile, that may be newer.
 func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (workload.Summary, bool) {
 	known, _ := w.workloads.Get(key.Namespace, key.Name)
@@ -101,7 +101,7 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 	})
 	w.setSkipped(key, errors.Is(err, errSkipped) || errors.Is(err, largeread.ErrWaiting))
 	if err != nil && !apianswer.NotFound(err) {
-		return w.workloads.Get(key.Namespace, key.Name)
+		return w.lastSeen(key)
 	}
 	w.unlessGone(func() {
 		if now, _ := w.workloads.Get(key.Namespace, key.Name); now.Kept != known.Kept {

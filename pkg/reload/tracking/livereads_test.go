@@ -12,10 +12,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -201,4 +204,28 @@ func TestLiveReadThatPanicsFreesItsSlot(t *testing.T) {
 		assert.Panics(t, func() { _ = r.do(t.Context(), func(context.Context) error { panic("unexpected object") }) })
 	}
 	assert.NoError(t, r.do(t.Context(), func(context.Context) error { return nil }))
+}
+
+func TestWorkloadWhoseReadFailsIsAsItWasReadLiveBefore(t *testing.T) {
+	t.Parallel()
+	fleets := schema.GroupResource{Group: "example.com", Resource: "fleets"}
+	for name, c := range map[string]struct {
+		before liveReader
+		tracks []reference.Ref
+	}{
+		"it was there":    {liveReader{lists: "fresh"}, []reference.Ref{{Kind: reference.ConfigMap, Name: "fresh"}}},
+		"it was deleted":  {liveReader{err: apierrors.NewNotFound(fleets, "web")}, nil},
+		"it was not read": {liveReader{err: errors.New("away")}, []reference.Ref{{Kind: reference.ConfigMap, Name: "old"}}},
+	} {
+		api := &struct{ liveReader }{c.before}
+		l, _, keys := trackingWithFailing(t, failing{"fleets.example.com": true}, api, nil)
+		for range 2 {
+			o, found := l.tracking.Get(t.Context(), keys[1])
+			require.Equal(t, c.tracks != nil, found, name)
+			if found {
+				assert.Equal(t, c.tracks, reloadtest.Reader().Intent(o).Refs(), name)
+			}
+			api.liveReader = liveReader{err: errors.New("away")}
+		}
+	}
 }

@@ -91,6 +91,16 @@ func (w *watched) takeReadLive(s, watched workload.Summary) (seen workload.Summa
 	return live, true
 }
 
+// lastSeen returns a workload as the index has it: as it was read live, or else as the watch has it.
+func (w *watched) lastSeen(key workload.Key) (workload.Summary, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if live, ok := w.readLive[key]; ok {
+		return live, live.Kept != nil
+	}
+	return w.workloads.Get(key.Namespace, key.Name)
+}
+
 // setSkipped records whether the live read of a workload was skipped.
 func (w *watched) setSkipped(key workload.Key, skipped bool) {
 	w.mu.Lock()
