@@ -67,7 +67,7 @@ func TestExplainJob(t *testing.T) {
 	}
 }
 
-// The Event ConfigMissing names them, too: the pods of a Job that is suspended, or that runs, may wait for them.
+// The pods of a Job that is suspended, or that runs, may wait for them, and the name in an annotation may be wrong.
 func TestExplainJobNamesMissingObjectsUnlessItIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	missing := []string{"not found in this namespace: configmap/app; check the name, or create it"}

@@ -90,9 +90,11 @@ func TestLargeWorkloadWhoseWatchFailsHasATurn(t *testing.T) {
 		j.watches = failingJobs{}
 		used := make(chan struct{})
 		close(used)
-		l := j.leaderThatReads(t, &largeObjects{Reader: j.API, used: map[string]chan struct{}{reloadtest.JobKey.Name: used}})
+		api := &largeObjects{Reader: j.API, used: map[string]chan struct{}{reloadtest.JobKey.Name: used}}
+		l := j.leaderThatReads(t, api)
 		read, ok := l.tracking.Get(t.Context(), reloadtest.JobKey)
 		assert.True(t, ok)
 		assert.Equal(t, "uid-1", read.UID())
+		assert.Equal(t, []string{reloadtest.JobKey.Name}, api.read)
 	})
 }
