@@ -25,13 +25,18 @@ func (w *world) merge(t *testing.T, image string, env []any) {
 	}))
 }
 
-func TestMergePatchWithoutTheVariableRestartsNothing(t *testing.T) {
-	t.Parallel()
-	for name, env := range map[string][]any{
+// manifestEnvs are what a manifest without the variable of Reloader may have.
+func manifestEnvs() map[string][]any {
+	return map[string][]any{
 		"no env":       nil,
 		"an empty env": {},
 		"another one":  {map[string]any{"name": "X", "value": "x"}},
-	} {
+	}
+}
+
+func TestMergePatchWithoutTheVariableRestartsNothing(t *testing.T) {
+	t.Parallel()
+	for name, env := range manifestEnvs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := under(t, annotation.EnvVars)
@@ -50,11 +55,7 @@ func TestMergePatchWithoutTheVariableRestartsNothing(t *testing.T) {
 
 func TestReleaseByMergePatchIsRolledBackToItsPods(t *testing.T) {
 	t.Parallel()
-	for name, env := range map[string][]any{
-		"no env":       nil,
-		"an empty env": {},
-		"another one":  {map[string]any{"name": "X", "value": "x"}},
-	} {
+	for name, env := range manifestEnvs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := under(t, annotation.EnvVars)
