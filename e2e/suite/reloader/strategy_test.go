@@ -22,11 +22,13 @@ import (
 
 func underStrategy(t *testing.T, cp *controlplane.ControlPlane, strategy string) {
 	t.Helper()
+	fixture.ServeKind(t, cp, "Rollout")
 	in := installed(t, cp, installation.Options{
-		Replicas: 1, KeepRunning: true, LongLease: true, Args: []string{"--reload-strategy=" + strategy},
+		Replicas: 1, KeepRunning: true, LongLease: true, Components: []string{"argo-rollouts"}, Args: []string{"--reload-strategy=" + strategy},
 	})
 	t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
 	t.Run("Rollback", func(t *testing.T) { t.Parallel(); rollBackUnderStrategy(fixture.New(t, in)) })
+	t.Run("MergePatches", func(t *testing.T) { t.Parallel(); mergePatchesUnderStrategy(withRollouts(t, in), strategy) })
 	t.Run("FromReloader", func(t *testing.T) { t.Parallel(); comeFromReloader(fixture.New(t, in), strategy) })
 	t.Run("BesideReloader", func(t *testing.T) { t.Parallel(); runBesideReloader(fixture.New(t, in), strategy) })
 	t.Run("Clean", func(t *testing.T) { t.Parallel(); cleanUp(fixture.New(t, in)) })
@@ -167,15 +169,11 @@ func rollBackUnderStrategy(s *fixture.Fixture) {
 		s.Helper()
 		require.NoError(s, s.Update(s.Context(), forReloader(s, w.Kind, image, fixture.ReloaderAuto)))
 	}
-	template := func() any {
-		spec, _, _ := unstructured.NestedMap(s.Get(w).Object, "spec", "template")
-		return spec
-	}
-	changed := func(n int, why string) any {
+	changed := func(n int, why string) map[string]any {
 		s.Helper()
 		s.AwaitChanges(w, n, why)
 		s.AwaitRolledOut(w)
-		return template()
+		return templateOf(s, w)
 	}
 	first := changed(0, "it was created")
 	s.SetConfigMap("app", "key", "2")
