@@ -1,6 +1,7 @@
 package workloadstate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -227,7 +229,62 @@ func TestFailedLookupIsRepeatedWhileTheWatchWorks(t *testing.T) {
 		reports, used, _ := d.seen()
 		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, reports)
 		assert.Zero(t, used, "it is served as before")
+		lookups := d.lookups()
+		<-time.After(3 * time.Minute)
+		assert.Equal(t, lookups, d.lookups(), "it is found")
 	})
+}
+
+// Two watches of the kind, in two namespaces, may find that a resource is gone: the second one after the new one is followed.
+func TestLossOfTheResourceBeforeTheLastIsIgnored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "widgets")}
+		w := New(Options{Mapper: d, Log: logr.Discard()}).Watch(gadget(), nil)
+		w.target.Store(&target{resource: resource("v1", "widgets").GroupResource()})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { (&lookup{of: w}).follow(ctx) })
+		w.unservedBy(apierrors.NewNotFound(schema.GroupResource{}, ""), &target{resource: resource("v1", "gadgets").GroupResource()})
+		<-time.After(time.Hour)
+		assert.Zero(t, d.lookups())
+		cancel()
+		running.Wait()
+	})
+}
+
+// forgetful is a Mapper whose shared part knows nothing, or what was before.
+type forgetful struct {
+	*definitions
+
+	err error
+	was schema.GroupVersionResource
+}
+
+func (f forgetful) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &meta.RESTMapping{Resource: f.was, GroupVersionKind: gk.WithVersion(versions[0]), Scope: meta.RESTScopeNamespace}, nil
+}
+
+func TestSharedMapperLearnsOfAResourceThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for name, mapper := range map[string]forgetful{
+		"it knows nothing":   {err: &meta.NoKindMatchError{}},
+		"it knows the other": {was: resource("v1", "widgets")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mapper.definitions = &definitions{served: resource("v1", "gadgets")}
+			l := lookup{of: New(Options{Mapper: mapper, Log: logr.Discard(), Config: &rest.Config{}, HTTPClient: http.DefaultClient}).Watch(gadget(), nil)}
+			to, err := l.renewed(&target{resource: resource("v1", "gadgets").GroupResource()})
+			require.NoError(t, err)
+			assert.Equal(t, "gadgets.example.com", to.resource.String())
+			_, used, _ := mapper.seen()
+			assert.Equal(t, 1, used)
+		})
+	}
 }
 
 // Its workloads exist, and are not seen.

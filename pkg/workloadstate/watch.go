@@ -109,8 +109,8 @@ func (w *Watch) replace(namespace string, listed []*workload.Kept, first string)
 		w.remove(gone.Namespace(), gone.Name())
 	}
 	for _, s := range sorted(all) {
-		known, ok := w.Get(s.Namespace(), s.Name())
-		if !ok || known.UID() != s.UID() || known.ResourceVersion() != s.ResourceVersion() {
+		known, _ := w.Get(s.Namespace(), s.Name())
+		if known.UID() != s.UID() || known.ResourceVersion() != s.ResourceVersion() {
 			w.put(s.Kept, first)
 		}
 	}

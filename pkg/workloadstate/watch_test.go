@@ -84,6 +84,8 @@ func TestWatchReportsEachChange(t *testing.T) {
 	await(t, reports, "a@6 > -")
 	_, ok = w.Get("shop", "a")
 	assert.False(t, ok)
+	_, ok = w.Get("shop", "b")
+	assert.True(t, ok, "the other one of the namespace")
 	server.send("", event("DELETED", deployment("shop", "a", 8))+event("ADDED", deployment("bank", "a", 9)))
 	await(t, reports, "- > a@9") // what is not known does not go
 	_, ok = w.Get("shop", "a")
@@ -135,6 +137,43 @@ func TestEachNamespaceHasAFirstListing(t *testing.T) {
 	}
 	_, reports := run(t, server.source(logr.Discard(), "shop", "bank"))
 	await(t, reports, "- > a@1 in 5", "- > a@1 in 5")
+}
+
+// keptAt is what a Watch keeps of a Deployment.
+func keptAt(namespace, name, uid, version string) *workload.Kept {
+	metadata := map[string]any{"namespace": namespace, "name": name, "uid": uid, "resourceVersion": version}
+	return workload.Object{Kind: workload.Deployment(), Raw: map[string]any{"metadata": metadata}}.Keep(workload.Keep{})
+}
+
+// An etcd that was restored gives versions a second time.
+func TestListingFindsWhatWasCreatedAgainWithTheSameVersion(t *testing.T) {
+	t.Parallel()
+	var changes []string
+	w := New(Options{Mapper: mapper()}).Watch(workload.Deployment(), func(before, after workload.Summary, _ string) {
+		changes = append(changes, before.UID()+" > "+after.UID())
+	})
+	w.replace("", []*workload.Kept{keptAt("shop", "a", "1", "5")}, "")
+	w.replace("", []*workload.Kept{keptAt("shop", "a", "1", "5")}, "")
+	w.replace("", []*workload.Kept{keptAt("shop", "a", "2", "5")}, "")
+	assert.Equal(t, []string{" > 1", "1 > 2"}, changes)
+}
+
+func TestListingOfANamespaceAmongManyRemovesWhatIsGone(t *testing.T) {
+	t.Parallel()
+	gone := 0
+	w := New(Options{Mapper: mapper()}).Watch(workload.Deployment(), func(_, after workload.Summary, _ string) {
+		if after.Kept == nil {
+			gone++
+		}
+	})
+	const namespaces = 30
+	for n := range namespaces {
+		w.put(keptAt(fmt.Sprint("n", n), "a", "1", "1"), "")
+	}
+	for n := range namespaces {
+		w.replace(fmt.Sprint("n", n), nil, "")
+		assert.Equal(t, n+1, gone)
+	}
 }
 
 func TestNamespacesAreWatchedOneByOne(t *testing.T) {
@@ -229,6 +268,29 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 		}
 		assert.Equal(t, want, reports)
 	})
+}
+
+func TestEndOfTheProgramIsNoFailureToFindTheResource(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := New(Options{
+		Mapper: &failing{errs: []error{context.Canceled}}, Log: logr.Discard(),
+		Discovered: func(about watchhealth.Watch, err error) { assert.Fail(t, "reported", "%v: %v", about, err) },
+	})
+	l := lookup{of: s.Watch(workload.Deployment(), nil)}
+	_, ok := l.findFirst(ctx)
+	assert.False(t, ok)
+}
+
+func TestRefusalInANamespaceNamesIt(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	log, lines := logtest.New()
+	server.watches["shop"] = []string{"403", event("ADDED", deployment("shop", "a", 1)) + initialEnd(5)}
+	_, reports := run(t, server.source(log, "shop"))
+	await(t, reports, "- > a@1 in 5")
+	assert.Equal(t, 2, lines.Count(`"namespace"="shop"`), "the refusal, and its end")
 }
 
 func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
