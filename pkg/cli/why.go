@@ -145,8 +145,8 @@ func (f *whyFlags) readWorkload(
 		ReloadMissingRequired: q.reload.ReloadMissingRequired, RerunFinishedJobs: q.reload.RerunFinishedJobs, NotifyOnly: q.reload.NotifyOnly,
 		Refractory: q.reload.Refractory,
 	}
-	if !q.selection.WithoutStakater {
-		in.Stakater = &q.selection.Stakater.Keys
+	if in.Stakater = &q.selection.Stakater.Keys; q.selection.WithoutStakater {
+		in.Stakater, in.Unread = nil, in.Stakater
 	}
 	custom, err := handled.existing(ctx, config)
 	if err != nil {

@@ -31,6 +31,8 @@ type Input struct {
 	Keys     annotation.Keys
 	// Stakater are the annotations of Reloader; nil where they are not read.
 	Stakater *annotation.StakaterKeys
+	// Unread are those annotations where they are not read; nil where they are.
+	Unread *annotation.StakaterKeys
 	// States of the tracked Refs, with contents where they could be read.
 	States map[reference.Ref]digest.State
 	// ReadErrors says of a Ref why its state could not be read.

@@ -317,8 +317,12 @@ func (f *fixture) record(changed reference.Ref, known digest.State) {
 func (f *fixture) explain() explain.Report {
 	f.in.Object = workload.Object{Kind: workload.NewKinds(workload.Builtin()...).Find(f.kind)[0], Raw: f.raw}
 	stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys(), SecretProviderClasses: f.classes}
+	dialects := []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, stakater}
+	if f.in.Unread != nil {
+		dialects = dialects[:1]
+	}
 	reader := stamp.Reader{
-		Keys: f.in.Keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: f.in.Keys}, stakater},
+		Keys: f.in.Keys, Dialects: dialects,
 		Objects: func(string) (annotation.Objects, error) { return annotation.Unlisted{}, f.unlisted },
 	}
 	if f.unlisted != nil {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // pending says why a new template does not restart the pods by itself; empty if it does.
@@ -20,13 +22,19 @@ func pending(in Input) string {
 	}
 }
 
-// pauseOf returns what is known of a pause of ours.
+// pauseOf returns what is known of a pause of ours. Out of scope, the loop ends none.
 func pauseOf(in Input) pause.State {
-	if in.Stakater == nil || !in.Object.Kind.Pausable() {
+	keys := cmp.Or(in.Stakater, in.Unread)
+	if keys == nil || in.Outside != "" || !in.Object.Kind.Pausable() {
 		return pause.State{}
 	}
-	since, ours := in.Object.Annotations()[in.Stakater.PausedAt]
-	return pause.State{Period: in.View.Intent.PausePeriod, Paused: in.Object.Paused(), Since: since, Ours: ours}
+	since, ours := in.Object.Annotations()[keys.PausedAt]
+	known := pause.State{Period: in.View.Intent.PausePeriod, Paused: in.Object.Paused(), Since: since, Ours: ours}
+	if in.Stakater != nil {
+		return known
+	}
+	period, there := in.Object.Annotations()[keys.PausePeriod]
+	return known.Unread(annotation.PausePeriod(period), there, in.View.Managed[stamp.LastReload] != "")
 }
 
 // notBefore says when a reload that is due is made at the earliest; empty if it need not wait for the refractory period. A last reload in

@@ -15,24 +15,35 @@ func TestPauseOfAReloadHasAnEnd(t *testing.T) {
 	t.Parallel()
 	const domain = "deployment.reloader.stakater.com/"
 	for name, tc := range map[string]struct {
-		kind, period, since string
-		unread              bool
-		want                string
+		kind, period, since, outside string
+		unread, reloaded             bool
+		want                         string
 	}{
-		"of a reload":              {period: "30m", since: "2026-01-02T03:00:00Z", want: "paused by a reload until 2026-01-02T03:30:00Z"},
-		"over":                     {period: "30m", since: "2026-01-02T02:00:00Z", want: "paused by a reload, and the period is over"},
-		"the begin is not a time":  {period: "30m", since: "yesterday", want: "paused by a reload, and the period is over"},
-		"the period was removed":   {since: "2026-01-02T03:00:00Z", want: "paused by a reload, and the period is over"},
-		"of a user":                {period: "30m", want: "paused"},
-		"annotations are not read": {period: "30m", since: "2026-01-02T03:00:00Z", unread: true, want: "paused"},
-		"another kind":             {kind: "statefulset", since: "2026-01-02T03:00:00Z", want: "paused"},
+		"of a reload":                           {period: "30m", since: "2026-01-02T03:00:00Z", want: "paused by a reload until 2026-01-02T03:30:00Z"},
+		"over":                                  {period: "30m", since: "2026-01-02T02:00:00Z", want: "paused by a reload, and the period is over"},
+		"the begin is not a time":               {period: "30m", since: "yesterday", want: "paused by a reload, and the period is over"},
+		"the period was removed":                {since: "2026-01-02T03:00:00Z", want: "paused by a reload, and the period is over"},
+		"of a user":                             {period: "30m", want: "paused"},
+		"out of scope":                          {period: "30m", since: "2026-01-02T03:00:00Z", outside: "--namespaces does not name shop", want: "paused"},
+		"annotations are not read, of Reloader": {period: "30m", since: "2026-01-02T03:00:00Z", unread: true, want: "paused"},
+		"annotations are not read, of a reload": {
+			period: "30m", since: "2026-01-02T03:00:00Z", unread: true, reloaded: true, want: "paused by a reload until 2026-01-02T03:30:00Z",
+		},
+		"annotations are not read, the period is not valid": {
+			period: "200h", since: "2026-01-02T03:00:00Z", unread: true, reloaded: true, want: "paused",
+		},
+		"another kind": {kind: "statefulset", since: "2026-01-02T03:00:00Z", want: "paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			keys := annotation.NewStakaterKeys()
-			if !tc.unread {
-				f.in.Stakater = &keys
+			if f.in.Stakater = &keys; tc.unread {
+				f.in.Stakater, f.in.Unread = nil, &keys
+			}
+			f.in.Outside = tc.outside
+			if tc.reloaded {
+				f.annotations()[f.in.Keys.LastReload] = "x"
 			}
 			if tc.kind != "" {
 				f.kind = tc.kind

@@ -26,6 +26,14 @@ func (s State) IsDroppedBy(written State) bool {
 	return s.Ours && s.Paused && written.Paused && !written.Ours
 }
 
+// Unread returns what is known of a pause where no dialect reads its period, but the annotation with it may be there. Reloader may run as
+// well, and its pauses have the same annotations: a Deployment that pod-reloader has not reloaded has no pause of ours. The pause of one
+// that it has reloaded ends in time, unless its period cannot be read: such a pause is not ended.
+func (s State) Unread(period time.Duration, there, reloaded bool) State {
+	s.Period, s.Ours = period, s.Ours && reloaded && (period > 0 || !there)
+	return s
+}
+
 // Action is what is due about a pause.
 type Action string
 

@@ -31,6 +31,26 @@ func TestPauseIsDroppedByAWriteThatKeepsTheDeploymentPaused(t *testing.T) {
 	}
 }
 
+func TestPauseWhosePeriodIsNotReadIsOursAfterAReload(t *testing.T) {
+	t.Parallel()
+	ours := pause.State{Paused: true, Since: "2026-03-04T05:06:07Z", Ours: true}
+	for name, tc := range map[string]struct {
+		known           pause.State
+		period          time.Duration
+		there, reloaded bool
+		want            bool
+	}{
+		"it has a period":         {ours, time.Minute, true, true, true},
+		"the period is removed":   {ours, 0, false, true, true},
+		"the period is not valid": {ours, 0, true, true, false},
+		"never reloaded":          {ours, time.Minute, true, false, false},
+		"a user's pause":          {pause.State{Paused: true}, time.Minute, true, true, false},
+	} {
+		got := tc.known.Unread(tc.period, tc.there, tc.reloaded)
+		assert.Equal(t, pause.State{Period: tc.period, Paused: true, Since: tc.known.Since, Ours: tc.want}, got, name)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
