@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
@@ -241,7 +242,7 @@ func warnings(in Input, last *LastReload) []Warning {
 	for _, w := range newest {
 		same := func(other Warning) bool { return other.Reason == w.Reason }
 		before := last != nil && last.Time.Before(in.Now) && w.Time.Before(last.Time)
-		if before && !outlivesReload(in, w.Reason) || slices.ContainsFunc(kept, same) {
+		if before && !outlivesReload(in, w) || slices.ContainsFunc(kept, same) {
 			continue
 		}
 		w.Age = age(in.Now, w.Time)
@@ -252,10 +253,12 @@ func warnings(in Input, last *LastReload) []Warning {
 
 // outlivesReload reports whether what a Warning of the loop reports holds also after a reload: the loop does not report it again within an
 // hour. What the Problems say anew is not among it.
-func outlivesReload(in Input, reason string) bool {
-	switch reason {
-	case "RecordContested", "RunForbidden": // one look at the workload does not show whether it has ended
+func outlivesReload(in Input, w Warning) bool {
+	switch w.Reason {
+	case "RecordContested": // one look at the workload does not show whether it has ended
 		return true
+	case "RunForbidden":
+		return !hasRun(in, w.Time)
 	case "RequestContested":
 		return in.View.Managed[stamp.Dummy] != ""
 	case "RecordTooLarge":
@@ -266,6 +269,14 @@ func outlivesReload(in Input, reason string) bool {
 	default:
 		return false
 	}
+}
+
+// hasRun reports whether the last reload has run the CronJob, unlike the one before that or an earlier one, whose run was refused: the loop
+// reports that right before a reload, and again for each one, since the text names the Job.
+func hasRun(in Input, refused time.Time) bool {
+	last, _ := in.View.Managed.LastReload(in.Now)
+	return len(last.Before) > 0 && refused.Before(last.Before[0].Time) &&
+		cronrun.IsDue(in.Object.Kind, in.View.Intent, policy.ChangesOf(last))
 }
 
 // problems lists what is wrong with the annotations of users, with what they name, and with the managed annotations.

@@ -86,3 +86,38 @@ func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
 		})
 	}
 }
+
+// A refused run is reported right before its reload. A later reload that runs the CronJob reports its own refusal.
+func TestRefusedRunIsShownUntilALaterReloadHasRunTheCronJob(t *testing.T) {
+	t.Parallel()
+	const reload = "configmap.reloader.stakater.com/reload"
+	refused, before, after := now.Add(-10*time.Minute), now.Add(-20*time.Minute), now.Add(-9*time.Minute)
+	for name, tc := range map[string]struct {
+		earlier []time.Time
+		ref     string
+		kept    bool
+	}{
+		"its reload is the last one":        {nil, "configmap/app", true},
+		"there was a reload before it":      {[]time.Time{before}, "configmap/app", true},
+		"a later reload has run it":         {[]time.Time{after}, "configmap/app", false},
+		"later reloads have run it":         {[]time.Time{now.Add(-2 * time.Minute), after}, "configmap/app", false},
+		"a later reload only stamps":        {[]time.Time{after}, "secret/db", true},
+		"a later reload names no changes":   {[]time.Time{after}, "", true},
+		"what a later reload names is gone": {[]time.Time{after}, "configmap/old", true},
+	} {
+		f := newFixture(t)
+		f.kind = "cronjob"
+		f.raw["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": f.raw["spec"]}}
+		f.annotations()[reload] = "app"
+		last := record.LastReload{Time: now.Add(-time.Minute), Hash: f.hash, Cause: record.CauseConfigChange}
+		if tc.ref != "" {
+			last.Changes = []record.Change{{Ref: tc.ref, Type: record.Modified}}
+		}
+		for _, at := range tc.earlier {
+			last.Before = append(last.Before, record.Past{Time: at, Hash: f.hash, Cause: record.CauseConfigChange})
+		}
+		f.annotations()[f.in.Keys.LastReload] = last.String()
+		f.in.Warnings = []explain.Warning{{Time: refused, Reason: "RunForbidden"}}
+		assert.Equal(t, tc.kept, len(f.explain().Warnings) == 1, name)
+	}
+}
