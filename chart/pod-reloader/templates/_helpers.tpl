@@ -292,7 +292,7 @@ installation from that of its pod, which Kubernetes shortens: of the 58 characte
 {{- if gt (len $name) 46 }}{{ $flags = append $flags (printf "--installation-name=%s" $name) }}{{ end -}}
 {{- range $i, $arg := .Values.args -}}
 {{- $flag := include "pod-reloader.flagOf" $arg -}}
-{{- if has $flag (list "config" "missing-required" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "reload-strategy" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
+{{- if has $flag (list "config" "missing-required" "refractory" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "reload-strategy" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
 {{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
 {{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}
 {{- $flags = append $flags $arg -}}

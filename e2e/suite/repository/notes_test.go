@@ -49,7 +49,7 @@ reloader:
     secretproviderclass-exclude-annotation: example.org/15
 digestKey: {existingSecret: mine}
 secrets: {enabled: false}
-args: [--settle=2s, --reload-on-create, "true", --missing-required, reload, --reload-on-delete, "--resource-label-selector=a in (b)", --rerun-finished-jobs, "--webhook-url=https://example.com/a?b=c"]
+args: [--settle=2s, --reload-on-create, "true", --missing-required, reload, --refractory=10m, --reload-on-delete, "--resource-label-selector=a in (b)", --rerun-finished-jobs, "--webhook-url=https://example.com/a?b=c"]
 extraObjects:
   - |
     apiVersion: v1
