@@ -30,9 +30,10 @@ func newPlan(p Process) *cobra.Command {
 		Short: "List differences from Stakater's Reloader",
 		Long: `List differences from Stakater's Reloader, and their reasons, before anything is installed.
 
-It only reads. It uses your permissions: list on the workloads, on ConfigMaps and Secrets (not where Reloader ignores them),
-on Namespaces with --namespace-selector, on SecretProviderClasses with --enable-csi-integration, and get on Reloader's
-Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the content.
+It only reads. It uses your permissions: list on the workloads, on ConfigMaps and Secrets (not on a kind that Reloader ignores and
+no list of SAP's annotations names), on Namespaces with --namespace-selector, on SecretProviderClasses with
+--enable-csi-integration, and get on Reloader's Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the
+content.
 
 Give the flags that Reloader runs with, or let --reloader read them, or write its arguments after --. Exit codes: 0 where
 all workloads and objects are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,

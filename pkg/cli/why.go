@@ -41,8 +41,9 @@ func newWhy(p Process) *cobra.Command {
 
 It uses your permissions: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
 Events, list on ConfigMaps and Secrets for annotations of Stakater's Reloader, list on SecretProviderClasses and
-SecretProviderClassPodStatuses with --enable-csi-integration, and, for custom resources, list and watch on them and on what
-they name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
+SecretProviderClassPodStatuses with --enable-csi-integration, list on Namespaces with --namespace-selector, and, for the custom
+resources of --config, list and watch on them, get on the ConfigMaps and Secrets that they name, get on the resources that labels
+of the workload name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
 Repeat the flags of the installation that select workloads and objects.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
