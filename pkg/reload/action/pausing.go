@@ -47,17 +47,14 @@ func (p pauses) of(s gather.Subject, version pausable) pause.State {
 	return pause.State{Period: s.View.Intent.PausePeriod, Paused: version.Paused(), Since: since, Ours: ours}
 }
 
-// toEnd returns what is known of the pause of a workload that may have to end. Where no dialect reads the period, Reloader may run as
-// well, and its pauses have the same annotations. Then a workload that pod-reloader has not reloaded has no pause of ours. The pause
-// of one that it has reloaded ends in time, unless its period cannot be read: such a pause is not ended.
+// toEnd returns what is known of the pause of a workload that may have to end.
 func (p pauses) toEnd(s gather.Subject) pause.State {
 	known := p.of(s, s.Object)
-	if p.unread != "" && known.Ours {
-		text, limited := s.Object.Annotations()[p.unread]
-		known.Period = annotation.PausePeriod(text)
-		known.Ours = s.View.Managed[stamp.LastReload] != "" && (known.Period > 0 || !limited)
+	if p.unread == "" {
+		return known
 	}
-	return known
+	period, there := s.Object.Annotations()[p.unread]
+	return known.Unread(annotation.PausePeriod(period), there, s.View.Managed[stamp.LastReload] != "")
 }
 
 // end is Actions.EndPause.

@@ -230,7 +230,7 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 		active = append(active, cron.Active(one)...)
 	}, client.InNamespace(s.Key.Namespace))
 	if err != nil {
-		return false, nil, fmt.Errorf("list the active jobs: %w", err)
+		return false, nil, fmt.Errorf("list the active jobs before job %s: %w", name, err)
 	}
 	return made, active, nil
 }
