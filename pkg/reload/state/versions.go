@@ -25,6 +25,15 @@ func (v *Versions) NotBefore(key workload.Key, version string) {
 	})
 }
 
+// NotAfter moves a later version to an earlier one.
+func (v *Versions) NotAfter(key workload.Key, version string) {
+	v.find(key, func(e *string) {
+		if reference.Later(*e, version) {
+			*e = version
+		}
+	})
+}
+
 // Since returns the version; empty if it is not known.
 func (v *Versions) Since(key workload.Key) (version string) {
 	v.find(key, func(e *string) { version = *e })

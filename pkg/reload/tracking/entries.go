@@ -34,6 +34,7 @@ type entries struct {
 func (x *entries) update(key workload.Key, before, s workload.Summary, listed string) {
 	intent := x.enter(key, s)
 	defer x.startInScope(s) // of what is recorded here
+	x.followBack(before, s)
 	if !matters(before, s) {
 		return
 	}
@@ -46,6 +47,14 @@ func (x *entries) update(key workload.Key, before, s workload.Summary, listed st
 	}
 	if intent.Appearing() && (s.Written(before) || !recorded) {
 		x.state.Versions.Changed(key, since)
+	}
+}
+
+// followBack takes in that an older version of a workload follows a newer one, as after a restore of etcd: what is later than the older
+// one would count as older than the pods until the revisions have passed those of before the restore.
+func (x *entries) followBack(before, s workload.Summary) {
+	if before.UID() == s.UID() && reference.Later(before.ResourceVersion(), s.ResourceVersion()) {
+		x.state.Versions.NotAfter(s.Key(), s.ResourceVersion())
 	}
 }
 

@@ -66,7 +66,15 @@ func TestVersionOfAWorkloadThatSelectsObjects(t *testing.T) {
 		"only names":                         {true, "", []workload.Summary{selecting("7", list, "app")}, ""},
 		"creations trigger nothing":          {false, "", []workload.Summary{selecting("7", list, "app-.*")}, ""},
 		"deleted":                            {true, "", []workload.Summary{selecting("7", list, "app-.*"), {}}, ""},
-		"deleted while it was listed":        {true, "", []workload.Summary{selecting("7", list, "app-.*"), {}, selecting("9", list, "app-.*")}, "9"},
+		"etcd restored":                      {true, "", []workload.Summary{labelled("980", "app-.*", "a", "v1"), labelled("850", "app-.*", "a", "v1")}, "850"},
+		"etcd restored, with another label":  {true, "", []workload.Summary{labelled("980", "app-.*", "a", "v1"), labelled("850", "app-.*", "b", "v1")}, "850"},
+		"etcd restored, but not to before": {
+			true, "", []workload.Summary{labelled("7", "app-.*", "a", "v1"), labelled("980", "app-.*", "a", "v1"), labelled("850", "app-.*", "a", "v1")}, "7",
+		},
+		"another workload of the name, of a restored etcd": {
+			true, "", []workload.Summary{selecting("980", list, "app-.*"), {}, selecting("850", list, "app-.*")}, "850",
+		},
+		"deleted while it was listed": {true, "", []workload.Summary{selecting("7", list, "app-.*"), {}, selecting("9", list, "app-.*")}, "9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,6 +148,7 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 				{raw("70", "team-a-.*", record, "x"), "50", "no annotation that is kept has changed"},
 				{raw("120", "team-b-.*", record, "x"), "120", "another expression"},
 				{raw("121", "team-b-.*", record, "y"), "120", "the same expression, at the next re-check"},
+				{raw("110", "team-b-.*", record, "y"), "110", "the same expression, after a restore of etcd"},
 			} {
 				live.raw = step.raw
 				_, found := l.tracking.Get(t.Context(), key)
@@ -150,7 +159,7 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 				}
 			}
 			l.tracking.changes.changed(w, first, seen("122", "team-b-.*", record), "")
-			assert.Equal(t, "120", l.state.Versions.Since(key), "the watch works again, and brings what was read live")
+			assert.Equal(t, "110", l.state.Versions.Since(key), "the watch works again, and brings what was read live")
 			l.tracking.changes.changed(w, seen("122", "team-b-.*", record), seen("123", "team-c-.*", record), "")
 			assert.Equal(t, "123", l.state.Versions.Since(key))
 		})

@@ -34,6 +34,7 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary, l
 	of.unlessGone(func() {
 		seen, readLive := of.takeReadLive(last, before)
 		if !matters(before, after) && !readLive {
+			c.entries.followBack(seen, after)
 			return
 		}
 		if after = c.forgetUnhandled(before, after, current); gone || after.Kept == nil {
