@@ -58,7 +58,7 @@ func (s *scope) wait(ctx context.Context) error {
 }
 
 // try is wait for a scope that has its turn at once, or not at all.
-func (s *scope) try(context.Context) error {
+func (s *scope) try() error {
 	return s.take(func() (func(), error) { return s.limit.TryAcquire(s.tenant, 1) })
 }
 
@@ -91,8 +91,22 @@ type (
 // Admit returns a context for reads whose large responses wait for their turn. Without a scope it changes nothing.
 func Admit(ctx context.Context) context.Context { return admit(ctx, (*scope).wait) }
 
-// AdmitAtOnce is Admit for large responses that do not wait: where they have no turn at once, they are an error, ErrWaiting.
-func AdmitAtOnce(ctx context.Context) context.Context { return admit(ctx, (*scope).try) }
+// AdmitFew is Admit for large responses of which only as many wait at a time as waiting allows of the tenant, and in total: where no more
+// may, one that has no turn at once is an error, ErrWaiting.
+func AdmitFew(ctx context.Context, waiting *fairlimit.Limit) context.Context {
+	return admit(ctx, func(s *scope, ctx context.Context) error {
+		err := s.try()
+		if err == nil {
+			return nil
+		}
+		end, full := waiting.TryAcquire(s.tenant, 1)
+		if full != nil {
+			return err
+		}
+		defer end()
+		return s.wait(ctx)
+	})
+}
 
 func admit(ctx context.Context, take func(*scope, context.Context) error) context.Context {
 	s, ok := ctx.Value(scopeKey{}).(*scope)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 )
 
@@ -85,24 +86,31 @@ func TestLargeResponsesWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-func TestLargeResponseThatAsksForATurnAtOnceDoesNotWait(t *testing.T) {
+func TestFewLargeResponsesWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limit := largeread.New(2, 1)
+		limit, waiting := largeread.New(2, 1), fairlimit.New(2, 1)
+		try := func(ctx context.Context, size int) error { return get(largeread.AdmitFew(ctx, waiting), size) }
 		first, endFirst := limit.Begin(t.Context(), "a")
-		require.NoError(t, get(largeread.AdmitAtOnce(first), largeread.Size+1))
-		require.NoError(t, get(largeread.AdmitAtOnce(first), largeread.Size+1), "the scope has its turn")
+		require.NoError(t, try(first, largeread.Size+1))
+		require.NoError(t, try(first, largeread.Size+1), "the scope has its turn")
 		second, endSecond := limit.Begin(t.Context(), "a")
-		require.NoError(t, get(largeread.AdmitAtOnce(second), largeread.Size), "a small one")
-		require.ErrorIs(t, get(largeread.AdmitAtOnce(second), largeread.Size+1), largeread.ErrWaiting)
+		require.NoError(t, try(second, largeread.Size), "a small one")
+		waits := make(chan error)
+		go func() { waits <- try(second, largeread.Size+1) }()
+		synctest.Wait()
+		third, endThird := limit.Begin(t.Context(), "a")
+		require.ErrorIs(t, try(third, largeread.Size+1), largeread.ErrWaiting, "one waits")
 		other, endOther := limit.Begin(t.Context(), "b")
-		require.NoError(t, get(largeread.AdmitAtOnce(other), largeread.Size+1), "of another tenant")
+		require.NoError(t, try(other, largeread.Size+1), "of another tenant")
 		endOther()
 		endFirst()
-		require.NoError(t, get(largeread.AdmitAtOnce(second), largeread.Size+1))
+		require.NoError(t, <-waits)
 		endSecond()
+		require.NoError(t, try(third, largeread.Size+1))
+		endThird()
 	})
-	require.NoError(t, get(largeread.AdmitAtOnce(t.Context()), largeread.Size+1), "without a scope")
+	require.NoError(t, get(largeread.AdmitFew(t.Context(), fairlimit.New(1, 1)), largeread.Size+1), "without a scope")
 }
 
 func TestLargeResponseIsRefused(t *testing.T) {

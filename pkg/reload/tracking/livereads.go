@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/index"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -20,6 +21,10 @@ const (
 	liveReadLimit = 3 * time.Second
 	// workloadReads is how many workloads of one kind are read at a time. There may be several kinds.
 	workloadReads = 32
+	// largeWaits is how many large workloads wait for their turn at a time, in total and of one namespace. If none did, none would be read
+	// where reconciliations always wait for a turn; if all did, those of one namespace would hold all reads of the kind.
+	largeWaits             = 8
+	largeWaitsOfANamespace = 1
 )
 
 // liveReads bounds the reads of the objects of a failing watch: where a conversion webhook, or the API server, hangs, they must not hold
@@ -73,7 +78,9 @@ func (r *liveReads) end(hang bool) {
 type liveWorkloads struct {
 	apiReader client.Reader
 	// large bounds the workloads that are in memory as a whole.
-	large   largeread.Limit
+	large largeread.Limit
+	// waiting bounds those of them that wait.
+	waiting *fairlimit.Limit
 	index   *index.Index
 	entries *entries
 	// summary returns what the watches keep of a workload: versions of both are compared.
@@ -123,13 +130,12 @@ func (l *liveWorkloads) get(ctx context.Context, w *watched, key workload.Key) (
 	return live, live.Kept != nil
 }
 
-// read reads a workload as a whole, and returns what is kept of it. A large one needs a turn, which ends with that. It does not wait for it:
-// the large ones of one namespace would hold all reads of the kind.
+// read reads a workload as a whole, and returns what is kept of it. A large one needs a turn, which ends with that. Few wait for it.
 func (l *liveWorkloads) read(ctx context.Context, kind workload.Kind, key workload.Key) (workload.Summary, error) {
 	ctx, done := l.large.Begin(ctx, key.Namespace)
 	defer done()
-	u := kind.NewObject()
-	if err := l.apiReader.Get(largeread.AdmitAtOnce(ctx), types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, u); err != nil {
+	u, name := kind.NewObject(), types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+	if err := l.apiReader.Get(largeread.AdmitFew(ctx, l.waiting), name, u); err != nil {
 		return workload.Summary{Kind: kind}, err
 	}
 	return l.summary(workload.Object{Kind: kind, Raw: u.Object}), nil

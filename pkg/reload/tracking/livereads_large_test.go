@@ -64,7 +64,7 @@ func (r *largeReader) summary(o workload.Object) workload.Summary {
 	return o.Summary()
 }
 
-// A tenant with many large workloads must not fill the memory while their watch fails. Those without a turn come first at the next
+// A tenant with many large workloads must not fill the memory while their watch fails. Those that are not read come first at the next
 // re-check.
 func TestLargeWorkloadsAreReadLiveInTurns(t *testing.T) {
 	t.Parallel()
@@ -73,10 +73,10 @@ func TestLargeWorkloadsAreReadLiveInTurns(t *testing.T) {
 		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
 		l.tracking.live.large, l.tracking.live.summary = largeread.New(3, 1), live.summary
 		keys := slices.Concat(crowd(l, two[0], 10), crowd(l, two[1], 10))
-		for n := range 10 {
+		for n := range 5 {
 			work(t.Context(), l, keys)
 			<-time.After(time.Second)
-			assert.Equal(t, 2*(n+1), live.read)
+			assert.Equal(t, 4*(n+1), live.read, "of each namespace, one has its turn, and one waits for it")
 			keys = slices.Collect(maps.Keys(l.tracking.watches.takeSkipped()))
 		}
 		assert.Empty(t, keys)
@@ -97,8 +97,8 @@ func TestLiveReadWithoutATurnDoesNotHang(t *testing.T) {
 		other := &largeReader{takes: time.Millisecond}
 		require.NoError(t, other.Get(largeread.Admit(before), client.ObjectKey{}, w.kind.NewObject()))
 		busy := work(t.Context(), l, two[1:])
-		<-time.After(time.Millisecond)
-		assert.Zero(t, busy.Load(), "no worker waits")
+		<-time.After(liveReadLimit + time.Millisecond)
+		assert.Zero(t, busy.Load(), "no worker waits for longer")
 		assert.False(t, w.reads.hang)
 		assert.Contains(t, l.tracking.watches.takeSkipped(), two[1], "it comes first at the next re-check")
 		end()
@@ -127,4 +127,45 @@ func TestLargeWorkloadsWithoutATurnHoldUpNoOthers(t *testing.T) {
 		assert.Equal(t, 1, live.read)
 		assert.NotContains(t, l.tracking.watches.takeSkipped(), two[1])
 	})
+}
+
+// Reconciliations of other large workloads wait for their turns, each in its namespace, so that there is never one at once.
+func TestLargeWorkloadIsReadLiveWhereOthersHoldAllTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &largeReader{takes: time.Millisecond}
+		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
+		limit := largeread.New(3, 1)
+		l.tracking.live.large, l.tracking.live.summary = limit, live.summary
+		for _, key := range two {
+			defer holdTurns(t.Context(), limit, key)()
+		}
+		<-time.After(100 * time.Millisecond)
+		busy := work(t.Context(), l, slices.Concat(crowd(l, two[0], 5), crowd(l, two[1], 5)))
+		synctest.Wait()
+		assert.EqualValues(t, 2, busy.Load(), "one of each namespace waits")
+		<-time.After(liveReadLimit)
+		assert.Equal(t, 2, live.read)
+		assert.Len(t, l.tracking.watches.takeSkipped(), 8)
+	})
+}
+
+// holdTurns holds the turns of the namespace of a workload as two others do that are reconciled again and again, until it is stopped.
+func holdTurns(ctx context.Context, limit largeread.Limit, of workload.Key) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			other := &largeReader{takes: time.Second}
+			for ctx.Err() == nil {
+				scoped, end := limit.Begin(ctx, of.Namespace)
+				_ = other.Get(largeread.Admit(scoped), client.ObjectKey{}, workload.Deployment().NewObject())
+				end()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }

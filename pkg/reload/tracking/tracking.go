@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -103,7 +104,8 @@ func New(o Options) *Tracking {
 	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, now: o.Now}
 	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries}
 	t.live = &liveWorkloads{
-		apiReader: o.APIReader, large: o.Large, index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
+		apiReader: o.APIReader, large: o.Large, waiting: fairlimit.New(largeWaits, largeWaitsOfANamespace),
+		index: t.index, entries: t.entries, summary: o.Summary, forget: t.Forget,
 	}
 	t.namespaces = &namespaces{
 		scope: o.Scope, cache: o.Cache, apiReader: o.APIReader, failing: t.failing, index: t.index, queue: o.Queue, inScopeSince: t.inScopeSince,
