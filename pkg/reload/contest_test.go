@@ -113,7 +113,7 @@ func contesting(t *testing.T, d *desired, opts Options) *reloadtest.Outbox {
 	d.raw = []byte(`{"metadata":{"namespace":"shop","name":"web","uid":"u1"},"spec":{"template":{"spec":{}}}}`)
 	out := &reloadtest.Outbox{}
 	opts.Reader = reloadtest.Reader()
-	absent := map[reference.Ref]digest.State{app: {Absent: true}}
+	absent := map[reference.Ref]digest.State{app: {Absent: true}, {Kind: reference.ConfigMap, Name: "other"}: {Absent: true}}
 	l := newLoop(loopDependencies{client: d, Dependencies: Dependencies{
 		Events: out, Store: &reloadtest.Store{States: absent}, Keys: &reloadtest.Keys{Present: digesttest.Ring(t, "a")},
 		Workloads: func(_ workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads {
@@ -204,6 +204,22 @@ func TestAnnotationThatStaysAwayIsRemovedAtOnce(t *testing.T) {
 			<-time.After(10 * time.Minute)
 		}
 		assert.Empty(t, out.Messages)
+	})
+}
+
+// The Record keeps what a list had before, while that fits: two controllers that set different lists in turn make no further writes due.
+func TestListsThatAreSetInTurnAreRecordedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &desired{}
+		contesting(t, d, Options{})
+		for range 50 {
+			for _, list := range []string{"app", "other"} {
+				require.NoError(t, d.write(`{"metadata":{"annotations":{"`+annotation.DefaultPrefix+`configmaps":"`+list+`"}}}`))
+				<-time.After(100 * time.Millisecond)
+			}
+		}
+		assert.Equal(t, 2, d.count())
 	})
 }
 
