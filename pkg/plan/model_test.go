@@ -61,10 +61,11 @@ func (r random) podSpec() map[string]any {
 	if r.chance() {
 		container["env"] = []any{map[string]any{"name": r.one("STAKATER_APP_CONFIGMAP", "STAKATER_DB_SECRET", "X"), "value": "1"}}
 	}
+	driver := r.one("secrets-store.csi.k8s.io", "secrets-store-gke.csi.k8s.io")
 	volumes := []any{
 		map[string]any{"name": "v1", "configMap": map[string]any{"name": r.one("app", "absent")}},
 		map[string]any{"name": "v2", "projected": map[string]any{"sources": []any{map[string]any{"secret": map[string]any{"name": "db"}}}}},
-		map[string]any{"name": "v3", "csi": map[string]any{"driver": csiDriver, "volumeAttributes": map[string]any{"secretProviderClass": "vault"}}},
+		map[string]any{"name": "v3", "csi": map[string]any{"driver": driver, "volumeAttributes": map[string]any{"secretProviderClass": "vault"}}},
 	}
 	spec["volumes"] = volumes[:r.IntN(4)]
 	if r.chance() {

@@ -6,9 +6,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// csiDriver is the driver whose volumes name a SecretProviderClass.
-const csiDriver = "secrets-store.csi.k8s.io"
-
 // seenByReloader returns the objects for which Reloader finds a container (getVolumeMountName, getContainerWithVolumeMount and
 // getContainerWithEnvReference in internal/pkg/handler/upgrade.go): in the environment of containers and init containers, and
 // in the first volume that names the object, if one of them mounts it.
@@ -75,7 +72,7 @@ func inVolume(volume *corev1.Volume) []reference.Ref {
 			}
 		}
 	}
-	if volume.CSI != nil && volume.CSI.Driver == csiDriver {
+	if volume.CSI != nil { // of any driver
 		if name := volume.CSI.VolumeAttributes["secretProviderClass"]; name != "" {
 			see(reference.SecretProviderClass, name)
 		}

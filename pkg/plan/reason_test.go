@@ -124,6 +124,10 @@ func TestReasons(t *testing.T) {
 			manifest: strings.NewReplacer("apps/v1", "argoproj.io/v1alpha1", "Deployment", "Rollout").Replace(deployment(auto+`, `+domain+`rollout-strategy: restart`, reads)),
 		},
 		"SecretProviderClass": {reason: "Both restart it when it is rotated.", manifest: deployment(auto, ", volumeMounts: [{name: v}]"+mounts), adapt: classes},
+		"SecretProviderClass of a driver with another name": {
+			reason: "Neither looks at the name of the driver.", adapt: classes,
+			manifest: deployment(auto, ", volumeMounts: [{name: v}]"+strings.Replace(mounts, "secrets-store.", "secrets-store-gke.", 1)),
+		},
 		"SecretProviderClass that is not mounted": {
 			reason: "Reloader looks for a container that mounts it.", manifest: deployment(auto, mounts), adapt: classes,
 			want: []string{"reference: secretproviderclass/vault modified nothing restart"},

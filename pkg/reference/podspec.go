@@ -14,8 +14,7 @@ type Reference struct {
 // hold it: it is not converted to the type of the API, which takes longer than reading it. It looks at every place in which the
 // API knows one: the environment of containers, init containers and ephemeral containers, all volume types with a
 // ConfigMap, a Secret or a reference to a Secret, and image pull secrets. A test walks the API's type PodSpec by reflection,
-// so that a place that is added to the API cannot be missed. A SecretProviderClass is named by the attributes of a volume of
-// the Secrets Store CSI driver.
+// so that a place that is added to the API cannot be missed. A SecretProviderClass is named by the attributes of a CSI volume.
 //
 // A name that no object can have is left out: nothing can ever be there. So is a part that does not have the type which the
 // API gives it. A nil spec names nothing.
@@ -80,11 +79,9 @@ func (f *finder) selected(kind Kind, selector any) {
 	}
 }
 
-// The Secrets Store CSI driver, and the attribute of its volumes that names a SecretProviderClass.
-const (
-	secretsStoreDriver = "secrets-store.csi.k8s.io"
-	classAttribute     = "secretProviderClass"
-)
+// classAttribute is the attribute of a CSI volume that names a SecretProviderClass. The name of the driver does not count, as in
+// Reloader: that of the Secrets Store CSI driver is set by a flag, and GKE has a copy with another one.
+const classAttribute = "secretProviderClass"
 
 func (f *finder) volume(volume map[string]any) {
 	f.selected(ConfigMap, volume["configMap"])
@@ -96,10 +93,8 @@ func (f *finder) volume(volume map[string]any) {
 		f.selected(Secret, source["secret"])
 	}
 	csi := object(volume["csi"])
-	if text(csi["driver"]) == secretsStoreDriver {
-		// Optional: its content comes from running pods, so none can be waiting for it.
-		f.add(SecretProviderClass, text(object(csi["volumeAttributes"])[classAttribute]), true)
-	}
+	// Optional: its content comes from running pods, so none can be waiting for it.
+	f.add(SecretProviderClass, text(object(csi["volumeAttributes"])[classAttribute]), true)
 	f.credentials(csi["nodePublishSecretRef"])
 	for _, driver := range credentialDrivers() {
 		f.credentials(object(volume[driver])["secretRef"])

@@ -70,13 +70,17 @@ func TestFromPodSpec(t *testing.T) {
 		want   []reference.Reference
 	}{
 		"SecretProviderClass": {
-			reason: "A volume of the Secrets Store CSI driver names one; pods start without its statuses.",
+			reason: "A CSI volume names one, whatever the name of its driver; pods start without its statuses.",
 			spec: &corev1.PodSpec{Volumes: []corev1.Volume{
 				csiVolume("secrets-store.csi.k8s.io", map[string]string{"secretProviderClass": "vault", "other": "x"}),
 				csiVolume("secrets-store.csi.k8s.io", nil),
-				csiVolume("another.csi.k8s.io", map[string]string{"secretProviderClass": "not-ours"}),
+				csiVolume("secrets-store-gke.csi.k8s.io", map[string]string{"secretProviderClass": "gke"}),
+				csiVolume("another.csi.k8s.io", map[string]string{"other": "x"}),
 			}},
-			want: []reference.Reference{{Ref: reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, Optional: true}},
+			want: []reference.Reference{
+				{Ref: reference.Ref{Kind: reference.SecretProviderClass, Name: "gke"}, Optional: true},
+				{Ref: reference.Ref{Kind: reference.SecretProviderClass, Name: "vault"}, Optional: true},
+			},
 		},
 		"nil":   {reason: "A workload without a template names nothing.", spec: nil},
 		"empty": {reason: "An empty spec names nothing.", spec: &corev1.PodSpec{}},

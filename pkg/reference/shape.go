@@ -20,9 +20,7 @@ func Shape() *skim.Shape {
 		"configMap": selector,
 		"secret":    members{"secretName": nil, "optional": nil}.shape(),
 		"projected": members{"sources": list(members{"configMap": selector, "secret": selector})}.shape(),
-		"csi": members{
-			"driver": nil, "volumeAttributes": members{classAttribute: nil}.shape(), "nodePublishSecretRef": named.shape(),
-		}.shape(),
+		"csi":       members{"volumeAttributes": members{classAttribute: nil}.shape(), "nodePublishSecretRef": named.shape()}.shape(),
 		"azureFile": members{"secretName": nil}.shape(),
 	}
 	for _, driver := range credentialDrivers() {
