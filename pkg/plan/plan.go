@@ -132,17 +132,17 @@ func (c *comparison) compare(object workload.Object) {
 		return
 	}
 	c.compared++
-	found := map[Reason]*Difference{}
+	found, restarted := map[Reason]*Difference{}, false
 	for _, ref := range s.candidates {
 		for _, event := range c.events(s, ref) {
-			c.effect(found, s, change{ref: ref, event: event, traits: s.objects[ref]})
+			restarted = c.effect(found, s, change{ref: ref, event: event, traits: s.objects[ref]}) || restarted
 		}
 	}
 	for _, p := range c.reported(s) {
 		d := of(found, byProblem, object)
 		d.Problems = append(d.Problems, p.Message)
 	}
-	if !s.samePause(c.Reloader.Dialect.Keys.PausePeriod) {
+	if restarted && !s.samePause(c.Reloader.Dialect.Keys.PausePeriod) {
 		of(found, byPausePeriod, object)
 	}
 	if c.resumes(s) {
@@ -167,20 +167,22 @@ func (c *comparison) resumes(s subject) bool {
 	return action == pause.Resume && s.object.Kind.Pausable() && c.inOurScope(s)
 }
 
-// effect adds what differs about one change of one object.
-func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) {
+// effect adds what differs about one change of one object, and reports whether a program restarts the pods for it.
+func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) (restarted bool) {
 	theirs, ours := c.reloaderModel().decide(s, ch), c.ourAction(s, ch)
 	c.runs, c.recreates = c.runs || ours == Run || ours == RunAlone, c.recreates || ours == Recreate
 	if ours != Nothing {
 		c.name(s.object.Namespace(), ch.ref)
 	}
+	restarted = theirs == Restart || ours == Restart
 	if theirs == ours {
-		return
+		return restarted
 	}
 	for _, reason := range c.reasons(s, ch, ours) {
 		d := of(found, reason, s.object)
 		d.Effects = append(d.Effects, Effect{Object: ch.ref.String(), Change: string(ch.event), Reloader: theirs, Here: ours})
 	}
+	return restarted
 }
 
 // of returns the difference of a workload for a reason.

@@ -186,6 +186,15 @@ func TestReasons(t *testing.T) {
 		"pause":         {reason: "Both pause.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: 5m`, reads)},
 		"endless pause": {reason: "168h is the most.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: 1000h`, reads), want: []string{"pause-period", "problem"}},
 		"no pause":      {reason: "Reloader fails there.", manifest: deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads), want: []string{"pause-period", "problem"}},
+		"no pause without a reload": {
+			reason: "Reloader reads the period when it reloads.", want: []string{"problem"},
+			manifest: deployment(domain+`auto: "false", deployment.`+domain+`pause-period: soon`, reads),
+		},
+		"no pause without a restart": {
+			reason: "Neither pauses what it does not restart.", want: []string{"problem", "unnamed-object"},
+			manifest: deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads),
+			adapt:    func(in *plan.Input) { in.Reloader.NotifyOnly, in.Here.NotifyOnly = true, true },
+		},
 		"of the template": {
 			reason: "Both read the annotations of the pod template where the workload has none.",
 			manifest: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cart, namespace: shop}\nspec:\n  template: {metadata: {annotations: {" + auto +

@@ -158,7 +158,7 @@ func (s subject) beyondLimit(ref reference.Ref) bool {
 	return s.resolved.Dropped > 0 && !tracked
 }
 
-// samePause reports whether both programs pause the workload with a reload, or neither does.
+// samePause reports whether both programs pause the workload when they restart it, or neither does.
 func (s subject) samePause(key string) bool {
 	value, ok := s.source.Workload[key]
 	if !ok || !s.object.Kind.Pausable() {
