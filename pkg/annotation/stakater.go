@@ -102,10 +102,15 @@ func (r *stakaterReading) addProblems(problems ...Problem) {
 	}
 }
 
+// selecting are the annotations that select objects of a kind.
+func (r *stakaterReading) selecting(kind reference.Kind) [4]string {
+	keys := r.Keys.Of(kind)
+	return [...]string{keys.Reload, r.Keys.Auto, keys.Auto, r.Keys.Search}
+}
+
 // annotationsFor returns the annotations that say what is wanted of a kind, and whether they are those of the pod template.
 func (r *stakaterReading) annotationsFor(kind reference.Kind) (from map[string]string, fallback bool) {
-	keys := r.Keys.Of(kind)
-	for _, key := range [...]string{keys.Reload, r.Keys.Auto, keys.Auto, r.Keys.Search} {
+	for _, key := range r.selecting(kind) {
 		if _, ok := r.source.Workload[key]; ok {
 			return r.source.Workload, false
 		}

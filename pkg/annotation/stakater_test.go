@@ -89,6 +89,25 @@ func TestStakater(t *testing.T) {
 				`annotation "` + autoKey + `" on the pod template has no effect beside those of the workload: put it into metadata.annotations of the workload`,
 			},
 		},
+		"template overridden by an empty value": {
+			reason: "As in Reloader, it counts for its kind; the author learns it.", workload: map[string]string{cmAutoKey: ""}, template: map[string]string{autoKey: "true"},
+			tracked:  []reference.Ref{secret("app")},
+			problems: []string{`annotation "` + cmAutoKey + `" is empty and enables nothing: write "true" or "false", or remove it`},
+		},
+		"template overridden by an empty list": {
+			reason: "As in Reloader, it counts for its kind; the author learns it.", workload: map[string]string{cmReloadKey: " ,"}, template: map[string]string{autoKey: "true"},
+			tracked:  []reference.Ref{secret("app")},
+			problems: []string{`annotation "` + cmReloadKey + `" is empty and hides those of the pod template: list names, or remove it`},
+		},
+		"list of the template overridden by an empty one": {
+			reason: "The author learns it.", workload: map[string]string{cmReloadKey: ""}, template: map[string]string{cmReloadKey: "app"}, silent: true,
+			problems: []string{`annotation "` + cmReloadKey + `" is empty and hides those of the pod template: list names, or remove it`},
+		},
+		"empty list": {
+			reason:   "It hides nothing: the pod template has others for Secrets only, or another annotation of the workload hides them.",
+			workload: map[string]string{cmReloadKey: "", sReloadKey: "", sAutoKey: "true"}, template: map[string]string{sReloadKey: "x", sAutoKey: "true"},
+			tracked: []reference.Ref{secret("app")},
+		},
 		"copies": {reason: "The same on both does no harm.", workload: map[string]string{cmAutoKey: "true"}, template: map[string]string{cmAutoKey: "true"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")}},
 		"wrong values": {
 			reason: "The valid rest works, each is reported.", workload: map[string]string{autoKey: "yes", cmAutoKey: "", searchKey: "True", sReloadKey: "a(,My_App,x", cmExcludeKey: "a.*,b"},
@@ -96,8 +115,8 @@ func TestStakater(t *testing.T) {
 			problems: []string{
 				`annotation "` + cmExcludeKey + `": item 1 is not tracked: the name "a.*" has '*' at position 3: only a-z, 0-9, '-' and '.' are allowed: this list has names, not expressions; correct or remove it`,
 				`annotation "` + autoKey + `": "yes" is neither true nor false and enables nothing: write "true" or "false"`,
-				`annotation "` + cmAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`,
-				`annotation "` + searchKey + `": "True" has no effect: write "true" or "false"`,
+				`annotation "` + cmAutoKey + `" is empty and enables nothing: write "true" or "false", or remove it`,
+				`annotation "` + searchKey + `": "True" enables nothing: write "true" or "false"`,
 				`annotation "` + sReloadKey + `": item 1 is not tracked: the expression "a(" is invalid: missing closing ): correct or remove it`,
 				`annotation "` + sReloadKey + `": item 2 is not tracked: the name "My_App" has 'M' at position 1: only a-z, 0-9, '-' and '.' are allowed: correct or remove it`,
 			},
@@ -152,7 +171,7 @@ func TestStakater(t *testing.T) {
 		"all, an empty value": {
 			reason: "As in Reloader, it is as good as none.", dialect: annotation.Stakater{AutoReloadAll: true}, workload: map[string]string{sAutoKey: ""},
 			tracked:  []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},
-			problems: []string{`annotation "` + sAutoKey + `" is empty and has no effect: write "true" or "false", or remove it`},
+			problems: []string{`annotation "` + sAutoKey + `" is empty and enables nothing: write "true" or "false", or remove it`},
 		},
 		"all, a wrong value": {
 			reason: "As in Reloader, the flag is for workloads without the annotation.", dialect: annotation.Stakater{AutoReloadAll: true},

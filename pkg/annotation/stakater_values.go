@@ -31,7 +31,7 @@ func (r *stakaterReading) boolean(from map[string]string, key string) setting {
 		return absent
 	}
 	if value == "" {
-		r.report(`annotation %q is empty and has no effect: write "true" or "false", or remove it`, key)
+		r.report(`annotation %q is empty and enables nothing: write "true" or "false", or remove it`, key)
 		return absent
 	}
 	switch on, err := strconv.ParseBool(value); {
@@ -53,7 +53,7 @@ func (r *stakaterReading) search(from map[string]string) setting {
 	case value == "true":
 		return enabled
 	default:
-		r.report(`annotation %q: %s has no effect: write "true" or "false"`, r.Keys.Search, reference.Quote(value))
+		r.report(`annotation %q: %s enables nothing: write "true" or "false"`, r.Keys.Search, reference.Quote(value))
 		return unknown
 	}
 }
@@ -67,6 +67,7 @@ func (r *stakaterReading) misplaced() {
 			shared = true
 		} else {
 			r.overridden(keys.Reload, keys.Auto)
+			r.emptyList(kind)
 		}
 		if _, ok := r.source.Template[keys.Exclude]; ok && r.source.Workload[keys.Exclude] == "" {
 			r.addProblems(onTemplate(keys.Exclude))
@@ -79,6 +80,21 @@ func (r *stakaterReading) misplaced() {
 		if r.source.has(key) {
 			r.report("annotation %q on a workload has no effect: put it on the ConfigMap, Secret or SecretProviderClass", key)
 		}
+	}
+}
+
+// emptyList reports a list without items that is the only reason why the annotations of the pod template do not count for a kind.
+func (r *stakaterReading) emptyList(kind reference.Kind) {
+	key := r.Keys.Of(kind).Reload
+	value, alone := r.source.Workload[key]
+	hides := false
+	for _, other := range r.selecting(kind) {
+		_, onWorkload := r.source.Workload[other]
+		_, onTemplate := r.source.Template[other]
+		alone, hides = alone && (other == key || !onWorkload), hides || onTemplate
+	}
+	if alone && hides && !longerThan(value, 0) {
+		r.report("annotation %q is empty and hides those of the pod template: list names, or remove it", key)
 	}
 }
 
