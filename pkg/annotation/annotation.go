@@ -39,8 +39,6 @@ type Keys struct {
 	RecreatedFrom string
 	// RecreationCanceled is the UID of the Secret by which a Job was to be created again that was not deleted in the end, on the Job.
 	RecreationCanceled string
-	// RecreationLabel is the label of the Secrets with Jobs that are to be created again, in the installation's own namespace.
-	RecreationLabel string
 	// IgnoredLabel and DisabledLabel are labels: "true" excludes the workload everywhere.
 	IgnoredLabel, DisabledLabel string
 }
@@ -71,7 +69,6 @@ func keysUnder(prefix string) Keys {
 		LastReload:         prefix + "last-reload",
 		RecreatedFrom:      prefix + "recreated-from",
 		RecreationCanceled: prefix + "recreation-canceled",
-		RecreationLabel:    prefix + "recreation",
 		IgnoredLabel:       prefix + "ignored",
 		DisabledLabel:      prefix + "disabled",
 	}

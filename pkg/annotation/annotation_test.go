@@ -40,7 +40,6 @@ func TestNewKeys(t *testing.T) {
 		LastReload:         "pod-reloader.cs.sap.com/last-reload",
 		RecreatedFrom:      "pod-reloader.cs.sap.com/recreated-from",
 		RecreationCanceled: "pod-reloader.cs.sap.com/recreation-canceled",
-		RecreationLabel:    "pod-reloader.cs.sap.com/recreation",
 		IgnoredLabel:       "pod-reloader.cs.sap.com/ignored",
 		DisabledLabel:      "pod-reloader.cs.sap.com/disabled",
 	}

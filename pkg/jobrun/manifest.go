@@ -37,9 +37,14 @@ func (m Manifest) ToCreate() *unstructured.Unstructured {
 	return job
 }
 
+// recreationLabel is the label of the Secrets, and uidKey has the UID of the Job that was deleted: neither depends on --annotation-prefix.
+// After a change of the prefix, a Job that was deleted before is still created again.
+const recreationLabel = annotation.DefaultPrefix + "recreation"
+
 // The keys of the Secret.
 const (
 	jobKey    = "job.json"
+	uidKey    = "uid"
 	fieldsKey = "managed-fields.json"
 	reloadKey = "last-reload.json"
 	rootCAKey = "kube-root-ca.crt.uid"
@@ -62,7 +67,7 @@ func (s Store) Label() (key, value string) {
 		sum := sha256.Sum256([]byte(value))
 		value = strings.TrimRight(value[:longestLabel-9], "-.") + "-" + hex.EncodeToString(sum[:4])
 	}
-	return s.Keys.RecreationLabel, value
+	return recreationLabel, value
 }
 
 // Selector returns the label as kubectl takes it.
@@ -91,6 +96,7 @@ func (s Store) Encode(m Manifest) (*unstructured.Unstructured, error) {
 		fieldsKey: base64.StdEncoding.EncodeToString(owners),
 		jobKey:    base64.StdEncoding.EncodeToString(text),
 		reloadKey: base64.StdEncoding.EncodeToString([]byte(m.Reload.String())),
+		uidKey:    base64.StdEncoding.EncodeToString([]byte(m.UID)),
 	}
 	if m.RootCA != "" {
 		data[rootCAKey] = base64.StdEncoding.EncodeToString([]byte(m.RootCA))
@@ -117,7 +123,7 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 	if err := job.UnmarshalJSON(text); err != nil {
 		return Manifest{}, fmt.Errorf("decode %s: %w", jobKey, err)
 	}
-	m := Manifest{Job: job, UID: job.GetAnnotations()[s.Keys.RecreatedFrom]}
+	m := Manifest{Job: job, UID: s.replaced(secret, job)}
 	if job.GetAPIVersion() != "batch/v1" || job.GetKind() != "Job" || job.GetName() == "" || job.GetNamespace() == "" || m.UID == "" {
 		return Manifest{}, fmt.Errorf("decode %s: it is not a Job that replaces another one", jobKey)
 	}
@@ -135,6 +141,22 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 		m.RootCA = string(text)
 	}
 	return m, nil
+}
+
+// replaced returns the UID of the Job that the one in a Secret replaces, and sees to it that this one names it under the present prefix. An
+// earlier version has written it into the annotation alone.
+func (s Store) replaced(secret, job *unstructured.Unstructured) string {
+	text, err := content(secret, uidKey)
+	if err != nil {
+		return job.GetAnnotations()[s.Keys.RecreatedFrom]
+	}
+	annotations := job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[s.Keys.RecreatedFrom] = string(text)
+	job.SetAnnotations(annotations)
+	return string(text)
 }
 
 // fieldsIn returns the managedFields in a Secret; none where they cannot be read. Then pod-reloader keeps the fields of the Job.

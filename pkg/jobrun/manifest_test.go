@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 func storeOf() jobrun.Store {
@@ -47,6 +49,37 @@ func TestManifestComesBack(t *testing.T) {
 	assert.Equal(t, "pod-reloader", secret.GetNamespace())
 	assert.Equal(t, "reloader-job-u1", secret.GetName())
 	assert.Equal(t, "reloader", secret.GetLabels()[prefix+"recreation"])
+}
+
+// --annotation-prefix may change while a Job is deleted and not yet created again.
+func TestManifestIsReadUnderAnotherPrefix(t *testing.T) {
+	t.Parallel()
+	before, after := storeOf(), storeOf()
+	keys, err := annotation.NewKeys("example.org")
+	require.NoError(t, err)
+	after.Keys = keys
+	secret, err := before.Encode(jobrun.Manifest{Job: jobOf(nil, nil, nil).Replacement(before.Keys), UID: "u1"})
+	require.NoError(t, err)
+	selector, err := labels.Parse(after.Selector())
+	require.NoError(t, err)
+	assert.True(t, selector.Matches(labels.Set(secret.GetLabels())), "%s does not select %v", selector, secret.GetLabels())
+	m, err := after.Decode(secret)
+	require.NoError(t, err)
+	assert.Equal(t, "u1", m.UID)
+	replacement := jobrun.Job{Object: workload.Object{Kind: workload.Job(), Raw: m.ToCreate().Object}}
+	assert.Equal(t, "u1", replacement.ReplacementOf(keys), "the new Job is found when the answer to its creation is lost")
+}
+
+// A Secret of an earlier version has the UID in an annotation of the Job alone.
+func TestManifestWithoutTheUIDBesideTheJobIsRead(t *testing.T) {
+	t.Parallel()
+	s := storeOf()
+	secret, err := s.Encode(jobrun.Manifest{Job: jobOf(nil, nil, nil).Replacement(s.Keys), UID: "u1"})
+	require.NoError(t, err)
+	unstructured.RemoveNestedField(secret.Object, "data", "uid")
+	m, err := s.Decode(secret)
+	require.NoError(t, err)
+	assert.Equal(t, "u1", m.UID)
 }
 
 func TestSecretThatIsNoManifest(t *testing.T) {
@@ -106,5 +139,5 @@ func TestInstallationThatFitsIntoALabelIsItsValue(t *testing.T) {
 	s.Installation = strings.Repeat("a", 63)
 	_, value := s.Label()
 	assert.Equal(t, s.Installation, value)
-	assert.Equal(t, s.Keys.RecreationLabel+"="+value, s.Selector())
+	assert.Equal(t, prefix+"recreation="+value, s.Selector())
 }

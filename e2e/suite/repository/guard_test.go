@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
+	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
@@ -60,6 +61,14 @@ func TestGuardAppliesToPublishedCustomResources(t *testing.T) {
 	text := fmt.Sprint(template(t, helm, append(publishingGuard, "annotationPrefix=example.com")...)[policy])
 	assert.Contains(t, text, `"guarded.example.com/parts":["example.com/referent-checksum"]`)
 	assert.Contains(t, text, `"guarded.example.com/realms":["example.org/sum"]`)
+}
+
+// The label of the Secrets with Jobs to create again is the same under each prefix.
+func TestGuardAllowsDeletingManifestsUnderEachPrefix(t *testing.T) {
+	t.Parallel()
+	label, _ := jobrun.Store{}.Label()
+	rendered := template(t, tool(t, "helm", "helm"), "guard.enabled=true", "annotationPrefix=example.com")
+	assert.Contains(t, fmt.Sprint(rendered["ValidatingAdmissionPolicy /pod-reloader-guard"]), fmt.Sprintf("%q in variables.before.metadata", label))
 }
 
 // The guard allows the variables that a reload writes. Its message, and the pages, name the same ones.
