@@ -73,7 +73,9 @@ type Config struct {
 
 	// TooLarge, if set, reports whether a transport of the client has refused the
 	// answer to a list, an error of which this is, because it is too large. If it
-	// was a page of several objects, these are listed in smaller pages.
+	// was a page of several objects, these are listed in smaller pages. It runs on
+	// the goroutine that reads from the API server. After a panic, which is logged,
+	// the error is one like others.
 	TooLarge func(err error) bool
 
 	// OnWatchError, if set, gets every error of list and watch, as

@@ -108,6 +108,26 @@ func TestNoCallbackBeginsAfterStop(t *testing.T) {
 	}
 }
 
+// client-go does not wait for a list that is running.
+func TestNoTooLargeAfterStop(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var calls journal
+		s := newServer(t)
+		s.Fault(faults{noStreamList: true, hangAfter: 1})
+		bulk := newBulk(t, s, watch.Config{TooLarge: func(err error) bool { calls.add("called: %v", err); return true }})
+		ended := make(chan error, 1)
+		go func() { ended <- bulk.Start(t.Context()) }()
+		pass(time.Second)
+		require.Len(t, lists(s), 1, "it is being answered")
+		bulk.Stop()
+		require.NoError(t, <-ended)
+		pass(time.Minute)
+		assert.Empty(t, calls.read())
+		assert.Len(t, lists(s), 1)
+	})
+}
+
 func TestStartAfterStop(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {

@@ -48,6 +48,22 @@ func TestAPanicIsLoggedAndSurvived(t *testing.T) {
 	})
 }
 
+func TestAPanicOfTooLargeIsLoggedAndSurvived(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		var book logBook
+		s := newServer(t, object("a"))
+		s.Fault(faults{noStreamList: true, status: 500})
+		bulk := startBulk(t, s, watch.Config{Logger: book.logger(), TooLarge: func(error) bool { panic("TooLarge!") }})
+		pass(time.Millisecond)
+		assert.Equal(t, map[any]int{"TooLarge": 1}, book.panics(t))
+		assert.Len(t, book.lines(t, "WARN", "watch failed"), 1, "it is an error like others")
+		s.Fault(faults{noStreamList: true})
+		pass(time.Minute)
+		assert.Equal(t, 1, bulk.Store().Len())
+	})
+}
+
 func TestASinglesPanicIsLoggedAndSurvived(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {

@@ -48,7 +48,8 @@ type source struct {
 	tooLarge func(error) bool
 	failures *failures
 	streams  sync.WaitGroup // that are being observed
-	// listing holds a token while an object of a list is prepared.
+	// listing holds a token while an object of a list is prepared, or tooLarge
+	// runs.
 	listing chan struct{}
 
 	// narrow says that the server has rejected a field which only some
@@ -73,8 +74,9 @@ func (s *source) informer(resync time.Duration) cache.SharedIndexInformer {
 		cache.SharedIndexInformerOptions{ResyncPeriod: resync, ObjectDescription: s.resource.String()})
 }
 
-// wait blocks until nothing is prepared any more; call it after the informer
-// has ended. A list may still be running then: client-go does not wait for it.
+// wait blocks until nothing is prepared any more and tooLarge has returned; call
+// it after the informer has ended. A list may still be running then: client-go
+// does not wait for it.
 func (s *source) wait() {
 	s.streams.Wait()
 	s.listing <- struct{}{}
@@ -122,7 +124,7 @@ func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*un
 		case isExpired(err) && options.Continue != "":
 			all, options.Continue, options.Limit = &unstructured.UnstructuredList{}, "", 0
 			continue
-		case options.Limit > 1 && s.refusesSize(err):
+		case options.Limit > 1 && s.refusesSize(ctx, err):
 			options.Limit, left = max(options.Limit/5, 1), max(left, int(options.Limit))
 			continue
 		case err != nil:
@@ -141,15 +143,22 @@ func (s *source) listPages(ctx context.Context, options metav1.ListOptions) (*un
 	}
 }
 
-// refusesSize reports whether an error of a list is one of Config.TooLarge.
-func (s *source) refusesSize(err error) bool {
-	return err != nil && s.tooLarge != nil && s.tooLarge(err)
+// refusesSize reports whether an error of a list is one of Config.TooLarge. None
+// is after the end of the watcher.
+func (s *source) refusesSize(ctx context.Context, err error) (refused bool) {
+	if err == nil || s.tooLarge == nil {
+		return false
+	}
+	_ = s.whileListing(ctx, func() {
+		protect(s.failures.log, "TooLarge", func() { refused = s.tooLarge(err) })
+	})
+	return refused
 }
 
 // addPage prepares the objects of a page, and adds those that are selected.
 func (s *source) addPage(ctx context.Context, all, page *unstructured.UnstructuredList) error {
 	for i := range page.Items {
-		if err := s.prepareListed(ctx, &page.Items[i]); err != nil {
+		if err := s.whileListing(ctx, func() { s.prepare(&page.Items[i]) }); err != nil {
 			return err
 		}
 		if s.selects(&page.Items[i]) {
@@ -170,14 +179,15 @@ func (s *source) listPage(ctx context.Context, options metav1.ListOptions) (*uns
 	return list, err
 }
 
-// prepareListed prepares an object of a list unless the watcher has ended.
-func (s *source) prepareListed(ctx context.Context, object *unstructured.Unstructured) error {
+// whileListing calls a function of a list unless the watcher has ended; wait
+// waits for it.
+func (s *source) whileListing(ctx context.Context, call func()) error {
 	s.listing <- struct{}{}
 	defer func() { <-s.listing }()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.prepare(object)
+	call()
 	return nil
 }
 
