@@ -24,11 +24,13 @@ type Config struct {
 	// LabelSelector is applied by the API server, in its syntax.
 	LabelSelector string
 	// FieldSelector is applied to any field: see Selector. What does not match
-	// is not kept in memory, and not even sent where the API server supports the
-	// field: metadata.name for every resource, others for some
-	// (metadata.namespace of what has a namespace, "type" of a Secret,
-	// selectableFields of a CustomResourceDefinition). If it does not support one
-	// of them, it selects by the name alone.
+	// is not kept in memory, and not even sent where the API server evaluates the
+	// term: PATH=VALUE, with a value, of a field that it supports. That is
+	// metadata.name for every resource, others for some (metadata.namespace of
+	// what has a namespace, "type" of a Secret, selectableFields of a
+	// CustomResourceDefinition). If it does not support one of them, it selects by
+	// the name alone. It evaluates PATH!=VALUE for metadata.name and
+	// metadata.namespace only: with "type!=x" all Secrets are sent.
 	FieldSelector string
 	// IndexBy are the JSONPath expressions of the store's composite key; at
 	// least one.

@@ -65,7 +65,8 @@
 //	go run ./e2e/bench -scenario watch-sync,watch-events
 //
 // Objects that FieldSelector does not select cost nothing once they are decoded,
-// and are not sent where the API server supports the field.
+// and are not sent where the API server evaluates the term; Config.FieldSelector
+// says which ones.
 //
 // Store, Indexer, Selector and Debouncer can be used alone. Constructors
 // check everything and report every error as a ConfigError, which names field,
