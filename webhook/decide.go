@@ -298,6 +298,7 @@ func status(r *stamp.Rejection) *metav1.Status {
 	}
 	return &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Message: r.Message,
-		Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+		Reason:  metav1.StatusReasonServiceUnavailable,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: digest.Unverifiable}}, RetryAfterSeconds: 1},
 	}
 }

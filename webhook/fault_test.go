@@ -156,6 +156,7 @@ func TestWritePassesWhenTheDecisionFails(t *testing.T) {
 				}
 				assert.Equal(t, int32(http.StatusServiceUnavailable), response.Result.Code)
 				assert.Equal(t, metav1.StatusReasonServiceUnavailable, response.Result.Reason)
+				assert.Equal(t, []metav1.StatusCause{{Type: "DigestUnverifiable"}}, response.Result.Details.Causes, "no other 503 has it")
 				assert.Equal(t, int32(1), response.Result.Details.RetryAfterSeconds, "clients retry by themselves")
 				assert.Contains(t, response.Result.Message, tt.text)
 			})

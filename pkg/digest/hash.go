@@ -21,6 +21,9 @@ const AnyCurrent = "live"
 // passes it on, so that it distinguishes this rejection from any other conflict.
 const Mismatch = "DigestMismatch"
 
+// Unverifiable is Mismatch for a request that was rejected because its digest cannot be compared now.
+const Unverifiable = "DigestUnverifiable"
+
 // Clean is in the place of a digest, in a request of a user's write that takes the managed annotations away from an
 // excluded workload. It is bound to a generation, too.
 const Clean = "clean"

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -218,7 +217,7 @@ func classify(err error) Outcome {
 	switch {
 	case apierrors.IsConflict(err) && apierrors.HasStatusCause(err, digest.Mismatch):
 		return Conflict
-	case status.Status().Code == http.StatusServiceUnavailable:
+	case apierrors.HasStatusCause(err, digest.Unverifiable):
 		return Unverifiable
 	default:
 		return Failed

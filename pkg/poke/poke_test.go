@@ -121,13 +121,17 @@ func TestDoClassifiesFailures(t *testing.T) {
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	mismatch := apierrors.NewConflict(resource, "app", errors.New("digest"))
 	mismatch.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "DigestMismatch"}}
+	unverifiable := apierrors.NewServiceUnavailable("try again")
+	unverifiable.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "DigestUnverifiable"}}, RetryAfterSeconds: 1}
 	tests := map[string]struct {
 		err  error
 		want poke.Outcome
 	}{
 		"the webhook saw another digest":  {mismatch, poke.Conflict},
 		"another webhook denies it":       {apierrors.NewConflict(resource, "lock", errors.New("locked")), poke.Failed},
-		"the webhook could not verify it": {apierrors.NewServiceUnavailable("try again"), poke.Unverifiable},
+		"the webhook could not verify it": {unverifiable, poke.Unverifiable},
+		"another webhook is unavailable":  {apierrors.NewServiceUnavailable("try again"), poke.Failed},
+		"a proxy is unavailable":          {apierrors.NewGenericServerResponse(503, "patch", resource, "app", "<h1>503</h1>", 0, true), poke.Failed},
 		"not allowed":                     {apierrors.NewForbidden(resource, "app", errors.New("no")), poke.Failed},
 		"no connection":                   {errors.New("connection refused"), poke.Failed},
 	}

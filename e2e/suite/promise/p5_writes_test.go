@@ -3,6 +3,7 @@ package promise_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -239,20 +240,21 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 
 	f.waitForTheAnswer(t)
 	var code int
-	var retry string
+	var retry, answer string
 	require.True(t, poll.Repeat(t, attempts, fixture.LeftOut, func(n int) bool {
 		f.api.SetDelay(1200 * time.Millisecond)
 		defer f.api.SetDelay(0)
 		began := time.Now()
-		code, retry = annotateOnce(f, w, wrongProof(attempts+n))
+		code, retry, answer = annotateOnce(f, w, wrongProof(attempts+n))
 		return code == http.StatusServiceUnavailable || time.Since(began) < webhookTimeout
 	}))
 	assert.Equal(t, http.StatusServiceUnavailable, code, "what cannot be verified is rejected")
 	assert.NotEmpty(t, retry, "and the client gets a time to try again")
+	assert.Contains(t, answer, `"causes":[{"reason":"DigestUnverifiable"}]`, "no other 503 has that cause")
 }
 
-// annotateOnce writes annotations past the retries of client-go, and returns the status and when to try again.
-func annotateOnce(f *outage, of observe.Workload, annotations string) (code int, retryAfter string) {
+// annotateOnce writes annotations past the retries of client-go, and returns the status, when to try again, and the body.
+func annotateOnce(f *outage, of observe.Workload, annotations string) (code int, retryAfter, answer string) {
 	f.Helper()
 	admin := f.in.ControlPlane().Admin()
 	api, err := rest.HTTPClientFor(admin)
@@ -264,6 +266,8 @@ func annotateOnce(f *outage, of observe.Workload, annotations string) (code int,
 	request.Header.Set("Content-Type", "application/merge-patch+json")
 	response, err := api.Do(request)
 	require.NoError(f, err)
+	read, err := io.ReadAll(response.Body)
+	require.NoError(f, err)
 	require.NoError(f, response.Body.Close())
-	return response.StatusCode, response.Header.Get("Retry-After")
+	return response.StatusCode, response.Header.Get("Retry-After"), string(read)
 }
