@@ -69,12 +69,13 @@ const (
 	Stale Outcome = "stale"
 	// Conflict means that the digest is not that of the current configuration. Read it again, and retry.
 	Conflict Outcome = "conflict"
-	// Unverifiable means that the webhook could not read the configuration. Retry later.
+	// Unverifiable means that the webhook could not read the configuration. Retry later. Mostly, client-go has done so ten times: see Do.
 	Unverifiable Outcome = "unverifiable"
 	// Unseen means that the annotation was stored as it is: no webhook has handled the write, or it could not check it, and the write has a
 	// warning. Repeat that one once the annotation is gone: the same value again is ignored.
 	Unseen Outcome = "unseen"
-	// Failed means that the write itself failed. The error satisfies apierrors.IsConflict where another write was faster, and where another
+	// Failed means that the write itself failed, or that its answer is missing, also where the context has ended: then the request may
+	// have been handled, and can be repeated. The error satisfies apierrors.IsConflict where another write was faster, and where another
 	// webhook denied the write with that code.
 	Failed Outcome = "failed"
 )
@@ -92,6 +93,10 @@ type Patcher interface {
 }
 
 // Do asks for the reload of a workload. It costs one PATCH of metadata; the answer is metadata too.
+//
+// If the webhook could not read the configuration, it answers 503 with Retry-After: client-go repeats the PATCH after a second, up to ten
+// times, and Do returns the last answer. A context that ends before makes the outcome Failed, with the error of the context alone. Give it
+// a minute, or give the client a transport that removes Retry-After.
 //
 // The error is set for the outcomes Conflict, Unverifiable and Failed. For Conflict it satisfies
 // apierrors.IsConflict, so that retry.RetryOnConflict around reading, hashing and Do is all a client has to write.
