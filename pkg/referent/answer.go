@@ -41,8 +41,8 @@ func (g *Graph) State(key Key) (digest.State, *Hold) {
 }
 
 // Exists reports whether there is an object.
-func (g *Graph) Exists(key Key) bool {
-	n, ok := g.nodes[key]
+func (all nodes) Exists(key Key) bool {
+	n, ok := all[key]
 	return ok && n.exists()
 }
 
@@ -64,17 +64,17 @@ func (g *Graph) Publication(key Key) (value string, due bool) {
 }
 
 // Problems are references of an object that are ignored. They hold nothing.
-func (g *Graph) Problems(key Key) []string {
-	if n, ok := g.nodes[key]; ok && n.exists() {
+func (all nodes) Problems(key Key) []string {
+	if n, ok := all[key]; ok && n.exists() {
 		return slices.Clone(n.facts.problems)
 	}
 	return nil
 }
 
 // PathToCause leads from a node that is held down to the cause, both included; at most MaxDepth+2 keys.
-func (g *Graph) PathToCause(key Key) []Key {
+func (all nodes) PathToCause(key Key) []Key {
 	trail := []Key{key}
-	for n := g.nodes[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
+	for n := all[key]; n != nil && n.hold != nil && n.via != nil && len(trail) < MaxDepth+2; n = n.via {
 		trail = append(trail, n.via.key)
 	}
 	return trail
@@ -82,8 +82,8 @@ func (g *Graph) PathToCause(key Key) []Key {
 
 // Path is the shortest path from a node down to another one, both included; nil if there is none. It leads from a cause to
 // what has changed because of it.
-func (g *Graph) Path(from, to Key) []Key {
-	start := g.nodes[from]
+func (all nodes) Path(from, to Key) []Key {
+	start := all[from]
 	if start == nil {
 		return nil
 	}
@@ -110,53 +110,39 @@ func (g *Graph) Path(from, to Key) []Key {
 }
 
 // Below returns the nodes below the given ones, these included, sorted: what a workload depends on.
-func (g *Graph) Below(roots ...Key) []Key { return g.reach(roots, (*node).childNodes, len(g.nodes)) }
+func (all nodes) Below(roots ...Key) []Key { return all.reach(roots, (*node).childNodes, len(all)) }
 
 // FewBelow is Below if these are at most so many nodes; false if there are more. Its effort does not depend on how many more.
-func (g *Graph) FewBelow(most int, roots ...Key) ([]Key, bool) {
-	keys := g.reach(roots, (*node).childNodes, most)
+func (all nodes) FewBelow(most int, roots ...Key) ([]Key, bool) {
+	keys := all.reach(roots, (*node).childNodes, most)
 	return keys, len(keys) <= most
 }
 
 // LeadingTo returns those of the given nodes below which there is a target, these included. Its effort does not depend on how many nodes
 // are given: each node below them is asked for once.
-func (g *Graph) LeadingTo(target func(Key) bool, roots ...Key) []Key {
-	below := map[Key]struct{}{}
-	var targets []Key
-	for _, key := range g.Below(roots...) {
-		below[key] = struct{}{}
-		if target(key) {
-			targets = append(targets, key)
-		}
-	}
-	above := map[Key]struct{}{}
-	for _, key := range g.reach(targets, func(n *node) []*node { return n.parentsAmong(g, below) }, len(g.nodes)) {
-		above[key] = struct{}{}
-	}
-	var reaching []Key
-	for _, root := range roots {
-		if _, ok := above[root]; ok {
-			reaching = append(reaching, root)
-		}
-	}
-	return reaching
+func (all nodes) LeadingTo(target func(Key) bool, roots ...Key) []Key {
+	below := all.Below(roots...)
+	targets := slices.DeleteFunc(slices.Clone(below), func(key Key) bool { return !target(key) })
+	above := all.reach(targets, func(n *node) []*node {
+		return slices.DeleteFunc(n.parents(all), func(parent *node) bool { return !contains(below, parent.key) })
+	}, len(all))
+	return slices.DeleteFunc(slices.Clone(roots), func(root Key) bool { return !contains(above, root) })
 }
 
-func (n *node) parentsAmong(g *Graph, keys map[Key]struct{}) []*node {
-	return slices.DeleteFunc(n.parents(g), func(parent *node) bool {
-		_, among := keys[parent.key]
-		return !among
-	})
+// contains reports whether sorted keys have one.
+func contains(keys []Key, key Key) bool {
+	_, ok := slices.BinarySearchFunc(keys, key, Key.Compare)
+	return ok
 }
 
 // reach returns the nodes that the given ones lead to, these included, sorted. Each is visited once, so that a cycle ends. It
 // stops when there are more than most.
-func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
+func (all nodes) reach(from []Key, next func(*node) []*node, most int) []Key {
 	seen := map[*node]struct{}{}
 	var keys []Key
 	var stack []*node
 	for _, key := range from {
-		stack = append(stack, g.nodes[key])
+		stack = append(stack, all[key])
 	}
 	for len(stack) > 0 && len(keys) <= most {
 		n := stack[len(stack)-1]
@@ -173,12 +159,9 @@ func (g *Graph) reach(from []Key, next func(*node) []*node, most int) []Key {
 
 // Held counts the causes of holds for each Reason: nodes that are held because of another one do not count, nor do missing ones that no
 // other requires.
-func (g *Graph) Held() map[Reason]int {
-	held := make(map[Reason]int, len(Reasons()))
-	for _, reason := range Reasons() {
-		held[reason] = 0
-	}
-	for key, n := range g.nodes {
+func (all nodes) Held() map[Reason]int {
+	held := map[Reason]int{}
+	for key, n := range all {
 		if n.hold != nil && n.hold.Node == key && (n.hold.Reason != Missing || n.isRequired()) {
 			held[n.hold.Reason]++
 		}
@@ -202,10 +185,10 @@ func (n *node) isRequired() bool {
 }
 
 // Has reports whether the graph has a node.
-func (g *Graph) Has(key Key) bool {
-	_, ok := g.nodes[key]
+func (all nodes) Has(key Key) bool {
+	_, ok := all[key]
 	return ok
 }
 
 // Len is the number of nodes.
-func (g *Graph) Len() int { return len(g.nodes) }
+func (all nodes) Len() int { return len(all) }

@@ -47,14 +47,6 @@ func (g *Graph) leaveOutAll(namespace string, f *facts, by int) {
 	}
 }
 
-// visible are the children of a node; none in a namespace with too many, which is held whatever they are.
-func (g *Graph) visible(n *node) []*node {
-	if g.usage.of(n.key.Namespace).tooMany() {
-		return nil
-	}
-	return n.childNodes()
-}
-
 // put gives a node its facts, and connects it as they say.
 func (g *Graph) put(n *node, f *facts, unread *Hold) {
 	unchanged := n.unread.equal(unread) && (f == nil) == (n.facts == nil) && (f == nil || f.equal(n.facts))
@@ -125,7 +117,7 @@ func (g *Graph) mark(n *node) {
 		}
 		n.dirty = true
 		g.dirty = append(g.dirty, n)
-		stack = append(stack, n.parents(g)...)
+		stack = append(stack, n.parents(g.nodes)...)
 	}
 }
 
@@ -138,7 +130,7 @@ func (g *Graph) markWhere(matches func(*node) bool) {
 }
 
 // parents are the nodes that depend on this one, in any order, perhaps twice.
-func (n *node) parents(g *Graph) []*node {
+func (n *node) parents(nodes nodes) []*node {
 	all := make([]*node, 0, len(n.above))
 	for parent := range n.above {
 		all = append(all, parent)
@@ -147,7 +139,7 @@ func (n *node) parents(g *Graph) []*node {
 		return all
 	}
 	for _, link := range n.facts.parents {
-		if parent, ok := g.nodes[link.to]; ok {
+		if parent, ok := nodes[link.to]; ok {
 			all = append(all, parent)
 		}
 	}

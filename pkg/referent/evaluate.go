@@ -29,7 +29,7 @@ func (g *Graph) Evaluate() Evaluation {
 		g.round++
 		dirty := g.dirty
 		g.dirty = nil
-		w := walk{graph: g, index: map[*node]int{}}
+		w := walk{judge: &g.judge, index: map[*node]int{}}
 		slices.SortFunc(dirty, (*node).compare)
 		for _, n := range dirty {
 			w.visit(n)
@@ -52,7 +52,7 @@ func lastOfEach(changes []Change) []Change {
 // walk visits dirty nodes depth first, and evaluates each strongly connected component after those below it: the algorithm
 // of Tarjan, without recursion, as a chain of objects can be as long as users make it.
 type walk struct {
-	graph   *Graph
+	judge   *judge
 	index   map[*node]int // in the order of first visits, from 1
 	low     map[*node]int
 	stack   []*node // visited, component not complete
@@ -92,7 +92,7 @@ func (w *walk) enter(n *node) {
 	w.low[n] = w.index[n]
 	w.stack = append(w.stack, n)
 	n.visited = true
-	w.frames = append(w.frames, frame{node: n, children: w.graph.visible(n)})
+	w.frames = append(w.frames, frame{node: n, children: w.judge.visible(n)})
 }
 
 // descend goes down to a child that must be evaluated. visited says that its component is not complete.
@@ -127,7 +127,7 @@ func (w *walk) leave(f frame) {
 	}
 	cycle := cycleOf(component, f.children)
 	for _, member := range component {
-		if change, changed := w.graph.evaluate(member, cycle); changed {
+		if change, changed := w.judge.evaluate(member, cycle); changed {
 			w.changes = append(w.changes, change)
 		}
 	}

@@ -13,20 +13,19 @@ import (
 // Graph has a node for each object that it was given, and for each that one of these refers to. It is for one goroutine:
 // set what has changed, then Evaluate, then ask. What is set with equal facts changes nothing.
 type Graph struct {
-	schema  *Schema
-	keys    []digest.Key // oldest first
-	nodes   map[Key]*node
-	sources sources
+	schema *Schema
+	nodes
+	judge
 	// unread are the config objects of which nothing has been set.
-	unread  map[*node]struct{}
-	usage   usage
-	leftOut omissions
+	unread map[*node]struct{}
 	// dirty are the nodes that must be evaluated. Whatever is above one of them is dirty, too.
 	dirty []*node
 	// gone are the nodes that can be removed after the next evaluation, if nothing refers to them then.
-	gone  []*node
-	round int
+	gone []*node
 }
+
+// nodes are those of a graph. They answer what follows from their references, and from how they were evaluated last.
+type nodes map[Key]*node
 
 // node is one object, or a reference to one that is missing. Its facts are never changed in place.
 type node struct {
@@ -78,8 +77,9 @@ func NewGraph(schema *Schema, ring digest.Ring) (*Graph, error) {
 		return nil, digest.ErrNoKey
 	}
 	return &Graph{
-		schema: schema, keys: ring.Keys(), nodes: map[Key]*node{}, sources: sources{}, unread: map[*node]struct{}{},
-		usage: usage{uses: map[use]int{}, sizes: map[string]size{}}, leftOut: omissions{},
+		schema: schema, nodes: nodes{}, unread: map[*node]struct{}{}, judge: judge{
+			keys: ring.Keys(), sources: sources{}, leftOut: omissions{}, usage: usage{uses: map[use]int{}, sizes: map[string]size{}},
+		},
 	}, nil
 }
 
@@ -131,9 +131,8 @@ func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.Stat
 }
 
 // Refers reports whether anything refers to a ConfigMap or a Secret.
-func (g *Graph) Refers(namespace string, ref reference.Ref) bool {
-	_, ok := g.nodes[ConfigKey(namespace, ref)]
-	return ok
+func (all nodes) Refers(namespace string, ref reference.Ref) bool {
+	return all.Has(ConfigKey(namespace, ref))
 }
 
 // SetForbidden says that a ConfigMap or a Secret may not be read, and why.
@@ -214,9 +213,9 @@ func (g *Graph) UnreadConfig() []Key {
 }
 
 // ConfigObjects returns the ConfigMaps and Secrets that are referred to, sorted.
-func (g *Graph) ConfigObjects() []Key {
+func (all nodes) ConfigObjects() []Key {
 	var keys []Key
-	for key, n := range g.nodes {
+	for key, n := range all {
 		if n.resource.builtin {
 			keys = append(keys, key)
 		}

@@ -3,22 +3,42 @@ package referent
 import (
 	"fmt"
 	"slices"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
+// judge decides why a node is held, and what its digest is. Of a graph, it needs the node and its children alone, which were evaluated
+// before, and it changes no other node.
+type judge struct {
+	keys    []digest.Key // oldest first
+	sources sources
+	usage   usage
+	leftOut omissions
+	round   int
+}
+
+// visible are the children of a node; none in a namespace with too many, which is held whatever they are.
+func (j *judge) visible(n *node) []*node {
+	if j.usage.of(n.key.Namespace).tooMany() {
+		return nil
+	}
+	return n.childNodes()
+}
+
 // evaluate computes a node whose children have been evaluated, or are on a cycle with it, and reports what is new.
-func (g *Graph) evaluate(n *node, cycle []Key) (Change, bool) {
+func (j *judge) evaluate(n *node, cycle []Key) (Change, bool) {
 	before, digestsBefore, touched, first := n.hold, n.digests, n.touched, n.round == 0
-	children := g.visible(n)
-	n.dirty, n.touched, n.round = false, false, g.round
+	children := j.visible(n)
+	n.dirty, n.touched, n.round = false, false, j.round
 	n.height, n.via = height(children, cycle), nil
-	n.hold = g.holdReason(n, children, cycle)
+	n.hold = j.holdReason(n, children, cycle)
 	n.collectCauses(children, touched)
 	if n.hold != nil {
 		n.digests = nil
 		known := before.equal(n.hold) || first && n.hold.Reason == Missing
 		return Change{Key: n.key, Held: true}, !known
 	}
-	n.digests = g.compute(n, children)
+	n.digests = j.compute(n, children)
 	same := before == nil && !touched && !first && slices.Equal(digestsBefore, n.digests)
 	return Change{Key: n.key, Causes: n.released}, !same
 }
@@ -37,13 +57,13 @@ func height(children []*node, cycle []Key) int {
 
 // holdReason finds the first reason to hold a node; nil if there is none. A reason below the node comes before its own
 // readiness, which usually fails because of it.
-func (g *Graph) holdReason(n *node, children []*node, cycle []Key) *Hold {
+func (j *judge) holdReason(n *node, children []*node, cycle []Key) *Hold {
 	for _, check := range []func() *Hold{
-		func() *Hold { return g.unknown(n) },
+		func() *Hold { return j.unknown(n) },
 		func() *Hold { return missing(n) },
 		func() *Hold { return n.facts.fault },
 		func() *Hold { return cyclic(n, cycle) },
-		func() *Hold { return g.incomplete(n) },
+		func() *Hold { return j.incomplete(n) },
 		func() *Hold { return heldBelow(n, children) },
 		func() *Hold { return deep(n) },
 		func() *Hold { return n.facts.unready },
@@ -56,12 +76,12 @@ func (g *Graph) holdReason(n *node, children []*node, cycle []Key) *Hold {
 }
 
 // unknown holds a node of which nothing certain is known, or of a namespace with too many.
-func (g *Graph) unknown(n *node) *Hold {
-	if g.usage.of(n.key.Namespace).tooMany() {
-		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + g.usage.of(n.key.Namespace).excess()}
+func (j *judge) unknown(n *node) *Hold {
+	if j.usage.of(n.key.Namespace).tooMany() {
+		return &Hold{Reason: TooMany, Node: n.key, Detail: "the namespace has more than " + j.usage.of(n.key.Namespace).excess()}
 	}
-	if source := g.sources.of(n.resource, n.key.Namespace); source.Source != SourceSynced {
-		return &Hold{Reason: source.reason(), Node: n.key, Detail: g.sources.unknownResource(n.resource, source), Lacking: n.resource}
+	if source := j.sources.of(n.resource, n.key.Namespace); source.Source != SourceSynced {
+		return &Hold{Reason: source.reason(), Node: n.key, Detail: j.sources.unknownResource(n.resource, source), Lacking: n.resource}
 	}
 	return n.unread
 }
@@ -120,17 +140,17 @@ func pathText(keys []Key) string {
 }
 
 // incomplete holds a node to which objects can refer that have not all been read.
-func (g *Graph) incomplete(n *node) *Hold {
+func (j *judge) incomplete(n *node) *Hold {
 	for _, edge := range n.resource.referrers {
-		if namespace := g.sources.unwatched(edge); namespace != "" {
+		if namespace := j.sources.unwatched(edge); namespace != "" {
 			detail := fmt.Sprintf("the namespace %s is not watched, and %s in it can refer to this one", namespace, edge.from)
 			return &Hold{Reason: SourceOutside.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
-		if source := g.sources.referrers(edge, n.key.Namespace); source.Source != SourceSynced {
-			detail := g.sources.unknownResource(edge.from, source) + ", and its objects can refer to this one"
+		if source := j.sources.referrers(edge, n.key.Namespace); source.Source != SourceSynced {
+			detail := j.sources.unknownResource(edge.from, source) + ", and its objects can refer to this one"
 			return &Hold{Reason: source.reason(), Node: n.key, Detail: detail, Lacking: edge.from}
 		}
-		if g.leftOut.reach(edge, n.key.Namespace) {
+		if j.leftOut.reach(edge, n.key.Namespace) {
 			detail := fmt.Sprintf("references of %s, which can lead to this one, are left out: a namespace had more than %d", edge.from, MaxLinks)
 			return &Hold{Reason: TooMany, Node: n.key, Detail: detail}
 		}
@@ -187,7 +207,7 @@ func (n *node) collectCauses(children []*node, touched bool) {
 }
 
 // compute returns the digests of a node that is not held: one for each key, or one that is under no key.
-func (g *Graph) compute(n *node, children []*node) []string {
+func (j *judge) compute(n *node, children []*node) []string {
 	switch {
 	case n.resource.builtin:
 		return nil
@@ -196,8 +216,8 @@ func (g *Graph) compute(n *node, children []*node) []string {
 	case n.resource.CRC32:
 		return []string{sumCRC32(children)}
 	}
-	digests := make([]string, 0, len(g.keys))
-	for i, key := range g.keys {
+	digests := make([]string, 0, len(j.keys))
+	for i, key := range j.keys {
 		entries := make([][]byte, 0, len(children))
 		for _, child := range children {
 			entries = append(entries, entry(child, i))

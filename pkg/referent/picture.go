@@ -1,6 +1,7 @@
 package referent
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -90,24 +91,23 @@ func (g *Graph) Picture(roots ...Key) Picture {
 }
 
 // roots are the nodes that nothing refers to, and one of each cycle that none of them leads to.
-func (g *Graph) roots() []Key {
-	var keys, all []Key
-	for key, n := range g.nodes {
-		all = append(all, key)
-		if len(n.parents(g)) == 0 {
+func (all nodes) roots() []Key {
+	var keys []Key
+	for key, n := range all {
+		if len(n.parents(all)) == 0 {
 			keys = append(keys, key)
 		}
 	}
 	shown := map[Key]bool{}
-	for _, key := range g.Below(keys...) {
+	for _, key := range all.Below(keys...) {
 		shown[key] = true
 	}
-	for _, key := range sorted(all) {
+	for _, key := range sorted(slices.Collect(maps.Keys(all))) {
 		if shown[key] {
 			continue
 		}
 		keys = append(keys, key)
-		for _, below := range g.Below(key) {
+		for _, below := range all.Below(key) {
 			shown[below] = true
 		}
 	}
