@@ -83,24 +83,34 @@ func (all nodes) PathToCause(key Key) []Key {
 // Path is the shortest path from a node down to another one, both included; nil if there is none. It leads from a cause to
 // what has changed because of it.
 func (all nodes) Path(from, to Key) []Key {
-	start := all[from]
-	if start == nil {
+	start, end := all[from], all[to]
+	switch {
+	case start == nil || end == nil:
 		return nil
+	case start == end:
+		return []Key{from}
 	}
-	came := map[*node]*node{start: nil}
-	for queue := []*node{start}; len(queue) > 0; queue = queue[1:] {
-		if queue[0].key == to {
-			var path []Key
-			for n := queue[0]; n != nil; n = came[n] {
-				path = append(path, n.key)
-			}
-			slices.Reverse(path)
-			return path
-		}
+	return start.pathTo(end, func(*node) bool { return true })
+}
+
+// pathTo is the shortest path from a node down to another one, or back to itself, by way of some nodes alone; nil if there is none. It is
+// the same for every order of visits.
+func (n *node) pathTo(end *node, within func(*node) bool) []Key {
+	came := map[*node]*node{}
+	for queue := []*node{n}; len(queue) > 0; queue = queue[1:] {
 		children := queue[0].childNodes()
 		slices.SortFunc(children, (*node).compare)
 		for _, child := range children {
-			if _, seen := came[child]; !seen {
+			if child == end {
+				path := []Key{end.key}
+				for last := queue[0]; last != n; last = came[last] {
+					path = append(path, last.key)
+				}
+				path = append(path, n.key)
+				slices.Reverse(path)
+				return path
+			}
+			if came[child] == nil && within(child) {
 				came[child] = queue[0]
 				queue = append(queue, child)
 			}

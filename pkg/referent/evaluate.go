@@ -144,29 +144,5 @@ func cycleOf(component, children []*node) []Key {
 		within[n] = true
 	}
 	start := slices.MinFunc(component, (*node).compare)
-	from := map[*node]*node{}
-	for queue := []*node{start}; len(queue) > 0; queue = queue[1:] {
-		next := queue[0].childNodes()
-		slices.SortFunc(next, (*node).compare)
-		for _, child := range next {
-			if child == start {
-				return cyclePath(queue[0], start, from)
-			}
-			if within[child] && from[child] == nil {
-				from[child] = queue[0]
-				queue = append(queue, child)
-			}
-		}
-	}
-	return nil
-}
-
-func cyclePath(last, start *node, from map[*node]*node) []Key {
-	path := []Key{start.key}
-	for n := last; n != start; n = from[n] {
-		path = append(path, n.key)
-	}
-	path = append(path, start.key)
-	slices.Reverse(path)
-	return path
+	return start.pathTo(start, func(n *node) bool { return within[n] })
 }

@@ -176,6 +176,9 @@ func TestOneLeafEvaluatesOnlyItsAncestors(t *testing.T) {
 	}, done.Changes)
 	assert.Equal(t, keys("proxies/p", "clusters/c1", "filters/f2"), w.Path(key("proxies/p"), key("filters/f2")))
 	assert.Nil(t, w.Path(key("filters/f2"), key("proxies/p")))
+	assert.Nil(t, w.Path(key("filters/unknown"), key("filters/f2")))
+	assert.Nil(t, w.Path(key("proxies/p"), key("filters/unknown")))
+	assert.Equal(t, keys("filters/f2"), w.Path(key("filters/f2"), key("filters/f2")))
 }
 
 func TestManyChangesAtOnceAreOne(t *testing.T) {
