@@ -53,7 +53,7 @@ func TestHoldThatHasEndedIsNotRecorded(t *testing.T) {
 	require.True(t, unseen, "it is missing")
 	asked := []referent.Change{{Key: key, Held: true}}
 
-	graph.Set(proxies, named("p"))
+	graph.Put(proxies.Read(named("p")))
 	evaluate()
 	a.record(asked)
 	assert.False(t, a.isHeld(key), "it exists meanwhile")
@@ -71,7 +71,7 @@ func TestRefusalsOfObjectsThatAreInNoGraphAreDropped(t *testing.T) {
 	proxies := compiled.Resources()[0]
 	a := &graphState{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
 	a.configure(compiled, false)
-	graph.Set(proxies, named("p"))
+	graph.Put(proxies.Read(named("p")))
 	a.evaluate(graph, nil, func(*referent.Graph, map[referent.Key]time.Time) []referent.Change { return nil })
 	list, present := proxies.Key("ns", ""), proxies.Key("ns", "p")
 	for _, key := range []referent.Key{list, present} {

@@ -45,7 +45,7 @@ func layered(t *testing.T, layers, wide int) (*graphState, []reference.Ref) {
 			object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"proxies": next}}}
 			object.SetNamespace("ns")
 			object.SetName(fmt.Sprintf("l%d-%d", layer, i))
-			graph.Set(resource, object)
+			graph.Put(resource.Read(object))
 			if layer == 0 {
 				refs = append(refs, reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: object.GetName()})
 			}

@@ -243,7 +243,7 @@ func TestConfigObjectsThatNothingRefersToAreDropped(t *testing.T) {
 	w := tangle(t)
 	w.set("services/s", map[string]any{"host": "a"})
 	w.Evaluate()
-	assert.False(t, w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"}, digest.State{Absent: true}))
+	w.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"}, digest.State{Absent: true})
 	assert.Equal(t, 7, w.Len())
 
 	w.set("services/s", map[string]any{"tls": map[string]any{"certificateRef": named("tls")}})
@@ -286,7 +286,7 @@ func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 	require.NoError(t, err)
 	filters, _ := compiled.Resource(gvr("filters").GroupResource())
 	both.SetSource(filters, "", referent.SourceSynced)
-	both.Set(filters, object("f", map[string]any{"configRef": named("c")}))
+	both.Put(filters.Read(object("f", map[string]any{"configRef": named("c")})))
 	ref := reference.Ref{Kind: reference.ConfigMap, Name: "c"}
 	both.SetConfig("n", ref, state(t, "a", "1"))
 	both.Evaluate()
@@ -301,7 +301,7 @@ func TestAGraphHasAnEntryUnderEachKey(t *testing.T) {
 		one, err := referent.NewGraph(compiled, digesttest.Ring(t, string(letter)))
 		require.NoError(t, err)
 		one.SetSource(filters, "", referent.SourceSynced)
-		one.Set(filters, object("f", map[string]any{"configRef": named("c")}))
+		one.Put(filters.Read(object("f", map[string]any{"configRef": named("c")})))
 		one.SetConfig("n", ref, state(t, string(letter), "1"))
 		one.Evaluate()
 		alone, hold := one.State(key("filters/f"))

@@ -50,7 +50,7 @@ func FuzzCompile(f *testing.F) {
 			require.NoError(t, err)
 			for _, resource := range compiled.Resources() {
 				w.SetSource(resource, "", referent.SourceSynced)
-				w.Set(resource, (&unstructured.Unstructured{Object: fields}).DeepCopy())
+				w.Put(resource.Read((&unstructured.Unstructured{Object: fields}).DeepCopy()))
 			}
 			w.Evaluate()
 			p := w.Picture()

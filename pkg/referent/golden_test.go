@@ -81,8 +81,8 @@ func TestGoldenHMAC(t *testing.T) {
 				graph.SetSource(resource, "", referent.SourceSynced)
 			}
 			o := unstructuredOf(t, c.Child)
-			graph.Set(compiled.Resources()[0], o)
-			graph.Set(compiled.Resources()[1], object("r", map[string]any{"child": o.GetName()}))
+			graph.Put(compiled.Resources()[0].Read(o))
+			graph.Put(compiled.Resources()[1].Read(object("r", map[string]any{"child": o.GetName()})))
 			tls, err := hex.DecodeString(g.Secret)
 			require.NoError(t, err)
 			graph.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "tls"},
@@ -126,7 +126,7 @@ func TestGoldenCRC32(t *testing.T) {
 					continue
 				}
 				children = append(children, o.GetName())
-				w.Set(w.resource("children"), o)
+				w.Put(w.resource("children").Read(o))
 			}
 			w.set("roots/r", map[string]any{"secrets": secrets, "children": children})
 			for _, text := range states {

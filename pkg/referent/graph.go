@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -93,12 +91,7 @@ func (g *Graph) NewEmpty(ring digest.Ring) (*Graph, error) {
 	return next, err
 }
 
-// Set takes an object of a resource of the Schema as it is now. It keeps no part of it.
-func (g *Graph) Set(resource *Resource, object *unstructured.Unstructured) {
-	g.Put(resource.Read(object))
-}
-
-// Put is Set for an object that was read before.
+// Put takes an object as it is now.
 func (g *Graph) Put(o *Object) {
 	n := g.node(o.key, o.resource)
 	n.annotation = o.annotation
@@ -112,12 +105,12 @@ func (g *Graph) Delete(key Key) {
 	}
 }
 
-// SetConfig takes the state of a ConfigMap or a Secret, and reports whether anything refers to it: what is not referred to
-// is not kept. A state without an Entry under each key of the ring counts as not read.
-func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.State) bool {
+// SetConfig takes the state of a ConfigMap or a Secret, if anything refers to it. A state without an Entry under each key of the ring
+// counts as not read.
+func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.State) {
 	n, ok := g.nodes[ConfigKey(namespace, ref)]
 	if !ok {
-		return false
+		return
 	}
 	switch read := configFacts(n.resource, state, g.keys); {
 	case state.Absent:
@@ -127,7 +120,6 @@ func (g *Graph) SetConfig(namespace string, ref reference.Ref, state digest.Stat
 	default:
 		g.put(n, read, nil)
 	}
-	return true
 }
 
 // Refers reports whether anything refers to a ConfigMap or a Secret.
@@ -136,12 +128,10 @@ func (all nodes) Refers(namespace string, ref reference.Ref) bool {
 }
 
 // SetForbidden says that a ConfigMap or a Secret may not be read, and why.
-func (g *Graph) SetForbidden(namespace string, ref reference.Ref, detail string) bool {
-	n, ok := g.nodes[ConfigKey(namespace, ref)]
-	if ok {
+func (g *Graph) SetForbidden(namespace string, ref reference.Ref, detail string) {
+	if n, ok := g.nodes[ConfigKey(namespace, ref)]; ok {
 		g.put(n, nil, &Hold{Reason: Forbidden, Node: n.key, Detail: detail})
 	}
-	return ok
 }
 
 // SetUnreadable says that a ConfigMap or a Secret cannot be read, and why, and reports whether that counts: where something else is known

@@ -251,7 +251,7 @@ func TestReadiness(t *testing.T) {
 			w := newWorld(t, referent.Definition{ID: "a", GVR: gvr("a"), Ready: c.rule})
 			o := object("o", nil, with(int64(3), "metadata", "generation"))
 			o.Object["status"] = c.status
-			w.Set(w.resource("a"), o)
+			w.Put(w.resource("a").Read(o))
 			w.Evaluate()
 			hold := w.Hold(key("a/o"))
 			if c.want == "" {
@@ -265,7 +265,7 @@ func TestReadiness(t *testing.T) {
 			assert.NotContains(t, hold.Detail, "deleted")
 			deleted := metav1.Now()
 			o.SetDeletionTimestamp(&deleted)
-			w.Set(w.resource("a"), o)
+			w.Put(w.resource("a").Read(o))
 			w.Evaluate()
 			assert.Equal(t, hold.Detail+"; it is being deleted", w.Hold(key("a/o")).Detail)
 		})
@@ -299,7 +299,7 @@ func TestOneNamespaceHoldsNoOther(t *testing.T) {
 	for i := range referent.MaxNodes + 1 {
 		o := object(fmt.Sprintf("f%d", i), nil)
 		o.SetNamespace("crowded")
-		w.Set(w.resource("filters"), o)
+		w.Put(w.resource("filters").Read(o))
 	}
 	w.SetSource(w.resource("filters"), "other", referent.SourceForbidden)
 	w.Evaluate()

@@ -54,7 +54,7 @@ func TestRotationOfTheKeyPublishesNothing(t *testing.T) {
 		graph, err := referent.NewGraph(compiled, digesttest.Ring(t, keys))
 		require.NoError(t, err)
 		graph.SetSource(services, "", referent.SourceSynced)
-		graph.Set(services, object("s", map[string]any{"tls": map[string]any{"certificateRef": named("t")}}, annotated(now)))
+		graph.Put(services.Read(object("s", map[string]any{"tls": map[string]any{"certificateRef": named("t")}}, annotated(now))))
 		graph.SetConfig("n", reference.Ref{Kind: reference.Secret, Name: "t"}, state(t, keys, content))
 		graph.Evaluate()
 		return graph.Publication(key("services/s"))

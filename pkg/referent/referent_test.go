@@ -47,7 +47,7 @@ func (w world) resource(name string) *referent.Resource {
 func (w world) set(name string, spec map[string]any, changes ...func(*unstructured.Unstructured)) {
 	w.Helper()
 	resource, name, _ := strings.Cut(name, "/")
-	w.Set(w.resource(resource), object(name, spec, changes...))
+	w.Put(w.resource(resource).Read(object(name, spec, changes...)))
 }
 
 func (w world) config(name, content string) {
