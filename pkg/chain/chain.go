@@ -92,7 +92,7 @@ type Chain struct {
 	inbox      *inbox
 	graphState *graphState
 	// loop and webhook read custom resources live, each for one part of the program.
-	loop, webhook objects
+	loop, webhook *liveReader
 	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
 	handlers  []func(configstate.Event)
 	rereaders []func()
@@ -111,7 +111,7 @@ func New(o Options) *Chain {
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
 	c.graphState = &graphState{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
 	c.graphState.schema, _ = referent.Compile(nil, nil, o.Annotation)
-	c.loop, c.webhook = newObjects(o), newObjects(o)
+	c.loop, c.webhook = c.newLiveReader(o), c.newLiveReader(o)
 	c.sources = &sources{
 		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
 	}
@@ -127,10 +127,13 @@ func New(o Options) *Chain {
 	return c
 }
 
-func newObjects(o Options) objects {
-	return objects{
-		client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace),
-		large: largeread.New(largeInFlight, largeOfANamespace), refused: o.ReadRefused,
+func (c *Chain) newLiveReader(o Options) *liveReader {
+	return &liveReader{
+		objects: objects{
+			client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace),
+			large: largeread.New(largeInFlight, largeOfANamespace), refused: o.ReadRefused,
+		},
+		graphState: c.graphState, inbox: c.inbox, namespaces: o.Namespaces, log: o.Log,
 	}
 }
 

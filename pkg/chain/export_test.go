@@ -8,8 +8,8 @@ import (
 )
 
 // ReadLive reads config objects of a namespace live as a Store does, but says of states that are not verified that they are not.
-func ReadLive(ctx context.Context, from reader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return c.readLive(ctx, backend{from, c.loop}, namespace, refs)
+func ReadLive(ctx context.Context, from configReader, c *Chain, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	return c.loop.read(ctx, from, namespace, refs)
 }
 
 // Remembered is how many objects something is remembered of, for tests.

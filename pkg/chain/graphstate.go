@@ -97,6 +97,15 @@ func (a *graphState) resource(key referent.Key) (*referent.Resource, bool) {
 	return a.schema.Resource(key.GroupResource())
 }
 
+// key returns that of a custom resource; false where the configuration does not have it. mu must be locked.
+func (a *graphState) key(namespace string, ref reference.Ref) (referent.Key, bool) {
+	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
+	if !ok {
+		return referent.Key{}, false
+	}
+	return resource.Key(namespace, ref.Name), true
+}
+
 // state returns the state of a custom resource, and its key; the key is empty where the configuration does not have it. unseen: it is
 // held, and since when is not recorded. Nothing is kept of the question: anyone can ask the webhook about any name.
 func (a *graphState) state(namespace string, ref reference.Ref) (state digest.State, key referent.Key, unseen bool) {
@@ -237,8 +246,8 @@ func (a *graphState) isOutdated(key referent.Key) bool {
 func (a *graphState) exists(namespace string, ref reference.Ref) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
-	return ok && a.graph != nil && a.graph.Exists(resource.Key(namespace, ref.Name))
+	key, ok := a.key(namespace, ref)
+	return ok && a.graph != nil && a.graph.Exists(key)
 }
 
 // configObjects returns the config objects in the graph.
@@ -256,11 +265,10 @@ func (a *graphState) configObjects() []referent.Key {
 func (a *graphState) path(namespace string, ref reference.Ref, cause string) []referent.Key {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	resource, ok := a.schema.Resource(ref.Kind.GroupResource())
+	root, ok := a.key(namespace, ref)
 	if !ok || a.graph == nil {
 		return nil
 	}
-	root := resource.Key(namespace, ref.Name)
 	if cause == "" {
 		return a.graph.PathToCause(root)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // inbox gathers what concerns the graph for the goroutine of Start, which owns that. Any goroutine gathers; take, takeConfig, pause
@@ -38,6 +40,13 @@ func (i *inbox) gather(add func(*pending)) {
 // gatherAfter is gather after a while.
 func (i *inbox) gatherAfter(wait time.Duration, add func(*pending)) {
 	time.AfterFunc(wait, func() { i.gather(add) })
+}
+
+// retry gathers what was refused and is to be asked for again.
+func (i *inbox) retry(refused []referent.Key) {
+	if len(refused) > 0 {
+		i.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
+	}
 }
 
 // arrive is gather for the end of what the goroutine of Start has begun.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,27 +30,72 @@ const (
 	freshInFlight = 16
 )
 
-// readCustomLive returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API
-// server has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read,
-// the graph answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read
-// may be outstanding, whatever the reason is that the graph answers.
-func (c *Chain) readCustomLive(ctx context.Context, from backend, namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
+// liveReader reads custom resources live, for one part of the program.
+type liveReader struct {
+	objects
+	graphState *graphState
+	inbox      *inbox
+	namespaces namespaces
+	log        logr.Logger
+}
+
+// configReader reads ConfigMaps and Secrets live.
+type configReader interface {
+	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
+}
+
+// read reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
+// graph does, and the others can be read still.
+func (l *liveReader) read(
+	ctx context.Context, config configReader, namespace string, refs []reference.Ref,
+) (map[reference.Ref]digest.State, error) {
+	others, custom := splitCustom(refs)
+	if len(custom) == 0 {
+		return config.ReadLive(ctx, namespace, others)
+	}
+	half, cancel := halfDeadline(ctx)
+	defer cancel()
+	states := l.readCustom(half, config, namespace, custom)
+	if len(others) == 0 {
+		return states, nil
+	}
+	read, err := config.ReadLive(ctx, namespace, others)
+	maps.Copy(states, read)
+	return states, err
+}
+
+// halfDeadline returns a context with half of the time that another one has left; without a deadline where that has none.
+func halfDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
+}
+
+// readCustom returns the states of custom resources that a workload of a namespace tracks, with everything below them as the API server
+// has it now. Which objects refer to one is known from the watches. Where that is too much to read, or something cannot be read, the graph
+// answers, which is mostly as current as the watches. Where it is not, the states say that they are not verified: a read may be
+// outstanding, whatever the reason is that the graph answers.
+func (l *liveReader) readCustom(
+	ctx context.Context, config configReader, namespace string, refs []reference.Ref,
+) map[reference.Ref]digest.State {
 	states := make(map[reference.Ref]digest.State, len(refs))
-	if c.options.Client != nil {
-		c.inbox.applyPending(ctx)
+	if l.client != nil {
+		l.inbox.applyPending(ctx)
 	}
 	for _, ref := range refs {
-		states[ref], _, _ = c.graphState.state(namespace, ref)
+		states[ref], _, _ = l.graphState.state(namespace, ref)
 	}
-	c.Retry(namespace, refs)
-	f, err := c.beginLiveRead(from, namespace, refs)
+	l.inbox.retry(l.graphState.refusedBelow(namespace, refs))
+	f, err := l.begin(config, namespace, refs)
 	if err == nil {
-		err = f.read(ctx)
+		err = f.follow(ctx)
 	}
 	if err != nil {
-		recovering.Log(c.options.Log, err)
-		c.options.Log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "error", err.Error())
-		return c.graphState.unverified(namespace, refs, err)
+		recovering.Log(l.log, err)
+		l.log.V(1).Info("cannot read custom resources live; using the watched state", "namespace", namespace, "error", err.Error())
+		return l.graphState.unverified(namespace, refs, err)
 	}
 	for _, ref := range refs {
 		if key, ok := f.roots[ref]; ok {
@@ -61,12 +107,10 @@ func (c *Chain) readCustomLive(ctx context.Context, from backend, namespace stri
 
 // liveRead is a graph for one question.
 type liveRead struct {
-	graphState *graphState
-	namespaces namespaces
-	now        func() time.Time
-	from       backend
-	graph      *referent.Graph
-	roots      map[reference.Ref]referent.Key
+	*liveReader
+	config configReader
+	graph  *referent.Graph
+	roots  map[reference.Ref]referent.Key
 	// wanted are to be read, seen were.
 	wanted []referent.Key
 	seen   map[referent.Key]struct{}
@@ -77,37 +121,29 @@ var (
 	errTooMany = errors.New("too many objects to read")
 )
 
-// beginLiveRead begins with what the graph knows to be below the roots. The error says why the graph has to answer.
-func (c *Chain) beginLiveRead(from backend, namespace string, refs []reference.Ref) (*liveRead, error) {
-	c.graphState.mu.RLock()
-	defer c.graphState.mu.RUnlock()
-	if c.graphState.graph == nil {
+// begin begins with what the graph knows to be below the roots. The error says why the graph has to answer.
+func (l *liveReader) begin(config configReader, namespace string, refs []reference.Ref) (*liveRead, error) {
+	l.graphState.mu.RLock()
+	defer l.graphState.mu.RUnlock()
+	if l.graphState.graph == nil {
 		return nil, errNoGraph
 	}
-	graph, err := c.graphState.graph.NewEmpty(c.options.Ring())
+	graph, err := l.graphState.graph.NewEmpty(l.graphState.ring())
 	if err != nil {
 		return nil, err
 	}
-	f := &liveRead{
-		graphState: c.graphState, namespaces: c.options.Namespaces, now: c.options.Now, from: from,
-		graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{},
-	}
+	f := &liveRead{liveReader: l, config: config, graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{}}
 	for _, ref := range refs {
-		if resource, ok := c.graphState.schema.Resource(ref.Kind.GroupResource()); ok {
-			f.roots[ref] = resource.Key(namespace, ref.Name)
-			f.wanted = append(f.wanted, f.roots[ref])
+		if key, ok := l.graphState.key(namespace, ref); ok {
+			f.roots[ref] = key
+			f.wanted = append(f.wanted, key)
 		}
 	}
-	below, few := c.graphState.graph.FewBelow(maxLiveReads, f.wanted...)
-	if !few {
-		return nil, errTooMany
-	}
-	f.wanted = append(f.wanted, below...)
-	return f, nil
+	return f, f.addKnown()
 }
 
-// read reads until nothing is referred to that was not read.
-func (f *liveRead) read(ctx context.Context) error {
+// follow reads until nothing is referred to that was not read.
+func (f *liveRead) follow(ctx context.Context) error {
 	for range referent.MaxDepth + 2 {
 		var custom []referent.Key
 		config := map[string][]reference.Ref{}
@@ -146,22 +182,22 @@ func (f *liveRead) next() error {
 		delete(f.seen, key)
 	}
 	f.wanted = f.graph.Below(slices.Collect(maps.Values(f.roots))...)
+	f.graphState.mu.RLock()
+	defer f.graphState.mu.RUnlock()
+	if f.graphState.graph == nil {
+		return errNoGraph
+	}
 	return f.addKnown()
 }
 
 // addKnown wants what the watches know to be below the objects that are wanted for the first time: which other objects refer to them, only
-// the watches know.
+// the watches know. There must be a graph, and mu must be locked.
 func (f *liveRead) addKnown() error {
 	isSeen := func(key referent.Key) bool {
 		_, ok := f.seen[key]
 		return ok
 	}
 	unseen := slices.DeleteFunc(slices.Clone(f.wanted), isSeen)
-	f.graphState.mu.RLock()
-	defer f.graphState.mu.RUnlock()
-	if f.graphState.graph == nil {
-		return errNoGraph
-	}
 	below, few := f.graphState.graph.FewBelow(maxLiveReads, unseen...)
 	if !few {
 		return errTooMany
@@ -178,7 +214,7 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 	objects := make([]*referent.Object, len(custom))
 	for i, key := range custom {
 		group.Go(recovering.Func(func() (err error) {
-			objects[i], err = f.readCustom(ctx, key)
+			objects[i], err = f.object(ctx, key)
 			return err
 		}))
 	}
@@ -189,7 +225,7 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 			continue
 		}
 		group.Go(recovering.Func(func() (err error) {
-			states[i], err = f.from.config.ReadLive(ctx, namespace, config[namespace])
+			states[i], err = f.config.ReadLive(ctx, namespace, config[namespace])
 			return err
 		}))
 	}
@@ -209,24 +245,17 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 	return nil
 }
 
-// readCustom returns what counts of a custom resource; nil if there is none.
-func (f *liveRead) readCustom(ctx context.Context, key referent.Key) (*referent.Object, error) {
+// object returns what counts of a custom resource; nil if there is none.
+func (f *liveRead) object(ctx context.Context, key referent.Key) (*referent.Object, error) {
 	resource, ok := f.graphState.resource(key)
-	if !ok {
-		return nil, nil // the configuration has changed: there is no such resource any more
+	if !ok || !resource.ClusterScoped && f.namespaces.outside(key.Namespace) {
+		return nil, nil // the configuration has changed, or the namespace is not watched, which the sources of the graph say
 	}
-	if !resource.ClusterScoped && f.namespaces.outside(key.Namespace) {
-		return nil, nil // its namespace is not watched, which the sources of the graph say
-	}
-	object, err := f.from.custom.get(ctx, resource, key)
-	switch {
-	case err == nil:
-		return object, nil
-	case apianswer.NotFound(err):
-		return nil, nil // it does not exist
-	default:
+	object, err := f.get(ctx, resource, key)
+	if err != nil && !apianswer.NotFound(err) {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
+	return object, nil
 }
 
 func (f *liveRead) setConfig(namespace string, refs []reference.Ref, states map[reference.Ref]digest.State) {
@@ -247,7 +276,7 @@ func (f *liveRead) state(key referent.Key, known digest.State) digest.State {
 		state.Steps = known.Steps
 		return state
 	}
-	since := f.now()
+	since := f.graphState.now()
 	if known.Hold != nil {
 		since = known.Hold.Since
 	}

@@ -56,9 +56,7 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 // itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
-	if refused := c.graphState.refusedBelow(namespace, refs); len(refused) > 0 {
-		c.inbox.gather(func(p *pending) { p.refused = append(p.refused, refused...) })
-	}
+	c.inbox.retry(c.graphState.refusedBelow(namespace, refs))
 }
 
 // refusedBelow returns what was refused and holds custom resources.
@@ -69,12 +67,8 @@ func (a *graphState) refusedBelow(namespace string, refs []reference.Ref) (refus
 		return nil
 	}
 	for _, ref := range refs {
-		resource, ok := a.schema.Resource(ref.Kind.GroupResource())
-		if !ok {
-			continue
-		}
-		if _, hold := a.graph.State(resource.Key(namespace, ref.Name)); hold != nil {
-			refused = append(refused, a.refused.of(hold)...)
+		if key, ok := a.key(namespace, ref); ok && a.graph.Hold(key) != nil {
+			refused = append(refused, a.refused.of(a.graph.Hold(key))...)
 		}
 	}
 	return refused

@@ -3,9 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -28,20 +26,20 @@ func (s Store) OnEvent(handler func(configstate.Event)) {
 // Cached answers without I/O.
 func (s Store) Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State {
 	config, custom := splitCustom(refs)
-	return s.Chain.add(s.Store.Cached(namespace, config), namespace, custom)
+	return s.add(s.Store.Cached(namespace, config), namespace, custom)
 }
 
 // ReadIfChanged reads what Cached does not know of ConfigMaps and Secrets.
 func (s Store) ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
 	config, custom := splitCustom(refs)
 	states, err := s.Store.ReadIfChanged(ctx, namespace, config)
-	return s.Chain.add(states, namespace, custom), err
+	return s.add(states, namespace, custom), err
 }
 
 // ReadLive reads ConfigMaps and Secrets live, and custom resources with all that they refer to. What the loop does about them goes by
 // that: a state that is not verified is a ReadError.
 func (s Store) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	states, err := s.Chain.readLive(ctx, backend{s.Store, s.Chain.loop}, namespace, refs)
+	states, err := s.Chain.loop.read(ctx, s.Store, namespace, refs)
 	for _, ref := range refs {
 		if reason := states[ref].Unverified; reason != "" {
 			err = errors.Join(err, &configstate.ReadError{Namespace: namespace, Ref: ref, Err: errors.New(reason)})
@@ -73,45 +71,7 @@ type Admission struct {
 
 // ReadLive reads config objects of a namespace live, whatever their kind. States that are not verified say so.
 func (a Admission) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	return a.Chain.readLive(ctx, backend{a.Admission, a.Chain.webhook}, namespace, refs)
-}
-
-// reader reads ConfigMaps and Secrets live.
-type reader interface {
-	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
-}
-
-// backend is what reads live for one part of the program.
-type backend struct {
-	config reader
-	custom objects
-}
-
-// readLive reads config objects of a namespace. Custom resources have half of the time that is left: where their API does not answer, the
-// graph does, and the others can be read still.
-func (c *Chain) readLive(ctx context.Context, from backend, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
-	config, custom := splitCustom(refs)
-	if len(custom) == 0 {
-		return from.config.ReadLive(ctx, namespace, config)
-	}
-	half, cancel := halfDeadline(ctx)
-	defer cancel()
-	states := c.readCustomLive(half, from, namespace, custom)
-	if len(config) == 0 {
-		return states, nil
-	}
-	read, err := from.config.ReadLive(ctx, namespace, config)
-	maps.Copy(states, read)
-	return states, err
-}
-
-// halfDeadline returns a context with half of the time that another one has left; without a deadline where that has none.
-func halfDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Until(deadline)/2)
+	return a.Chain.webhook.read(ctx, a.Admission, namespace, refs)
 }
 
 // splitCustom separates custom resources from the others, which most workloads have alone.
@@ -132,9 +92,9 @@ func splitCustom(refs []reference.Ref) (config, custom []reference.Ref) {
 func isCustom(ref reference.Ref) bool { return ref.Kind.Custom() }
 
 // add puts the states of custom resources beside the others. The map is the caller's.
-func (c *Chain) add(states map[reference.Ref]digest.State, namespace string, custom []reference.Ref) map[reference.Ref]digest.State {
+func (s Store) add(states map[reference.Ref]digest.State, namespace string, custom []reference.Ref) map[reference.Ref]digest.State {
 	for _, ref := range custom {
-		states[ref] = c.State(namespace, ref)
+		states[ref] = s.Chain.State(namespace, ref)
 	}
 	return states
 }
