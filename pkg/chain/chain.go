@@ -88,9 +88,9 @@ const (
 //
 // The goroutine of Start owns the graph, and all parts but two: what gathers for it, and what questions are answered from.
 type Chain struct {
-	options    Options
-	inbox      *inbox
-	graphState *graphState
+	options Options
+	inbox   *inbox
+	*graphState
 	// loop and webhook read custom resources live, each for one part of the program.
 	loop, webhook *liveReader
 	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
@@ -109,8 +109,7 @@ type Chain struct {
 func New(o Options) *Chain {
 	o = o.withDefaults()
 	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
-	c.graphState = &graphState{ring: o.Ring, now: o.Now, configured: o.Client == nil, began: o.Now(), refused: refusals{}}
-	c.graphState.schema, _ = referent.Compile(nil, nil, o.Annotation)
+	c.graphState = newGraphState(o)
 	c.loop, c.webhook = c.newLiveReader(o), c.newLiveReader(o)
 	c.sources = &sources{
 		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
@@ -125,6 +124,14 @@ func New(o Options) *Chain {
 		in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
 	}
 	return c
+}
+
+func newGraphState(o Options) *graphState {
+	schema, _ := referent.Compile(nil, nil, o.Annotation)
+	return &graphState{
+		ring: o.Ring, now: o.Now, history: history{refused: refusals{}},
+		configuration: configuration{schema: schema, configured: o.Client == nil, began: o.Now()},
+	}
 }
 
 func (c *Chain) newLiveReader(o Options) *liveReader {
@@ -155,7 +162,7 @@ func (c *Chain) OnUnpublished(handler func(Unpublished)) {
 func (c *Chain) Configure(definitions []referent.Definition) (ignored []string) {
 	schema, ignored, faults := c.compile(definitions)
 	if len(faults) == 0 {
-		c.graphState.rules.Store(schema)
+		c.rules.Store(schema)
 	}
 	c.inbox.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
 	return ignored
@@ -170,15 +177,12 @@ func (c *Chain) compile(definitions []referent.Definition) (schema *referent.Sch
 	return schema, schema.Ignore(c.options.Without...), nil
 }
 
-// Reject says that there is no valid configuration. It may come later, but nothing waits for it.
-func (c *Chain) Reject() { c.graphState.rejected.Store(true) }
-
 // KeysChanged makes the graph again under the current digest keys.
 func (c *Chain) KeysChanged() { c.inbox.gather(func(p *pending) { p.rekeyed = true }) }
 
 // ConfigChanged takes an event of a config object, which may be part of the graph.
 func (c *Chain) ConfigChanged(e configstate.Event) {
-	if c.graphState.concerns(e.Namespace, e.Ref) {
+	if c.concerns(e.Namespace, e.Ref) {
 		c.inbox.gather(func(p *pending) { p.changed(e.Namespace, e.Ref) })
 	}
 }
@@ -222,7 +226,7 @@ func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 	asked = c.inbox.wait(ctx, nil)
 	if asked == nil && ctx.Err() == nil {
 		c.reads.want(c.inbox.takeConfig(), nil)
-		c.graphState.setOutdated(c.reads.outstanding())
+		c.setOutdated(c.reads.outstanding())
 		asked = c.inbox.wait(ctx, c.reads.begin()) //nolint:contextcheck // a read ends with the configuration
 	}
 	return asked
@@ -232,17 +236,17 @@ func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
 func (c *Chain) apply(ctx context.Context, p pending) {
 	c.publisher.take(p)
 	reconfigured := p.configured && c.reconfigure(ctx, p.definitions)
-	before := c.graphState.graph
+	before := c.graph
 	if graph := c.latest(p); graph != nil {
 		c.evaluate(graph, p) //nolint:contextcheck // a watch and a read end with the configuration, a write with the leadership
 	} else {
 		for _, change := range p.changes {
-			change.apply(c.graphState, nil)
+			change.apply(nil, nil)
 		}
 		c.reads.end(nil, p.batches, p.retries)
 	}
 	c.sources.restart(p) //nolint:contextcheck // a watch ends with the configuration
-	if reconfigured || before == nil && c.graphState.graph != nil {
+	if reconfigured || before == nil && c.graph != nil {
 		c.reread()
 	}
 }
@@ -250,11 +254,11 @@ func (c *Chain) apply(ctx context.Context, p pending) {
 // evaluate takes what has gathered into a graph, and puts that in force.
 func (c *Chain) evaluate(graph *referent.Graph, p pending) {
 	changes, unread := c.graphState.evaluate(graph, p.changes, c.sources.takeChangedSources)
-	c.graphState.record(changes)
+	c.record(changes)
 	c.reads.end(graph, p.batches, p.retries)
 	c.reads.want(p.config, unread)
 	c.retry(p.refused)
-	c.graphState.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
+	c.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
 	if p.gathered {
 		c.reads.begin()
 	} else if c.reads.ready() {
@@ -272,7 +276,7 @@ func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definiti
 		c.options.Log.Error(faults.ToAggregate(), "the resources of the configuration are not valid; the previous ones remain in force")
 		return false
 	}
-	first := c.graphState.configure(schema, same)
+	first := c.configure(schema, same)
 	if same {
 		return first
 	}
@@ -294,12 +298,12 @@ func (c *Chain) reread() {
 // latest returns the graph to be in force: the present one, or another one, of what the watches have delivered. It is nil where the
 // configuration has no resource, and as long as there is no digest key: the change of the keys brings us back.
 func (c *Chain) latest(p pending) *referent.Graph {
-	if c.sources.none() || c.graphState.graph != nil && !p.rekeyed {
-		return c.graphState.graph
+	if c.sources.none() || c.graph != nil && !p.rekeyed {
+		return c.graph
 	}
-	graph, err := referent.NewGraph(c.graphState.schema, c.options.Ring())
+	graph, err := referent.NewGraph(c.schema, c.options.Ring())
 	if err != nil {
-		return c.graphState.graph
+		return c.graph
 	}
 	c.sources.fill(graph)
 	return graph
@@ -312,7 +316,7 @@ func (c *Chain) sync() {
 		return
 	default:
 	}
-	if !c.graphState.configured || c.graphState.graph == nil && !c.sources.none() {
+	if !c.configured || c.graph == nil && !c.sources.none() {
 		return
 	}
 	if c.sources.answered() && !c.reads.underWay() {

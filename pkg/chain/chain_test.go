@@ -48,23 +48,6 @@ func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
 	})
 }
 
-// Of a custom resource that changes all the time, the causes of the latest eight changes are kept.
-func TestCausesOfTheLatestChangesAreKept(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.graph()
-		entries := []string{w.entry().Short()}
-		for n := range 9 {
-			w.set(tls, fmt.Sprint("changed ", n))
-			w.pass(time.Second)
-			entries = append(entries, w.entry().Short())
-		}
-		assert.Empty(t, w.State("ns", proxy).Because(entries[0]), "that was nine changes ago")
-		assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(entries[1]), "that was eight changes ago")
-	})
-}
-
 // A request of the loop goes to the webhook of any replica, which may not have been asked about the resource before.
 func TestACauseIsKnownWithoutAnEarlierQuestion(t *testing.T) {
 	t.Parallel()

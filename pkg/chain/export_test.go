@@ -14,9 +14,9 @@ func ReadLive(ctx context.Context, from configReader, c *Chain, namespace string
 
 // Remembered is how many objects something is remembered of, for tests.
 func (c *Chain) Remembered() int {
-	c.graphState.mu.RLock()
-	defer c.graphState.mu.RUnlock()
-	return len(c.graphState.held) + len(c.graphState.tracked)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.history.held) + len(c.history.tracked)
 }
 
 // Kept is the size in bytes of the JSON of the objects that the watches keep.
@@ -33,9 +33,9 @@ func (c *Chain) Kept() int {
 
 // Nodes is how many nodes the graph has.
 func (c *Chain) Nodes() int {
-	c.graphState.mu.RLock()
-	defer c.graphState.mu.RUnlock()
-	return c.graphState.graph.Len()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.graph.Len()
 }
 
 // ApplyPending waits until all is applied that is pending.

@@ -15,7 +15,7 @@ func TestEndOfAWriteOfAnEarlierConfigurationIsIgnored(t *testing.T) {
 	t.Parallel()
 	_, earlier, _ := proxiesAlone(t)
 	_, now, _ := proxiesAlone(t)
-	u := &publisher{graphState: &graphState{schema: now}, leads: t.Context(), now: time.Now, log: logr.Discard()}
+	u := &publisher{graphState: &graphState{configuration: configuration{schema: now}}, leads: t.Context(), now: time.Now, log: logr.Discard()}
 	of := func(configuration *referent.Schema, name string) written {
 		resource := configuration.Resources()[0]
 		return written{publication: publication{key: resource.Key("ns", name), resource: resource}}

@@ -282,7 +282,7 @@ func (f *liveRead) state(key referent.Key, known digest.State) digest.State {
 	}
 	f.graphState.mu.RLock()
 	defer f.graphState.mu.RUnlock()
-	return f.graphState.heldBy(hold, key, since)
+	return f.graphState.history.heldBy(hold, key, since)
 }
 
 // objects reads custom resources live.

@@ -39,16 +39,16 @@ func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect counts. Without a graph there is nothing to count.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	c.chain.graphState.mu.RLock()
-	defer c.chain.graphState.mu.RUnlock()
-	if c.chain.graphState.graph == nil {
+	c.chain.mu.RLock()
+	defer c.chain.mu.RUnlock()
+	if c.chain.graph == nil {
 		return
 	}
-	held := c.chain.graphState.graph.Held()
+	held := c.chain.graph.Held()
 	for _, reason := range referent.Reasons() {
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held[reason]), string(reason))
 	}
-	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graphState.graph.Len()))
-	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.chain.graphState.evaluations))
+	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graph.Len()))
+	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.chain.evaluations))
 	metrics <- prometheus.MustNewConstMetric(c.unpublished, prometheus.GaugeValue, float64(c.chain.publisher.unpublished.count.Load()))
 }

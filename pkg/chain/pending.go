@@ -70,7 +70,7 @@ func (p pending) and(gathered pending) pending {
 // change is something new for a graph. There is none while there is no digest key; what was delivered until then, a new graph
 // is given.
 type change interface {
-	apply(a *graphState, graph *referent.Graph)
+	apply(graph *referent.Graph, refused refusals)
 }
 
 // objectChange is an object that has come, changed or gone (nil).
@@ -80,7 +80,7 @@ type objectChange struct {
 	object *referent.Object
 }
 
-func (o objectChange) apply(_ *graphState, graph *referent.Graph) {
+func (o objectChange) apply(graph *referent.Graph, _ refusals) {
 	switch {
 	case graph == nil, o.source.stopped():
 	case o.object == nil:
@@ -103,18 +103,18 @@ type contentChange struct {
 	lasting    bool
 }
 
-func (r contentChange) apply(a *graphState, graph *referent.Graph) {
+func (r contentChange) apply(graph *referent.Graph, refused refusals) {
 	if graph == nil {
 		return
 	}
 	key := referent.ConfigKey(r.namespace, r.ref)
 	if r.unreadable != "" {
 		if graph.SetUnreadable(r.namespace, r.ref, r.unreadable, r.lasting) {
-			a.refused.set(key, time.Time{})
+			refused.set(key, time.Time{})
 		}
 		return
 	}
-	a.refused.set(key, r.refused)
+	refused.set(key, r.refused)
 	if r.forbidden != "" {
 		graph.SetForbidden(r.namespace, r.ref, r.forbidden)
 		return

@@ -56,49 +56,42 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 // itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
 // says when the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
-	c.inbox.retry(c.graphState.refusedBelow(namespace, refs))
+	c.inbox.retry(c.refusedBelow(namespace, refs))
 }
 
 // refusedBelow returns what was refused and holds custom resources.
 func (a *graphState) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.graph == nil || len(a.refused) == 0 {
+	if a.graph == nil || len(a.history.refused) == 0 {
 		return nil
 	}
 	for _, ref := range refs {
 		if key, ok := a.key(namespace, ref); ok && a.graph.Hold(key) != nil {
-			refused = append(refused, a.refused.of(a.graph.Hold(key))...)
+			refused = append(refused, a.history.refused.of(a.graph.Hold(key))...)
 		}
 	}
 	return refused
 }
 
-// refusal is one of refusals.
-type refusal struct {
-	key referent.Key
-	at  time.Time
-}
-
-// refusedBefore returns which of the keys are refused still, and were refused at a time or before.
-func (a *graphState) refusedBefore(keys []referent.Key, before time.Time) (due []refusal) {
+// refusedAt is when a key was refused; false if it is not.
+func (a *graphState) refusedAt(key referent.Key) (at time.Time, refused bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	for _, key := range keys {
-		if at, still := a.refused[key]; still && !at.After(before) {
-			due = append(due, refusal{key, at})
-		}
-	}
-	return due
+	at, refused = a.history.refused[key]
+	return at, refused
 }
 
 // retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
 func (c *Chain) retry(keys []referent.Key) {
-	for _, refused := range c.graphState.refusedBefore(keys, c.options.Now().Add(-retryInterval)) {
-		if ref, config := refused.key.Ref(); config {
-			c.reads.of(refused.key.Namespace).again(ref)
+	for _, key := range keys {
+		at, refused := c.refusedAt(key)
+		if ref, config := key.Ref(); !refused || c.now().Sub(at) < retryInterval {
+			continue
+		} else if config {
+			c.reads.of(key.Namespace).again(ref)
 		} else {
-			c.sources.relist(refused)
+			c.sources.relist(key, at)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type source struct {
 	// latest has what counts of each object; of the object itself, the watch keeps the name only.
 	latest latest
 
-	// The goroutine of Chain.Start alone uses the others.
+	// The goroutine of Start alone uses the others.
 
 	state referent.Source
 	// failure is why the objects have not been read yet; empty if nothing has failed.
@@ -166,7 +166,7 @@ type sourceChange struct {
 	refused time.Time
 }
 
-func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
+func (c sourceChange) apply(graph *referent.Graph, refused refusals) {
 	s := c.source
 	if s.stopped() {
 		return
@@ -182,7 +182,7 @@ func (c sourceChange) apply(a *graphState, graph *referent.Graph) {
 	if graph == nil {
 		return
 	}
-	a.refused.set(s.listed(), c.refused)
+	refused.set(s.listed(), c.refused)
 	if c.state == referent.SourceSynced {
 		s.forgetGone(graph)
 	}
@@ -196,7 +196,7 @@ type sourceFailure struct {
 	text   string
 }
 
-func (f sourceFailure) apply(a *graphState, graph *referent.Graph) {
+func (f sourceFailure) apply(graph *referent.Graph, refused refusals) {
 	s := f.source
 	if s.stopped() {
 		return
@@ -205,7 +205,7 @@ func (f sourceFailure) apply(a *graphState, graph *referent.Graph) {
 	case referent.SourceSynced, referent.SourceOtherScope, referent.SourceOutside:
 		return
 	case referent.SourceForbidden, referent.SourceNotInstalled:
-		now := a.now()
+		now := s.with.now()
 		if s.failing.IsZero() {
 			s.failing = now
 		}
@@ -215,15 +215,15 @@ func (f sourceFailure) apply(a *graphState, graph *referent.Graph) {
 	case referent.SourceUnsynced:
 	}
 	s.failure = f.text
-	sourceChange{source: s, state: referent.SourceUnsynced}.apply(a, graph)
+	sourceChange{source: s, state: referent.SourceUnsynced}.apply(graph, refused)
 }
 
 // scopeChange is an object of another scope than those before: the configuration is wrong, or the definition was made again.
 type scopeChange struct{ source *source }
 
-func (c scopeChange) apply(a *graphState, graph *referent.Graph) {
+func (c scopeChange) apply(graph *referent.Graph, refused refusals) {
 	if state := c.source.state; state == referent.SourceSynced || state == referent.SourceOtherScope {
-		sourceChange{source: c.source, state: referent.SourceSynced}.apply(a, graph)
+		sourceChange{source: c.source, state: referent.SourceSynced}.apply(graph, refused)
 	}
 }
 

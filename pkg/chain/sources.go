@@ -12,7 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// sources are the watches of a configuration. The goroutine of Chain.Start alone uses them.
+// sources are the watches of a configuration. The goroutine of Start alone uses them.
 type sources struct {
 	client     dynamic.Interface
 	namespaces namespaces
@@ -166,9 +166,9 @@ func (s *sources) replacePaced(one *source) {
 }
 
 // relist replaces the source whose list was refused.
-func (s *sources) relist(refused refusal) {
-	at := slices.IndexFunc(s.all, func(one *source) bool { return one.listed() == refused.key })
-	if at >= 0 && !s.all[at].began.After(refused.at) { // else its list has not been answered yet
+func (s *sources) relist(list referent.Key, refused time.Time) {
+	at := slices.IndexFunc(s.all, func(one *source) bool { return one.listed() == list })
+	if at >= 0 && !s.all[at].began.After(refused) { // else its list has not been answered yet
 		s.replace(s.all[at])
 	}
 }

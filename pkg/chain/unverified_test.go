@@ -32,7 +32,7 @@ func layered(t *testing.T, layers, wide int) (*graphState, []reference.Ref) {
 	resource := compiled.Resources()[0]
 	graph.SetSource(resource, "", referent.SourceSynced)
 	a := &graphState{
-		now: time.Now, ring: func() digest.Ring { return keys }, configured: true, schema: compiled, graph: graph,
+		now: time.Now, ring: func() digest.Ring { return keys }, configuration: configuration{configured: true, schema: compiled}, graph: graph,
 		outdated: map[referent.Key]struct{}{referent.ConfigKey("ns", reference.Ref{Kind: reference.Secret, Name: "tls"}): {}},
 	}
 	var refs []reference.Ref

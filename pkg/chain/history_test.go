@@ -12,7 +12,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -42,49 +41,65 @@ func TestHoldThatHasEndedIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	ring, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
-	a := &graphState{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
-	a.configure(compiled, false)
-	evaluate := func() {
-		changes, _ := a.evaluate(graph, nil, func(*referent.Graph, map[referent.Key]time.Time) []referent.Change { return nil })
-		a.record(changes)
-	}
-	evaluate()
-	_, key, unseen := a.state("ns", reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"})
-	require.True(t, unseen, "it is missing")
+	key := proxies.Key("ns", "p")
+	h := &history{}
+	h.begin()
+	add := func(changes []referent.Change) { h.add(graph, changes, ring.Keys(), time.Now()) }
 	asked := []referent.Change{{Key: key, Held: true}}
 
 	graph.Put(proxies.Read(named("p")))
-	evaluate()
-	a.record(asked)
-	assert.False(t, a.isHeld(key), "it exists meanwhile")
+	add(graph.Evaluate().Changes)
+	add(asked)
+	assert.NotContains(t, h.held, key, "it exists meanwhile")
 
 	graph.Delete(key)
-	evaluate()
-	a.record(asked)
-	assert.True(t, a.isHeld(key))
+	graph.Evaluate()
+	add(asked)
+	assert.Contains(t, h.held, key)
 }
 
 // A refused list has no object, and an object that is in the graph can be asked for again. The others were deleted, or never existed.
 func TestRefusalsOfObjectsThatAreInNoGraphAreDropped(t *testing.T) {
 	t.Parallel()
-	ring, compiled, graph := proxiesAlone(t)
+	_, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
-	a := &graphState{ring: func() digest.Ring { return ring }, now: time.Now, refused: refusals{}}
-	a.configure(compiled, false)
+	h := &history{refused: refusals{}}
+	h.begin()
 	graph.Put(proxies.Read(named("p")))
-	a.evaluate(graph, nil, func(*referent.Graph, map[referent.Key]time.Time) []referent.Change { return nil })
+	graph.Evaluate()
 	list, present := proxies.Key("ns", ""), proxies.Key("ns", "p")
 	for _, key := range []referent.Key{list, present} {
-		a.refused[key] = time.Now()
+		h.refused[key] = time.Now()
 	}
 	for i := range 2 + spare - 3 {
-		a.refused[proxies.Key("ns", fmt.Sprint("gone-", i))] = time.Now()
+		h.refused[proxies.Key("ns", fmt.Sprint("gone-", i))] = time.Now()
 	}
-	a.record(nil)
-	assert.Len(t, a.refused, 2+spare-1, "few more than the graph has objects")
-	a.refused[proxies.Key("ns", "gone")] = time.Now()
-	a.record(nil)
-	assert.Len(t, a.refused, 2)
-	assert.Contains(t, a.refused, list)
-	assert.Contains(t, a.refused, present)
+	h.add(graph, nil, nil, time.Now())
+	assert.Len(t, h.refused, 2+spare-1, "few more than the graph has objects")
+	h.refused[proxies.Key("ns", "gone")] = time.Now()
+	h.add(graph, nil, nil, time.Now())
+	assert.Len(t, h.refused, 2)
+	assert.Contains(t, h.refused, list)
+	assert.Contains(t, h.refused, present)
+}
+
+// Of a custom resource that changes all the time, the causes of the latest eight changes are kept.
+func TestCausesOfTheLatestChangesAreKept(t *testing.T) {
+	t.Parallel()
+	ring, compiled, graph := proxiesAlone(t)
+	proxies := compiled.Resources()[0]
+	key := proxies.Key("ns", "p")
+	h := &history{}
+	h.begin()
+	var entries []string
+	for n := range 10 {
+		object := named("p")
+		object.Object["spec"] = map[string]any{"change": int64(n)}
+		graph.Put(proxies.Read(object))
+		h.add(graph, graph.Evaluate().Changes, ring.Keys(), time.Now())
+		entries = append(entries, newest(h.tracked[key].entries))
+	}
+	now := digest.State{Steps: h.tracked[key].list}
+	assert.Empty(t, now.Because(entries[0]), "that was nine changes ago")
+	assert.Equal(t, key.String(), now.Because(entries[1]), "that was eight changes ago")
 }

@@ -1,0 +1,153 @@
+package chain
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
+)
+
+// history is what the graph does not have of its nodes: since when they are held, and what has led to the state of the others. It has no
+// lock: graphState has.
+type history struct {
+	// held is since when nodes are held. Questions add to it. It is nil until there is a graph.
+	held map[referent.Key]time.Time
+	// refused are what the API server has refused.
+	refused refusals
+	// tracked has the latest changes of custom resources.
+	tracked map[referent.Key]steps
+	// prunedAt is when the program last dropped entries of held, refused and tracked for objects that are in no graph.
+	prunedAt time.Time
+}
+
+// clear forgets all, with the end of a configuration.
+func (h *history) clear() { h.held, h.tracked, h.refused = nil, nil, refusals{} }
+
+// begin begins with a graph. Under other keys, the same objects are held.
+func (h *history) begin() {
+	h.tracked = map[referent.Key]steps{}
+	if h.held == nil {
+		h.held = map[referent.Key]time.Time{}
+	}
+}
+
+// add keeps since when nodes are held, and what has led to the state of the others. A question adds what it has found some time
+// before: a hold that has ended since does not count.
+func (h *history) add(graph *referent.Graph, changes []referent.Change, keys []digest.Key, now time.Time) {
+	if h.held == nil {
+		return // the configuration has changed meanwhile
+	}
+	h.prune(graph, now)
+	for _, change := range changes {
+		if _, was := h.held[change.Key]; !change.Held {
+			delete(h.held, change.Key)
+			h.step(change, graph, keys)
+		} else if !was && graph.Hold(change.Key) != nil {
+			h.held[change.Key] = now
+		}
+	}
+}
+
+// heldBy is the state of a node that a graph holds.
+func (h *history) heldBy(hold *referent.Hold, key referent.Key, since time.Time) digest.State {
+	if hold.Reason == referent.Unsynced {
+		return unread(describe(hold, key), since)
+	}
+	state := held(describe(hold, key), since)
+	state.Hold.Forbidden, state.Hold.Refused = hold.Reason == referent.Forbidden, h.refused.at(hold)
+	return state
+}
+
+// describe says why a node is held, and which node below it is the cause.
+func describe(hold *referent.Hold, key referent.Key) string {
+	text := string(hold.Reason)
+	if hold.Node != key {
+		text = hold.Node.In(key.Namespace) + " is " + text
+	}
+	if hold.Detail != "" {
+		text += ": " + hold.Detail
+	}
+	return text
+}
+
+const (
+	// spare is how many objects that are in no graph keep their entries, beside as many as there are in it.
+	spare = 1_000
+	// keep is how long they keep them at least: an object that comes and goes meanwhile must not prevent the report of a hold. It is
+	// also the least time between two prunings.
+	keep = time.Minute
+)
+
+// prune drops the entries of objects that are in no graph, when most entries are of such objects. They were deleted, or never existed.
+func (h *history) prune(graph *referent.Graph, now time.Time) {
+	if now.Sub(h.prunedAt) < keep {
+		return
+	}
+	most := 2*graph.Len() + spare
+	if max(len(h.held), len(h.refused), len(h.tracked)) < most {
+		return
+	}
+	h.prunedAt = now
+	if len(h.held) >= most {
+		maps.DeleteFunc(h.held, func(key referent.Key, since time.Time) bool { return !graph.Has(key) && now.Sub(since) >= keep })
+	}
+	if len(h.refused) >= most {
+		maps.DeleteFunc(h.refused, func(key referent.Key, _ time.Time) bool { return key.Name != "" && !graph.Has(key) })
+	}
+	if len(h.tracked) >= most {
+		maps.DeleteFunc(h.tracked, func(key referent.Key, _ steps) bool { return !graph.Has(key) })
+	}
+}
+
+// maxSteps is how many changes of a custom resource are kept, so that a reload can name what has led to it.
+const maxSteps = 8
+
+// steps are the latest changes of a custom resource. The list is never changed in place.
+type steps struct {
+	// entries are the present ones as a Record keeps them, under each key of the ring, oldest first: after a rotation, the Record of a
+	// workload is still under an older key.
+	entries []string
+	list    []digest.Step
+}
+
+func newest(entries []string) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	return entries[len(entries)-1]
+}
+
+// step adds a change of a custom resource. Which ones workloads track is not known: a replica that is asked for the first time
+// must know what has led to the present state.
+func (h *history) step(change referent.Change, graph *referent.Graph, keys []digest.Key) {
+	state, hold := graph.State(change.Key)
+	if _, config := change.Key.Ref(); config || hold != nil {
+		return
+	}
+	before, known := h.tracked[change.Key]
+	now := entriesOf(state, keys)
+	switch {
+	case !known:
+		h.tracked[change.Key] = steps{entries: now}
+	case newest(now) != newest(before.entries):
+		one := digest.Step{From: newest(before.entries), Older: before.entries[:max(0, len(before.entries)-1)]}
+		for _, cause := range change.Causes {
+			one.Causes = append(one.Causes, cause.Word(change.Key.Namespace))
+		}
+		list := before.list[max(0, len(before.list)+1-maxSteps):]
+		h.tracked[change.Key] = steps{entries: now, list: append(slices.Clone(list), one)}
+	}
+}
+
+// entriesOf returns the Entries under digest keys, oldest first, as a Record keeps them.
+func entriesOf(state digest.State, keys []digest.Key) []string {
+	var entries []string
+	for _, key := range keys {
+		if entry, ok := state.Entry(key.ID); ok {
+			entries = append(entries, entry.Short())
+		}
+	}
+	return entries
+}
