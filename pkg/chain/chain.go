@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,43 +84,34 @@ const (
 )
 
 // Chain keeps the graph of custom resources. Its methods are safe for concurrent use.
-//
-// The goroutine of Start owns the graph, and all parts but two: what gathers for it, and what questions are answered from.
 type Chain struct {
 	options Options
 	inbox   *inbox
 	*graphState
+	evaluator *evaluator
+	notifier  *notifier
 	// loop and webhook read custom resources live, each for one part of the program.
 	loop, webhook *liveReader
-	// handlers are called for changes of custom resources, rereaders when what the configuration says is in force.
-	handlers  []func(configstate.Event)
-	rereaders []func()
-	synced    chan struct{} // closed once
-
-	definitions []referent.Definition
-	lifetime    *lifetime
-	sources     *sources
-	reads       *reads
-	publisher   *publisher
 }
 
 // New makes a Chain that knows no resource. It does no I/O.
 func New(o Options) *Chain {
 	o = o.withDefaults()
-	c := &Chain{options: o, inbox: newInbox(o.Debounce), lifetime: &lifetime{}, synced: make(chan struct{})}
-	c.graphState = newGraphState(o)
-	c.loop, c.webhook = c.newLiveReader(o), c.newLiveReader(o)
-	c.sources = &sources{
-		client: o.Client, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
-	}
-	c.reads = &reads{
-		config: o.Config, namespaces: o.Namespaces, inbox: c.inbox, lifetime: c.lifetime, now: o.Now, log: o.Log,
-		in: map[string]*namespaceReads{},
-	}
-	c.publisher = &publisher{
-		client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
-		inbox: c.inbox, graphState: c.graphState, sources: c.sources, lifetime: c.lifetime, writes: fairlimit.New(inFlight, 1),
-		in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
+	in, state, configuration := newInbox(o.Debounce), newGraphState(o), &lifetime{}
+	sources := &sources{client: o.Client, namespaces: o.Namespaces, inbox: in, lifetime: configuration, now: o.Now, log: o.Log}
+	c := &Chain{options: o, inbox: in, graphState: state, notifier: &notifier{isHeld: state.isHeld, now: o.Now}}
+	c.loop, c.webhook = c.newLiveReader(), c.newLiveReader()
+	c.evaluator = &evaluator{
+		inbox: in, graphState: state, sources: sources, notifier: c.notifier, log: o.Log, synced: make(chan struct{}),
+		reads: &reads{
+			config: o.Config, namespaces: o.Namespaces, inbox: in, lifetime: configuration, now: o.Now, log: o.Log,
+			in: map[string]*namespaceReads{},
+		},
+		publisher: &publisher{
+			client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
+			inbox: in, graphState: state, sources: sources, lifetime: configuration, writes: fairlimit.New(inFlight, 1),
+			in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
+		},
 	}
 	return c
 }
@@ -134,47 +124,45 @@ func newGraphState(o Options) *graphState {
 	}
 }
 
-func (c *Chain) newLiveReader(o Options) *liveReader {
+func (c *Chain) newLiveReader() *liveReader {
 	return &liveReader{
 		objects: objects{
-			client: o.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace),
-			large: largeread.New(largeInFlight, largeOfANamespace), refused: o.ReadRefused,
+			client: c.options.Client, limit: fairlimit.New(readsInFlight, readsOfANamespace),
+			large: largeread.New(largeInFlight, largeOfANamespace), refused: c.options.ReadRefused,
 		},
-		graphState: c.graphState, inbox: c.inbox, namespaces: o.Namespaces, log: o.Log,
+		graphState: c.graphState, inbox: c.inbox, namespaces: c.options.Namespaces, log: c.options.Log,
 	}
 }
 
 // OnEvent registers a handler of changes of custom resources, before Start. It must only enqueue.
-func (c *Chain) OnEvent(handler func(configstate.Event)) { c.handlers = append(c.handlers, handler) }
+func (c *Chain) OnEvent(handler func(configstate.Event)) {
+	c.notifier.handlers = append(c.notifier.handlers, handler)
+}
 
 // OnReread registers, before Start, a function that is called when Workload, Check and State may answer otherwise than before without an
 // event: a configuration was read, or is another one, or there is a digest key at last. It must return soon.
-func (c *Chain) OnReread(handler func()) { c.rereaders = append(c.rereaders, handler) }
+func (c *Chain) OnReread(handler func()) {
+	c.notifier.rereaders = append(c.notifier.rereaders, handler)
+}
 
 // OnUnpublished registers a handler of digests that cannot be written, before Start. It is called for each object, and again by the
 // first failure that comes an hour later or more, until the digest is written. It must return soon.
 func (c *Chain) OnUnpublished(handler func(Unpublished)) {
-	c.publisher.handlers = append(c.publisher.handlers, handler)
+	c.evaluator.publisher.handlers = append(c.evaluator.publisher.handlers, handler)
 }
 
 // Configure puts other resources in force. They must be valid; equal ones change nothing. It returns where they have references that
 // are ignored, because this installation does not handle the kind.
 func (c *Chain) Configure(definitions []referent.Definition) (ignored []string) {
-	schema, ignored, faults := c.compile(definitions)
-	if len(faults) == 0 {
-		c.rules.Store(schema)
-	}
-	c.inbox.gather(func(p *pending) { p.definitions, p.configured = definitions, true })
-	return ignored
-}
-
-// compile returns what this installation follows of some resources, and which references it ignores.
-func (c *Chain) compile(definitions []referent.Definition) (schema *referent.Schema, ignored []string, faults field.ErrorList) {
-	schema, faults = referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
+	schema, faults := referent.Compile(field.NewPath("referents"), definitions, c.options.Annotation)
 	if len(faults) > 0 {
-		return nil, nil, faults
+		c.options.Log.Error(faults.ToAggregate(), "the resources of the configuration are not valid; the previous ones remain in force")
+		return nil
 	}
-	return schema, schema.Ignore(c.options.Without...), nil
+	ignored = schema.Ignore(c.options.Without...)
+	c.rules.Store(schema)
+	c.inbox.gather(func(p *pending) { p.definitions, p.schema = definitions, schema })
+	return ignored
 }
 
 // KeysChanged makes the graph again under the current digest keys.
@@ -196,130 +184,45 @@ func (c *Chain) Lead(ctx context.Context) error {
 }
 
 // Start owns the graph until the context ends.
-func (c *Chain) Start(ctx context.Context) error {
-	defer c.sources.stop()
-	for {
-		var asked chan struct{}
-		gathered := true
-		select {
-		case <-ctx.Done():
-			return nil
-		case asked = <-c.inbox.undebounced:
-		case <-c.inbox.came:
-			gathered = false
-		case <-c.inbox.wake:
-			if asked = c.pause(ctx); ctx.Err() != nil {
-				return nil
-			}
+func (c *Chain) Start(ctx context.Context) error { return c.evaluator.run(ctx) }
+
+// State returns the state of a custom resource that a workload of a namespace tracks. While it is held, or missing, the state
+// has a Hold and no Entries. The handlers are called when it changes.
+func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
+	state, key, unseen := c.state(namespace, ref)
+	if unseen {
+		c.record([]referent.Change{{Key: key, Held: true}})
+		c.notifier.reportLate([]referent.Key{key})
+	}
+	return state
+}
+
+// Referred returns the config objects, by namespace, to which custom resources refer; those that may not be watched are left out. What
+// happens to them is no concern of an index of workloads: what stands in for a watch that fails has to know them.
+func (c *Chain) Referred() map[string][]reference.Ref {
+	referred := map[string][]reference.Ref{}
+	for _, key := range c.configObjects() {
+		if ref, ok := key.Ref(); ok && !namespaces(c.options.Namespaces).outside(key.Namespace) {
+			referred[key.Namespace] = append(referred[key.Namespace], ref)
 		}
-		c.apply(ctx, c.inbox.take(gathered))
-		c.sync()
-		if asked != nil {
-			close(asked)
-		}
 	}
+	return referred
 }
 
-// pause lets changes gather for the debounce, then has the config objects among them read, so that one evaluation takes in all
-// of them. Reads that take longer than another debounce do not hold up the rest. A question ends both.
-func (c *Chain) pause(ctx context.Context) (asked chan struct{}) {
-	asked = c.inbox.wait(ctx, nil)
-	if asked == nil && ctx.Err() == nil {
-		c.reads.want(c.inbox.takeConfig(), nil)
-		c.setOutdated(c.reads.outstanding())
-		asked = c.inbox.wait(ctx, c.reads.begin()) //nolint:contextcheck // a read ends with the configuration
-	}
-	return asked
+// Retry asks the API server again for what it has refused and what holds custom resources that a workload of a namespace tracks. By
+// itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
+// says when the next answer refused it, and the handlers are called if it did not.
+func (c *Chain) Retry(namespace string, refs []reference.Ref) {
+	c.inbox.retry(c.refusedBelow(namespace, refs))
 }
 
-// apply takes in what has gathered, evaluates, and reports what has changed.
-func (c *Chain) apply(ctx context.Context, p pending) {
-	c.publisher.take(p)
-	reconfigured := p.configured && c.reconfigure(ctx, p.definitions)
-	before := c.graph
-	if graph := c.latest(p); graph != nil {
-		c.evaluate(graph, p) //nolint:contextcheck // a watch and a read end with the configuration, a write with the leadership
-	} else {
-		for _, change := range p.changes {
-			change.apply(nil, nil)
-		}
-		c.reads.end(nil, p.batches, p.retries)
-	}
-	c.sources.restart(p) //nolint:contextcheck // a watch ends with the configuration
-	if reconfigured || before == nil && c.graph != nil {
-		c.reread()
-	}
-}
-
-// evaluate takes what has gathered into a graph, and puts that in force.
-func (c *Chain) evaluate(graph *referent.Graph, p pending) {
-	changes, unread := c.graphState.evaluate(graph, p.changes, c.sources.takeChangedSources)
-	c.record(changes)
-	c.reads.end(graph, p.batches, p.retries)
-	c.reads.want(p.config, unread)
-	c.retry(p.refused)
-	c.setOutdated(c.reads.outstanding()) // before a read begins: a change after that must be read again
-	if p.gathered {
-		c.reads.begin()
-	} else if c.reads.ready() {
-		c.inbox.wakeUp() // reads wait for the debounce: one that ends must not begin the next one at once
-	}
-	c.publisher.publish(p, changes)
-	c.report(changes)
-}
-
-// reconfigure replaces the watches, unless the resources are the same. It reports whether answers may be others than before.
-func (c *Chain) reconfigure(ctx context.Context, definitions []referent.Definition) bool {
-	same := len(definitions) == len(c.definitions) && (len(definitions) == 0 || reflect.DeepEqual(definitions, c.definitions))
-	schema, _, faults := c.compile(definitions)
-	if len(faults) > 0 {
-		c.options.Log.Error(faults.ToAggregate(), "the resources of the configuration are not valid; the previous ones remain in force")
-		return false
-	}
-	first := c.configure(schema, same)
-	if same {
-		return first
-	}
-	c.sources.stop()
-	c.publisher.clear()
-	c.definitions = definitions
-	c.sources.start(ctx, schema)
-	c.options.Log.Info("custom resources configured", "resources", len(definitions))
-	return true
-}
-
-// reread has the loop look at its workloads once more: what it has asked for may be in no graph, and then no change of one names it.
-func (c *Chain) reread() {
-	for _, handler := range c.rereaders {
-		handler()
-	}
-}
-
-// latest returns the graph to be in force: the present one, or another one, of what the watches have delivered. It is nil where the
-// configuration has no resource, and as long as there is no digest key: the change of the keys brings us back.
-func (c *Chain) latest(p pending) *referent.Graph {
-	if c.sources.none() || c.graph != nil && !p.rekeyed {
-		return c.graph
-	}
-	graph, err := referent.NewGraph(c.schema, c.options.Ring())
-	if err != nil {
-		return c.graph
-	}
-	c.sources.fill(graph)
-	return graph
-}
-
-// sync opens WaitForSync when nothing is under way.
-func (c *Chain) sync() {
+// WaitForSync waits until every resource that can be read has been read once, and what it refers to. It is for programs that
+// look once. The error is the context's.
+func (c *Chain) WaitForSync(ctx context.Context) error {
 	select {
-	case <-c.synced:
-		return
-	default:
-	}
-	if !c.configured || c.graph == nil && !c.sources.none() {
-		return
-	}
-	if c.sources.answered() && !c.reads.underWay() {
-		close(c.synced)
+	case <-c.evaluator.synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

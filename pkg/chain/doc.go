@@ -11,12 +11,15 @@
 //
 // The parts of a Chain:
 //
-//	inbox      what has gathered for the goroutine that owns the graph
-//	graphState the graph, and all else that questions are answered from
-//	sources    the watches of custom resources
-//	reads      the reads of the config objects that they refer to
-//	publisher  the writes of digests into custom resources, while this process leads
-//	lifetime   what was begun under a configuration, and ends with it
+//	inbox      what has gathered for the evaluator
+//	graphState the graph, and all else that questions are answered from: what is configured, and the history of the nodes
+//	liveReader the live reads of custom resources, and of what is below them
+//	evaluator  the goroutine that owns the graph, and the parts that it alone uses:
+//	  sources    the watches of custom resources
+//	  reads      the reads of the config objects that they refer to
+//	  publisher  the writes of digests into custom resources, while this process leads
+//	  lifetime   what was begun under a configuration, and ends with it
+//	notifier   the calls of handlers, for what has changed
 //
 // Between a change and its report lies one debounce, however deep the graph is: the reads and writes that an evaluation begins
 // are taken in as soon as they end. Reads begin once per debounce at most.

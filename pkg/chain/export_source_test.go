@@ -15,7 +15,7 @@ type Watching struct{ source *source }
 
 // Watching returns that of the present watch of a resource.
 func (c *Chain) Watching(resource schema.GroupVersionResource) Watching {
-	for _, s := range c.sources.all {
+	for _, s := range c.evaluator.sources.all {
 		if s.resource.GVR == resource {
 			return Watching{s}
 		}

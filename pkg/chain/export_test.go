@@ -22,7 +22,7 @@ func (c *Chain) Remembered() int {
 // Kept is the size in bytes of the JSON of the objects that the watches keep.
 func (c *Chain) Kept() int {
 	size := 0
-	for _, s := range c.sources.all {
+	for _, s := range c.evaluator.sources.all {
 		for _, object := range s.bulk.Store().List() {
 			text, _ := object.MarshalJSON()
 			size += len(text)
@@ -45,13 +45,13 @@ func (c *Chain) ApplyPending(ctx context.Context) { c.inbox.applyPending(ctx) }
 // have waited for the goroutine of Start.
 func (c *Chain) Due() int {
 	due := 0
-	for _, at := range c.publisher.in {
+	for _, at := range c.evaluator.publisher.in {
 		due += len(at.due)
 	}
 	return due
 }
 
-func (c *Chain) Contested() int { return len(c.publisher.contested) }
+func (c *Chain) Contested() int { return len(c.evaluator.publisher.contested) }
 
 // PublishedNamespaces is of how many namespaces digests are being written, or are to be written.
-func (c *Chain) PublishedNamespaces() int { return len(c.publisher.in) }
+func (c *Chain) PublishedNamespaces() int { return len(c.evaluator.publisher.in) }

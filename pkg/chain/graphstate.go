@@ -13,7 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// graphState is what questions are answered from. Its methods are safe for concurrent use, but for those of the goroutine of Start. That
+// graphState is what questions are answered from. Its methods are safe for concurrent use, but for those of the evaluator. That
 // alone writes what mu protects, the history excepted: so it reads without a lock.
 type graphState struct {
 	ring func() digest.Ring
@@ -30,7 +30,7 @@ type graphState struct {
 }
 
 // configure puts a schema in force, which has no graph yet. The same one again leaves everything as it is. It reports whether it is
-// the first one. The goroutine of Start calls it.
+// the first one. The evaluator calls it.
 func (a *graphState) configure(schema *referent.Schema, same bool) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,7 +43,7 @@ func (a *graphState) configure(schema *referent.Schema, same bool) (first bool) 
 	return first
 }
 
-// evaluate applies changes to a graph, evaluates it and puts it in force. The goroutine of Start calls it.
+// evaluate applies changes to a graph, evaluates it and puts it in force. The evaluator calls it.
 func (a *graphState) evaluate(graph *referent.Graph, changes []change, changedSources func(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change) (
 	changed []referent.Change, unread []referent.Key,
 ) {
@@ -128,7 +128,7 @@ func (a *graphState) Check(kind reference.Kind) error {
 	return errors.New(a.unknown(kind))
 }
 
-// setOutdated takes in which config objects are to be read. The goroutine of Start calls it.
+// setOutdated takes in which config objects are to be read. The evaluator calls it.
 func (a *graphState) setOutdated(outdated map[referent.Key]struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,7 +16,7 @@ const EventReferenceIgnored = "ReferenceIgnored"
 // while this process leads; in an hour, ten times at most for a namespace. It must return soon, and not change the object, which has no
 // content.
 func (c *Chain) OnIgnored(handler func(object *unstructured.Unstructured, problems string)) {
-	c.publisher.ignored.handlers = append(c.publisher.ignored.handlers, handler)
+	c.evaluator.publisher.ignored.handlers = append(c.evaluator.publisher.ignored.handlers, handler)
 }
 
 // ignored are the references that were reported as ignored.

@@ -8,13 +8,13 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// inbox gathers what concerns the graph for the goroutine of Start, which owns that. Any goroutine gathers; take, takeConfig, pause
-// and wait are for that of Start.
+// inbox gathers what concerns the graph for the evaluator, which owns that. Any goroutine gathers; take, takeConfig and wait are for
+// the evaluator.
 type inbox struct {
 	// debounce is how long changes gather before they are evaluated.
 	debounce time.Duration
 	wake     chan struct{} // holds one token: something is pending
-	came     chan struct{} // holds one token: what the goroutine of Start has begun has ended
+	came     chan struct{} // holds one token: what the evaluator has begun has ended
 	// undebounced takes questions that do not wait for the debounce; each is closed when all is applied that was pending.
 	undebounced chan chan struct{}
 
@@ -29,7 +29,7 @@ func newInbox(debounce time.Duration) *inbox {
 	}
 }
 
-// gather adds to what is pending, and wakes the goroutine of Start.
+// gather adds to what is pending, and wakes the evaluator.
 func (i *inbox) gather(add func(*pending)) {
 	i.mu.Lock()
 	add(&i.pending)
@@ -49,7 +49,7 @@ func (i *inbox) retry(refused []referent.Key) {
 	}
 }
 
-// arrive is gather for the end of what the goroutine of Start has begun.
+// arrive is gather for the end of what the evaluator has begun.
 func (i *inbox) arrive(add func(*pending)) {
 	i.mu.Lock()
 	add(&i.arrived)
@@ -57,7 +57,7 @@ func (i *inbox) arrive(add func(*pending)) {
 	signal(i.came)
 }
 
-// wakeUp has the goroutine of Start look again after the debounce.
+// wakeUp has the evaluator look again after the debounce.
 func (i *inbox) wakeUp() { signal(i.wake) }
 
 func signal(token chan struct{}) {
@@ -109,7 +109,7 @@ func (i *inbox) takeConfig() map[configKey]struct{} {
 // applyPendingLimit is how long a question waits for what is pending.
 const applyPendingLimit = 500 * time.Millisecond
 
-// applyPending asks the goroutine of Start to apply what is pending without the debounce, and waits for that.
+// applyPending asks the evaluator to apply what is pending without the debounce, and waits for that.
 func (i *inbox) applyPending(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, applyPendingLimit)
 	defer cancel()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lifetime is that of a configuration: the watches, reads and writes that were begun under it end with it. The goroutine of
-// Chain.Start alone uses it.
+// lifetime is that of a configuration: the watches, reads and writes that were begun under it end with it. The evaluator
+// alone uses it.
 type lifetime struct {
 	ctx     context.Context // nil before the first one
 	cancel  context.CancelFunc

@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -8,7 +10,8 @@ import (
 
 // collector reads its values when it is asked for them.
 type collector struct {
-	chain       *Chain
+	graphState  *graphState
+	count       *atomic.Int64 // of digests that could not be written
 	held, nodes *prometheus.Desc
 	evaluations *prometheus.Desc
 	unpublished *prometheus.Desc
@@ -19,7 +22,7 @@ var _ prometheus.Collector = collector{}
 // Register adds the metrics of a Chain to a registry.
 func (c *Chain) Register(registry prometheus.Registerer) error {
 	return registry.Register(collector{
-		chain: c,
+		graphState: c.graphState, count: &c.evaluator.publisher.unpublished.count,
 		held:  prometheus.NewDesc("pod_reloader_referent_held", "Objects that cause custom resources to be held, by reason.", []string{"reason"}, nil),
 		nodes: prometheus.NewDesc("pod_reloader_referents", "Objects in the graph of custom resources.", nil, nil),
 		evaluations: prometheus.NewDesc("pod_reloader_referent_evaluations_total",
@@ -39,16 +42,16 @@ func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect counts. Without a graph there is nothing to count.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	c.chain.mu.RLock()
-	defer c.chain.mu.RUnlock()
-	if c.chain.graph == nil {
+	c.graphState.mu.RLock()
+	defer c.graphState.mu.RUnlock()
+	if c.graphState.graph == nil {
 		return
 	}
-	held := c.chain.graph.Held()
+	held := c.graphState.graph.Held()
 	for _, reason := range referent.Reasons() {
 		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held[reason]), string(reason))
 	}
-	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.chain.graph.Len()))
-	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.chain.evaluations))
-	metrics <- prometheus.MustNewConstMetric(c.unpublished, prometheus.GaugeValue, float64(c.chain.publisher.unpublished.count.Load()))
+	metrics <- prometheus.MustNewConstMetric(c.nodes, prometheus.GaugeValue, float64(c.graphState.graph.Len()))
+	metrics <- prometheus.MustNewConstMetric(c.evaluations, prometheus.CounterValue, float64(c.graphState.evaluations))
+	metrics <- prometheus.MustNewConstMetric(c.unpublished, prometheus.GaugeValue, float64(c.count.Load()))
 }

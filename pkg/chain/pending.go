@@ -12,9 +12,10 @@ import (
 // pending is what has gathered since the last evaluation.
 type pending struct {
 	// gathered: it is not only what has arrived.
-	gathered    bool
+	gathered bool
+	// definitions are the resources of another configuration, and schema what they are compiled to; nil where there is none.
 	definitions []referent.Definition
-	configured  bool
+	schema      *referent.Schema
 	rekeyed     bool
 	// changes are in the order in which they came.
 	changes []change

@@ -32,7 +32,7 @@ const (
 	reportContest = 3
 )
 
-// publisher writes the digests of custom resources into them, while this process leads. The goroutine of Chain.Start alone uses it,
+// publisher writes the digests of custom resources into them, while this process leads. The evaluator alone uses it,
 // but for the number of unpublished digests.
 type publisher struct {
 	client     dynamic.Interface

@@ -24,7 +24,7 @@ const (
 	readAgain = 10 * time.Second
 )
 
-// reads are the reads of config objects, by namespace. The goroutine of Chain.Start alone uses them.
+// reads are the reads of config objects, by namespace. The evaluator alone uses them.
 type reads struct {
 	config     Config
 	namespaces namespaces
@@ -93,10 +93,12 @@ func (r *namespaceReads) forget(ref reference.Ref) {
 	delete(r.failing, ref)
 }
 
-// ready reports whether a batch can begin, idle whether nothing is left to do.
+// ready reports whether a batch can begin, underWay whether one can, or has not ended, idle whether nothing is left to do.
 func (r *namespaceReads) ready() bool { return len(r.wanted) > 0 && r.inFlight == nil }
 
-func (r *namespaceReads) idle() bool { return len(r.wanted)+len(r.failed) == 0 && r.inFlight == nil }
+func (r *namespaceReads) underWay() bool { return len(r.wanted) > 0 || r.inFlight != nil }
+
+func (r *namespaceReads) idle() bool { return !r.underWay() && len(r.failed) == 0 }
 
 func (r *reads) of(namespace string) *namespaceReads {
 	in, ok := r.in[namespace]
@@ -121,23 +123,9 @@ func (r *reads) want(changed map[configKey]struct{}, unread []referent.Key) {
 	}
 }
 
-// ready reports whether a batch can begin, underWay whether one can, or has not ended.
-func (r *reads) ready() bool {
-	for _, in := range r.in {
-		if in.ready() {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *reads) underWay() bool {
-	for _, in := range r.in {
-		if len(in.wanted) > 0 || in.inFlight != nil {
-			return true
-		}
-	}
-	return false
+// any reports whether something is so of a namespace.
+func (r *reads) any(is func(*namespaceReads) bool) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.in)), is)
 }
 
 // outstanding returns what is to be read, or is being read.

@@ -52,13 +52,6 @@ func (r refusals) at(hold *referent.Hold) (first time.Time) {
 	return first
 }
 
-// Retry asks the API server again for what it has refused and what holds custom resources that a workload of a namespace tracks. By
-// itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
-// says when the next answer refused it, and the handlers are called if it did not.
-func (c *Chain) Retry(namespace string, refs []reference.Ref) {
-	c.inbox.retry(c.refusedBelow(namespace, refs))
-}
-
 // refusedBelow returns what was refused and holds custom resources.
 func (a *graphState) refusedBelow(namespace string, refs []reference.Ref) (refused []referent.Key) {
 	a.mu.RLock()
@@ -80,18 +73,4 @@ func (a *graphState) refusedAt(key referent.Key) (at time.Time, refused bool) {
 	defer a.mu.RUnlock()
 	at, refused = a.history.refused[key]
 	return at, refused
-}
-
-// retry repeats what was refused some time ago, unless it is under way. The goroutine of Start calls it.
-func (c *Chain) retry(keys []referent.Key) {
-	for _, key := range keys {
-		at, refused := c.refusedAt(key)
-		if ref, config := key.Ref(); !refused || c.now().Sub(at) < retryInterval {
-			continue
-		} else if config {
-			c.reads.of(key.Namespace).again(ref)
-		} else {
-			c.sources.relist(key, at)
-		}
-	}
 }

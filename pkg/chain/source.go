@@ -31,7 +31,7 @@ type source struct {
 	// latest has what counts of each object; of the object itself, the watch keeps the name only.
 	latest latest
 
-	// The goroutine of Start alone uses the others.
+	// The evaluator alone uses the others.
 
 	state referent.Source
 	// failure is why the objects have not been read yet; empty if nothing has failed.

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// sources are the watches of a configuration. The goroutine of Start alone uses them.
+// sources are the watches of a configuration. The evaluator alone uses them.
 type sources struct {
 	client     dynamic.Interface
 	namespaces namespaces
