@@ -16,18 +16,27 @@ import (
 func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(j *jobFixture)
+		meanwhile func(j *jobFixture, a *Actions)
 		want      []string
 		again     bool
 	}{
-		"the Job is gone":                 {meanwhile: func(j *jobFixture) { delete(j.API.Objects, reloadtest.JobName) }},
-		"the configuration is back":       {meanwhile: func(j *jobFixture) { j.Set("old") }, again: true},
-		"the configuration changed again": {meanwhile: func(j *jobFixture) { j.Set("newer") }, want: reloadtest.RecreationSteps},
-		"the Job is excluded": {meanwhile: func(j *jobFixture) {
+		"the Job is gone":                 {meanwhile: func(j *jobFixture, _ *Actions) { delete(j.API.Objects, reloadtest.JobName) }},
+		"the configuration is back":       {meanwhile: func(j *jobFixture, _ *Actions) { j.Set("old") }, again: true},
+		"the configuration changed again": {meanwhile: func(j *jobFixture, _ *Actions) { j.Set("newer") }, want: reloadtest.RecreationSteps},
+		"the Job is excluded": {meanwhile: func(j *jobFixture, _ *Actions) {
 			j.Metadata("labels", map[string]any{annotation.DefaultPrefix + "ignored": "true"})
 		}},
-		"the Job asks for nothing": {meanwhile: func(j *jobFixture) { j.Annotate("reloader.stakater.com/auto", "false") }},
-		"the Job is out of scope":  {meanwhile: func(j *jobFixture) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
+		"the Job asks for nothing": {meanwhile: func(j *jobFixture, _ *Actions) { j.Annotate("reloader.stakater.com/auto", "false") }},
+		"the Job is out of scope":  {meanwhile: func(j *jobFixture, _ *Actions) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
+		"the Job has finished": {meanwhile: func(j *jobFixture, _ *Actions) { j.finish() }},
+		"the Job has finished, and finished ones run again": {meanwhile: func(j *jobFixture, a *Actions) {
+			j.finish()
+			a.recreations.jobs.RerunFinished = true
+		}, want: reloadtest.RecreationSteps},
+		"the Job has finished after the change": {meanwhile: func(j *jobFixture, a *Actions) {
+			j.finish()
+			a.state.Changes.EventArrived(reloadtest.JobKey, j.Now)
+		}, want: reloadtest.RecreationSteps},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,13 +44,17 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 			actions := j.leader()
 			cached, _ := j.Summary()
 			s := actions.gather.Subject(reloadtest.JobKey, cached, state.Arrivals{})
-			tc.meanwhile(j)
+			tc.meanwhile(j, actions)
 			result := actions.Close(t.Context(), actions.Reload(t.Context(), s, policy.Input{}, policy.Verdict{}))
 			assert.ElementsMatch(t, tc.want, j.Writes())
 			assert.Equal(t, tc.again, result.RequeueAfter > 0)
 			assert.Len(t, j.Notes(), min(1, len(tc.want)), "without a reload there is nothing to report")
 		})
 	}
+}
+
+func (j *jobFixture) finish() {
+	j.Stored().Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 }
 
 // The answer to the creation of a Job may be that another one was faster: whose it is, the next look says.
