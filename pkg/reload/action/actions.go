@@ -80,6 +80,8 @@ type Actions struct {
 	stamps      stamps
 	restarts    restarts
 	recreations recreations
+	completions completions
+	resumption  resumption
 	notices     notices
 	adoptions   adoptions
 	idle        idle
@@ -92,16 +94,19 @@ func New(o Options) *Actions {
 	b := newBase(o)
 	a := &Actions{
 		base: b, webhook: o.Webhook,
-		pauses:      pauses{b, o.PausedAt, o.UnreadPausePeriod},
-		runs:        runs{b},
-		restarts:    restarts{b},
-		notices:     notices{b},
-		recreations: recreations{base: b, jobs: o.Jobs, queue: o.Queue, log: o.Log},
+		pauses:   pauses{b, o.PausedAt, o.UnreadPausePeriod},
+		runs:     runs{b},
+		restarts: restarts{b},
+		notices:  notices{b},
 	}
 	a.stamps = stamps{b, a.pauses, a.runs}
 	a.requests = requests{b, a.stamps, a.pauses, a.runs}
 	a.idle = idle{b, a.notices, a.runs}
 	a.adoptions = adoptions{b, a.notices, a.idle}
+	m := manifests{b.writer, o.Jobs.Store, b.gather, &b.state.Recreations}
+	a.completions = completions{b, m, o.Queue}
+	a.recreations = recreations{b, o.Jobs.RerunFinished, m, a.adoptions, a.completions}
+	a.resumption = resumption{m, o.Jobs, o.Queue, o.Log}
 	return a
 }
 
@@ -147,12 +152,12 @@ func (a *Actions) EndPause(ctx context.Context, s gather.Subject) (wait time.Dur
 
 // CompleteRecreation creates a Job whose manifest is in a Secret, whichever leader has deleted it, and deletes the Secret.
 func (a *Actions) CompleteRecreation(ctx context.Context, key workload.Key) Outcome {
-	return a.recreations.complete(ctx, key)
+	return a.completions.complete(ctx, key)
 }
 
 // ResumeRecreations queues the Jobs that an earlier leader has deleted and not created again. It tries until it has listed them. This
 // process must lead: a standby queues nothing.
-func (a *Actions) ResumeRecreations(ctx context.Context) { a.recreations.resume(ctx) }
+func (a *Actions) ResumeRecreations(ctx context.Context) { a.resumption.resume(ctx) }
 
 // The reasons of the Events about the Record and the stamp.
 const (

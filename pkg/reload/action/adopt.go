@@ -91,13 +91,59 @@ func adopted(s gather.Subject, outdated bool) Outcome {
 	return InOrder{s}
 }
 
+// adoptSuspended records the configuration that the pods of a suspended Job start with.
+func (a adoptions) adoptSuspended(ctx context.Context, s gather.Subject) Outcome {
+	in := a.gather.Input(s)
+	if _, ended := a.assessLive(ctx, s, in); ended != nil {
+		return ended
+	}
+	rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
+	if err != nil {
+		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
+	}
+	text, fits := rec.Text(s.View.RecordBudget())
+	a.events.Warn(s.Reported(), reasonTooLarge, a.tooLargeToRecord(fits, in, s.View.Managed[stamp.Hash]))
+	if !fits {
+		return InOrder{s}
+	}
+	switch f := a.writeRecord(ctx, s, text, reasonAdoptionFailed); {
+	case f.err == nil:
+		a.metrics.adopted(s.Object.Kind)
+	case !a.keepRecord(ctx, s, text, f.err):
+		return failed{s, f}
+	}
+	return InOrder{s}
+}
+
+// storeKept writes the Record that is kept in memory only. The guard lets only Jobs be deleted whose configuration is recorded.
+func (a adoptions) storeKept(ctx context.Context, s gather.Subject) Outcome {
+	if f := a.writeRecord(ctx, s, s.View.Managed[stamp.Record], reasonRecreationFailed); f.err != nil {
+		return failed{s, explainRefusal(f, jobUnchanged)}
+	}
+	return Waiting(queue.After(time.Second, queue.Retry)) // or earlier, by the event of this write
+}
+
+// writeRecord writes the Record of a Job, and returns why it is not stored; without an error if it is.
+func (a adoptions) writeRecord(ctx context.Context, s gather.Subject, text, reason string) failure {
+	key := a.annotations.ConfigRecord
+	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
+	switch {
+	case err != nil:
+		return failedWrite(s.Object.Kind, reason, err)
+	case answer.Annotations[key] != text:
+		return a.explainNoRecord(s, reason, "")
+	}
+	a.wroteRecord(s)
+	return failure{}
+}
+
 // keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing
 // is due, and a change is found all the same. It reports false where the failure is another one.
-func (b *base) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
+func (a adoptions) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
 	if !s.Object.Kind.CreateOnly || !apianswer.Unauthorized(err) || apierrors.IsUnauthorized(err) {
 		return false
 	}
-	b.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[b.annotations.ConfigRecord], text)
+	a.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[a.annotations.ConfigRecord], text)
 	log.FromContext(ctx).V(1).Info("kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(err))
 	return true
 }

@@ -10,6 +10,9 @@
 //	UpToDate ──► what is left where nothing is due
 //	EndPause ──► the end of a pause that a reload began
 //
+// Jobs are created again by recreations, which begins with one, completions, which ends what any leader has begun, and resumption, which
+// finds that at start. The Secrets between them are those of manifests.
+//
 // Beside the stamp, a reload runs a CronJob (runs) or pauses a Deployment (pauses) where an annotation asks for that.
 //
 // Each returns an Outcome, which Close records and reports. The package does not decide when a reload is due, nor which workload is next:

@@ -31,7 +31,7 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 		"the Job has finished": {meanwhile: func(j *jobFixture, _ *Actions) { j.finish() }},
 		"the Job has finished, and finished ones run again": {meanwhile: func(j *jobFixture, a *Actions) {
 			j.finish()
-			a.recreations.jobs.RerunFinished = true
+			a.recreations.rerunFinished = true
 		}, want: reloadtest.RecreationSteps},
 		"the Job has finished after the change": {meanwhile: func(j *jobFixture, a *Actions) {
 			j.finish()

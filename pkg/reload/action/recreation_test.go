@@ -158,7 +158,7 @@ func TestManifestsAreNotListedWithoutThePermission(t *testing.T) {
 			return nil
 		}
 		actions := j.unlistedLeader()
-		actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return time.Since(start) >= granted, nil }
+		actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return time.Since(start) >= granted, nil }
 		j.reconcile(t, actions)
 		require.Len(t, j.Notes(), 1)
 		assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
@@ -174,7 +174,7 @@ func TestManifestsAreListedWhereThePermissionIsNotKnown(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
 	actions := j.unlistedLeader()
-	actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return false, errors.New("no answer") }
+	actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return false, errors.New("no answer") }
 	actions.ResumeRecreations(t.Context())
 	assert.True(t, actions.state.Recreations.AreListed())
 }
@@ -203,8 +203,8 @@ func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
 					return tc.err
 				}
 				actions := j.unlistedLeader()
-				actions.recreations.jobs.Follow = false
-				actions.recreations.jobs.MayList = func(context.Context) (bool, error) { return !tc.denied, nil }
+				actions.resumption.jobs.Follow = false
+				actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return !tc.denied, nil }
 				actions.ResumeRecreations(t.Context())
 				assert.Equal(t, tc.lists, lists)
 			})

@@ -40,7 +40,7 @@ func TestListOfRecreationsThatFailsIsLoggedOncePerReason(t *testing.T) {
 					return err
 				}
 				logged, actions := 0, j.unlistedLeader()
-				actions.recreations.log = funcr.New(func(string, string) { logged++ }, funcr.Options{})
+				actions.resumption.log = funcr.New(func(string, string) { logged++ }, funcr.Options{})
 				actions.ResumeRecreations(ctx)
 				assert.Equal(t, tc.want, logged)
 			})

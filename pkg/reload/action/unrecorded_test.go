@@ -33,7 +33,7 @@ func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 			t.Parallel()
 			j := newJobFixture(t, map[string]any{"suspend": true}, nil)
 			actions := j.leader()
-			actions.gather.Records, actions.recreations.gather.Records = &actions.state.Records, &actions.state.Records
+			actions.gather.Records = &actions.state.Records
 			j.API.Before = failing("patch Job", tc.err)
 			again := j.reconcile(t, actions)
 			assert.Equal(t, tc.note != "", again.RequeueAfter > 0)
@@ -77,7 +77,7 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 			for range tc.attempts {
 				actions.backoff.When(s.Key, state.Soon)
 			}
-			outcome := actions.recreations.record(t.Context(), s)
+			outcome := actions.adoptions.storeKept(t.Context(), s)
 			if tc.reason == "" {
 				assert.Equal(t, Waiting(queue.After(time.Second, queue.Retry)), outcome)
 				return

@@ -7,9 +7,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// recreations has the Secrets with Jobs that are to be created again. They outlive the Job: nothing but the Secret ends one, so that
+// Recreations has the Secrets with Jobs that are to be created again. They outlive the Job: nothing but the Secret ends one, so that
 // State.Forget keeps them.
-type recreations struct {
+type Recreations struct {
 	secrets perWorkload[[]manifestSecret]
 	listed  atomic.Bool
 }
@@ -24,7 +24,7 @@ type manifestSecret struct {
 }
 
 // Add records that a Secret has the manifest of a Job.
-func (r *recreations) Add(key workload.Key, secret string) {
+func (r *Recreations) Add(key workload.Key, secret string) {
 	r.secrets.with(key, func(all *[]manifestSecret) {
 		if !slices.ContainsFunc(*all, named(secret)) {
 			*all = append(*all, manifestSecret{name: secret})
@@ -37,13 +37,13 @@ func named(secret string) func(manifestSecret) bool {
 }
 
 // Listed records that all Secrets of earlier leaders were added.
-func (r *recreations) Listed() { r.listed.Store(true) }
+func (r *Recreations) Listed() { r.listed.Store(true) }
 
 // AreListed reports whether the Secrets of earlier leaders are known.
-func (r *recreations) AreListed() bool { return r.listed.Load() }
+func (r *Recreations) AreListed() bool { return r.listed.Load() }
 
 // Created records that the Job of a Secret was created again.
-func (r *recreations) Created(key workload.Key, secret string) {
+func (r *Recreations) Created(key workload.Key, secret string) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
 		if i := slices.IndexFunc(*all, named(secret)); i >= 0 {
 			(*all)[i].created = true
@@ -52,7 +52,7 @@ func (r *recreations) Created(key workload.Key, secret string) {
 }
 
 // Leave records that a Secret stays, and that nothing is done about it any more.
-func (r *recreations) Leave(key workload.Key, secret string) {
+func (r *Recreations) Leave(key workload.Key, secret string) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
 		if i := slices.IndexFunc(*all, named(secret)); i >= 0 {
 			(*all)[i].left = true
@@ -61,7 +61,7 @@ func (r *recreations) Leave(key workload.Key, secret string) {
 }
 
 // IsCreated reports whether the Job of a Secret was created again: where it does not exist, a user has deleted it.
-func (r *recreations) IsCreated(key workload.Key, secret string) (created bool) {
+func (r *Recreations) IsCreated(key workload.Key, secret string) (created bool) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
 		created = slices.Contains(*all, manifestSecret{name: secret, created: true})
 	})
@@ -69,7 +69,7 @@ func (r *recreations) IsCreated(key workload.Key, secret string) (created bool) 
 }
 
 // Done forgets a Secret that is deleted.
-func (r *recreations) Done(key workload.Key, secret string) {
+func (r *Recreations) Done(key workload.Key, secret string) {
 	r.secrets.mu.Lock()
 	defer r.secrets.mu.Unlock()
 	all, ok := r.secrets.entries[key]
@@ -89,7 +89,7 @@ type Left struct {
 }
 
 // In returns how many Secrets there are for Jobs of a namespace, and any of them that is left; empty if none is.
-func (r *recreations) In(namespace string) (count int, left Left) {
+func (r *Recreations) In(namespace string) (count int, left Left) {
 	r.secrets.mu.Lock()
 	defer r.secrets.mu.Unlock()
 	for key, all := range r.secrets.entries {
@@ -105,7 +105,7 @@ func (r *recreations) In(namespace string) (count int, left Left) {
 }
 
 // First returns the first Secret for a Job that something is to be done about; empty if there is none.
-func (r *recreations) First(key workload.Key) (secret string) {
+func (r *Recreations) First(key workload.Key) (secret string) {
 	r.secrets.find(key, func(all *[]manifestSecret) {
 		if i := slices.IndexFunc(*all, func(s manifestSecret) bool { return !s.left }); i >= 0 {
 			secret = (*all)[i].name

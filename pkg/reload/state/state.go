@@ -29,7 +29,7 @@ type State struct {
 	Versions       Versions
 	Records        Records
 	// Recreations outlive the workload.
-	Recreations recreations
+	Recreations Recreations
 }
 
 // Forget drops all that is kept of a workload but its recreations, and which Events it has.
