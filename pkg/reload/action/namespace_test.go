@@ -159,26 +159,3 @@ func TestDeletionOfAJobThatAWebhookDeniesByNotFoundIsReported(t *testing.T) {
 		})
 	}
 }
-
-// Where the ConfigMap cannot be read for good, Jobs are created again all the same. Where the answer is lost, nothing is deleted yet.
-func TestJobIsCreatedAgainWhereItsNamespaceCannotBeDistinguished(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		read error
-		want int
-	}{
-		"no permission to read": {forbidden("ConfigMap"), 2},
-		"none is there":         {nil, 2},
-		"no answer":             {errors.New("the connection is lost"), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newJobFixture(t, nil, nil)
-			j.API.Before = failing("get ConfigMap", tc.read)
-			j.reconcile(t, j.leader())
-			assert.Equal(t, tc.want, j.API.Created)
-			assert.NotNil(t, j.Stored())
-			assert.Len(t, j.API.Objects, 1)
-		})
-	}
-}

@@ -78,13 +78,14 @@ func TestManifestsAreListedInSmallPages(t *testing.T) {
 		require.NoError(t, err)
 		j.API.Store(secret)
 	}
-	actions := j.unlistedLeader()
-	actions.ResumeRecreations(t.Context())
-	assert.True(t, actions.state.Recreations.AreListed())
+	r := newLister(Jobs{}, firstFail()).resumption
+	r.gather.APIReader = j.API
+	r.resume(t.Context())
+	assert.True(t, r.known.AreListed())
 	assert.LessOrEqual(t, j.API.Largest, 4)
 	for n := range 50 {
 		key := reloadtest.JobKey
 		key.Name = fmt.Sprintf("import-%d", n)
-		assert.Equal(t, j.Manifests.Name(fmt.Sprintf("old-%d", n)), actions.state.Recreations.First(key))
+		assert.Equal(t, j.Manifests.Name(fmt.Sprintf("old-%d", n)), r.known.First(key))
 	}
 }

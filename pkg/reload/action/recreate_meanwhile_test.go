@@ -28,7 +28,7 @@ func TestJobIsDeletedOnlyIfItsReloadIsStillDue(t *testing.T) {
 		}},
 		"the Job asks for nothing": {meanwhile: func(j *jobFixture, _ *Actions) { j.Annotate("reloader.stakater.com/auto", "false") }},
 		"the Job is out of scope":  {meanwhile: func(j *jobFixture, _ *Actions) { j.Metadata("labels", map[string]any{"tier": "other"}) }},
-		"the Job has finished": {meanwhile: func(j *jobFixture, _ *Actions) { j.finish() }},
+		"the Job has finished":     {meanwhile: func(j *jobFixture, _ *Actions) { j.finish() }},
 		"the Job has finished, and finished ones run again": {meanwhile: func(j *jobFixture, a *Actions) {
 			j.finish()
 			a.recreations.rerunFinished = true

@@ -194,37 +194,6 @@ func TestRefusalDeletesNothing(t *testing.T) {
 	}
 }
 
-// A manifest that may be stored is completed or dropped by the next attempt. Where its creation was refused, there is none.
-func TestManifestThatMayBeStoredIsFollowed(t *testing.T) {
-	t.Parallel()
-	lost := errors.New("the connection is lost")
-	for name, tc := range map[string]struct {
-		step     string
-		err      error
-		followed bool
-	}{
-		"stored":                   {reloadtest.RecreationSteps[2], lost, true},
-		"stored by another leader": {reloadtest.RecreationSteps[1], apierrors.NewAlreadyExists(reloadtest.Resource("Secret"), ""), true},
-		"no answer":                {reloadtest.RecreationSteps[1], lost, true},
-		"an error of the server":   {reloadtest.RecreationSteps[1], apierrors.NewInternalError(lost), true},
-		"refused":                  {reloadtest.RecreationSteps[1], forbidden("Secret"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newJobFixture(t, nil, nil)
-			actions := j.leader()
-			j.API.Before = func(call string) error {
-				if call == tc.step {
-					return tc.err
-				}
-				return nil
-			}
-			j.reconcile(t, actions)
-			assert.Equal(t, tc.followed, actions.state.Recreations.First(reloadtest.JobKey) != "")
-		})
-	}
-}
-
 func TestJobThatChangesBeforeItsDeletionIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)

@@ -5,44 +5,109 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 )
 
-// The reason is logged where it is news, and not while the process ends.
-func TestListOfRecreationsThatFailsIsLoggedOncePerReason(t *testing.T) {
+// lister is a resumption whose API server has no manifests.
+type lister struct {
+	resumption
+
+	lists, logged int
+}
+
+// newLister returns one whose lists fail as fails says.
+func newLister(jobs Jobs, fails func(list int) error) *lister {
+	l := &lister{}
+	m := newManifests(&reloadtest.JobAPI{Before: func(string) error {
+		l.lists++
+		return fails(l.lists)
+	}})
+	log := funcr.New(func(string, string) { l.logged++ }, funcr.Options{})
+	l.resumption = resumption{m, jobs, queue.New(&queue.Leadership{}, time.Now), log}
+	return l
+}
+
+// firstFail lets the first lists fail.
+func firstFail(errs ...error) func(list int) error {
+	return func(list int) error {
+		if list > len(errs) {
+			return nil
+		}
+		return errs[list-1]
+	}
+}
+
+// The reason is logged where it is news. Where Jobs are not followed, the permission may be left out.
+func TestManifestsAreListedUntilThatSucceeds(t *testing.T) {
 	t.Parallel()
+	away, refused := errors.New("away"), forbidden("Secret")
+	may := func(allowed bool, err error) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { return allowed, err }
+	}
 	for name, tc := range map[string]struct {
-		reasons []string
-		ends    bool
-		want    int
+		jobs          Jobs
+		fails         []error
+		lists, logged int
+		unlisted      bool
 	}{
-		"one reason":       {reasons: []string{"away", "away", "away"}, want: 1},
-		"two reasons":      {reasons: []string{"away", "slow", "slow"}, want: 2},
-		"the process ends": {reasons: []string{"away"}, ends: true},
+		"at once":                                 {jobs: Jobs{Follow: true, MayList: may(true, nil)}, lists: 1},
+		"whether they may be is not known":        {jobs: Jobs{Follow: true, MayList: may(false, away)}, lists: 1},
+		"one reason":                              {jobs: Jobs{Follow: true}, fails: []error{away, away, away}, lists: 4, logged: 1},
+		"two reasons":                             {jobs: Jobs{Follow: true}, fails: []error{away, refused, refused}, lists: 4, logged: 2},
+		"not followed":                            {lists: 1},
+		"not followed, no answer":                 {fails: []error{away}, lists: 2, logged: 1},
+		"not followed, no permission":             {fails: []error{refused}, lists: 1, logged: 1, unlisted: true},
+		"not followed, no permission as is known": {jobs: Jobs{MayList: may(false, nil)}, logged: 1, unlisted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				j := newJobFixture(t, nil, nil)
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				j.API.Before = func(call string) error {
-					if call != "list" || len(tc.reasons) == 0 {
+				l := newLister(tc.jobs, firstFail(tc.fails...))
+				l.resume(t.Context())
+				assert.Equal(t, []any{tc.lists, tc.logged, !tc.unlisted}, []any{l.lists, l.logged, l.known.AreListed()})
+			})
+		})
+	}
+}
+
+func TestListOfManifestsThatFailsAtTheEndOfTheProcessIsNotLogged(t *testing.T) {
+	t.Parallel()
+	l := newLister(Jobs{Follow: true}, firstFail(errors.New("away")))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.resume(ended)
+	assert.Equal(t, []int{1, 0}, []int{l.lists, l.logged})
+}
+
+// No Job is created again until the manifests are listed. No request is refused to an installation that knows that it has no permission.
+func TestManifestsAreListedWithinAHalfMinuteAfterThePermissionIsBack(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"the list is refused": false, "it is known": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const withdrawn = 9 * time.Minute
+				start := time.Now()
+				granted := func() bool { return time.Since(start) >= withdrawn }
+				l := newLister(Jobs{Follow: true, MayList: func(context.Context) (bool, error) { return !known || granted(), nil }}, func(int) error {
+					if granted() {
 						return nil
 					}
-					err := errors.New(tc.reasons[0])
-					tc.reasons = tc.reasons[1:]
-					if tc.ends {
-						stop()
-					}
-					return err
+					return forbidden("Secret")
+				})
+				l.resume(t.Context())
+				assert.True(t, l.known.AreListed())
+				assert.LessOrEqual(t, time.Since(start), withdrawn+33*time.Second, "30 s and a tenth")
+				assert.Less(t, l.lists, 30)
+				if known {
+					assert.Equal(t, 1, l.lists)
 				}
-				logged, actions := 0, j.unlistedLeader()
-				actions.resumption.log = funcr.New(func(string, string) { logged++ }, funcr.Options{})
-				actions.ResumeRecreations(ctx)
-				assert.Equal(t, tc.want, logged)
 			})
 		})
 	}

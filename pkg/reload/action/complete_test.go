@@ -1,11 +1,8 @@
 package action
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -117,99 +114,15 @@ func TestRecreationIsNotDatedBeforeTheCreation(t *testing.T) {
 	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 }
 
-// No Job is created again until the manifests are listed.
-func TestManifestsAreListedWithinAHalfMinuteAfterThePermissionIsBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const withdrawn = 9 * time.Minute
-		j, start, lists := newJobFixture(t, nil, nil), time.Now(), 0
-		j.API.Before = func(call string) error {
-			if call != "list" {
-				return nil
-			}
-			lists++
-			if time.Since(start) < withdrawn {
-				return forbidden("Secret")
-			}
-			return nil
-		}
-		actions := j.unlistedLeader()
-		actions.ResumeRecreations(t.Context())
-		assert.True(t, actions.state.Recreations.AreListed())
-		assert.LessOrEqual(t, time.Since(start), withdrawn+33*time.Second, "30 s and a tenth")
-		assert.Less(t, lists, 30)
-	})
-}
-
 // Where Jobs are followed and not created again, an installation has neither the permission to list the manifests nor that to read a Job.
-// No request of it is refused, and the Job is reported, not postponed.
-func TestManifestsAreNotListedWithoutThePermission(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const granted = 9 * time.Minute
-		j, start, lists := newJobFixture(t, nil, nil), time.Now(), 0
-		j.API.Before = func(call string) error {
-			if call == "list" {
-				lists++
-			}
-			if call == "get Job" && time.Since(start) < granted {
-				return forbidden("Job")
-			}
-			return nil
-		}
-		actions := j.unlistedLeader()
-		actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return time.Since(start) >= granted, nil }
-		j.reconcile(t, actions)
-		require.Len(t, j.Notes(), 1)
-		assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
-		assert.Empty(t, j.Writes())
-		actions.ResumeRecreations(t.Context())
-		assert.Equal(t, 1, lists, "when it is granted")
-		assert.LessOrEqual(t, time.Since(start), granted+33*time.Second)
-		assert.True(t, actions.state.Recreations.AreListed())
-	})
-}
-
-func TestManifestsAreListedWhereThePermissionIsNotKnown(t *testing.T) {
+func TestJobThatMayNotBeReadIsReportedAndNotPostponed(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, nil, nil)
-	actions := j.unlistedLeader()
-	actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return false, errors.New("no answer") }
-	actions.ResumeRecreations(t.Context())
-	assert.True(t, actions.state.Recreations.AreListed())
-}
-
-// Where Jobs are not followed, the permission to list the manifests may be left out.
-func TestManifestsAreListedOnceWhereJobsAreNotFollowed(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		err    error
-		denied bool
-		lists  int
-	}{
-		"no permission": {err: forbidden("Secret"), lists: 1},
-		"known before":  {denied: true},
-		"no answer":     {err: errors.New("the connection is lost"), lists: 2},
-		"listed":        {lists: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				j, lists := newJobFixture(t, nil, nil), 0
-				j.API.Before = func(string) error {
-					if lists++; lists > 1 {
-						return nil
-					}
-					return tc.err
-				}
-				actions := j.unlistedLeader()
-				actions.resumption.jobs.Follow = false
-				actions.resumption.jobs.MayList = func(context.Context) (bool, error) { return !tc.denied, nil }
-				actions.ResumeRecreations(t.Context())
-				assert.Equal(t, tc.lists, lists)
-			})
-		})
-	}
+	j.API.Before = failing("get Job", forbidden("Job"))
+	j.reconcile(t, j.unlistedLeader())
+	require.Len(t, j.Notes(), 1)
+	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
+	assert.Empty(t, j.Writes())
 }
 
 // A policy may refuse each update of a Job, or a webhook may have no backend for long. The Job finishes and is removed after its
@@ -305,37 +218,6 @@ func TestJobWhoseLastReloadFailsForAWhileIsReportedOnce(t *testing.T) {
 				}
 			}
 			assert.Equal(t, 1, reloaded)
-		})
-	}
-}
-
-func TestManifestWhoseDeletionAWebhookDeniesIsDeletedLater(t *testing.T) {
-	t.Parallel()
-	j := newJobFixture(t, nil, nil)
-	j.API.Before = failing("delete Secret", deniedBy(metav1.Status{Code: http.StatusConflict, Message: "locked"}))
-	actions := j.leader()
-	assert.Positive(t, j.reconcile(t, actions).RequeueAfter, "it is tried again")
-	assert.Len(t, j.API.Objects, 2, "the Job and its manifest")
-	j.API.Before = nil
-	j.reconcile(t, actions)
-	assert.Len(t, j.API.Objects, 1)
-}
-
-// Another leader has deleted the manifest, or has stored one of its own under the name since.
-func TestManifestOfAnotherLeaderIsNotDeleted(t *testing.T) {
-	t.Parallel()
-	for name, err := range map[string]error{
-		"the manifest is gone": apierrors.NewNotFound(reloadtest.Resource("Secret"), "manifest"),
-		"another one":          apierrors.NewConflict(reloadtest.Resource("Secret"), "manifest", errors.New("the UID differs")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newJobFixture(t, nil, nil)
-			j.API.Before = failing("delete Secret", err)
-			actions := j.leader()
-			assert.Zero(t, j.reconcile(t, actions), "nothing is left to do")
-			assert.Empty(t, actions.state.Recreations.First(reloadtest.JobKey))
-			assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
 		})
 	}
 }
