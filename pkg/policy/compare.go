@@ -145,7 +145,7 @@ func compareHash(in Input) findings {
 		return findings{held: held}
 	}
 	// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
-	f.stamped = len(f.reads) == 0 && in.Known.Hash == in.revision()
+	f.stamped = len(f.reads) == 0 && in.Known.Hash == in.Revision()
 	return f
 }
 
@@ -195,8 +195,8 @@ func (in Input) splitWithheld() (refs, withheld []reference.Ref) {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { return in.Current[ref].Withheld() }), withheld
 }
 
-// revision returns SAP's digest of the current state, or nothing where there are no lists.
-func (in Input) revision() string {
+// Revision returns SAP's digest of the current state, or nothing where there are no lists.
+func (in Input) Revision() string {
 	if len(in.Intent.ConfigMaps)+len(in.Intent.Secrets) == 0 {
 		return ""
 	}

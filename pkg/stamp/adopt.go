@@ -29,7 +29,7 @@ func (d *draft) adoptCurrent(known policy.Known) {
 	if d.fresh == nil {
 		return
 	}
-	if a := d.assess(known); a.Verdict.Foreign == "" {
+	if a := d.live.assess(known); a.Verdict.Foreign == "" {
 		a.Verdict.Adopt = append(d.adoptable(a.Verdict), d.startedWithout(known)...)
 		d.record(known, a)
 	}
@@ -41,11 +41,11 @@ func (f *facts) startedWithout(known policy.Known) []reference.Ref {
 	if !f.TemplateChanged {
 		return nil
 	}
-	items := known.Record.Items(f.refs)
-	return slices.DeleteFunc(slices.Clone(f.refs), func(ref reference.Ref) bool {
+	items := known.Record.Items(f.live.Refs)
+	return slices.DeleteFunc(slices.Clone(f.live.Refs), func(ref reference.Ref) bool {
 		item, recorded := items[ref]
 		trigger := f.New.Intent.Tracked[ref]
-		return !recorded || item.Absent() || !f.inputs.States[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
+		return !recorded || item.Absent() || !f.live.Current[ref].Absent || f.New.Required[ref] || !trigger.OnCreate || trigger.OnDelete
 	})
 }
 
@@ -60,32 +60,24 @@ func (f *facts) mayHaveAppeared(ref reference.Ref) bool {
 	return f.trackedBefore(ref) && f.New.Intent.Tracked[ref].OnAppear && !f.TemplateChanged
 }
 
-// recordsAppeared reports whether the write is the adoption of some Refs by the loop. Those that it has seen appear are recorded as
-// absent, and are so in the live state from here on.
-func (d *draft) recordsAppeared(refs []reference.Ref) bool {
-	rec, err := record.Parse(d.New.Managed[Record])
-	if err != nil {
-		return false
-	}
-	read := d.inputs.States
-	d.inputs.States = maps.Clone(read)
-	items := rec.Items(d.Old.Known().Unknown(refs))
-	for ref, item := range items {
-		if item.Absent() && d.New.Intent.Tracked[ref].OnAppear {
-			d.inputs.States[ref] = digest.State{Absent: true}
+// withAppeared returns the live state with those of some Refs absent that the write, an adoption by the loop, records as absent: the loop has
+// seen them appear.
+func (f *facts) withAppeared(refs []reference.Ref) live {
+	seen := f.live
+	seen.Current = maps.Clone(seen.Current)
+	rec, _ := record.Parse(f.New.Managed[Record]) // one that cannot be read records nothing
+	for ref, item := range rec.Items(f.Old.Known().Unknown(refs)) {
+		if item.Absent() && f.New.Intent.Tracked[ref].OnAppear {
+			seen.Current[ref] = digest.State{Absent: true}
 		}
 	}
-	if d.recordsLive(refs) {
-		return true
-	}
-	d.inputs.States = read
-	return false
+	return seen
 }
 
 // adoptAll is adoptCurrent under a lost key, too.
 func (d *draft) adoptAll() {
 	known := d.known()
-	d.record(known, d.assess(known))
+	d.record(known, d.live.assess(known))
 }
 
 // record writes what an assessment adopts into the Record. Pods that are replaced start with the present content of what is not tracked,
@@ -94,12 +86,12 @@ func (d *draft) record(known policy.Known, a policy.Assessment) {
 	if len(a.Verdict.Adopt) == 0 {
 		return
 	}
-	rec, err := a.Adopt(d.input(known), d.Managed[Hash])
+	rec, err := a.Adopt(d.live.beside(known), d.Managed[Hash])
 	if err != nil {
 		return
 	}
 	if d.replacesPods() || d.Restarts {
-		rec = rec.Only(d.refs)
+		rec = rec.Only(d.live.Refs)
 	}
-	d.putRecord(d.Managed, rec)
+	d.putRecord(rec)
 }

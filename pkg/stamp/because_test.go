@@ -8,6 +8,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/strategy"
@@ -21,8 +22,8 @@ func TestAReloadNamesWhatHasChangedBelowACustomResource(t *testing.T) {
 	known := record.New("", "1c9e04ab", map[reference.Ref]record.Item{proxy: {Entry: before}, app: {Entry: before}})
 	steps := []digest.Step{{From: "older", Causes: []string{"secret/old"}}, {From: before, Causes: []string{"secret/tls"}}}
 	f := facts{
-		Write:  Write{Old: View{Managed: Managed{Record: known.String()}}},
-		inputs: Inputs{States: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}},
+		Write: Write{Old: View{Managed: Managed{Record: known.String()}}},
+		live:  live{policy.Input{Current: map[reference.Ref]digest.State{proxy: {Steps: steps}, app: {Steps: steps}}}},
 	}
 	assert.Equal(t, "secret/tls", f.changesBelow(proxy), "since the pods were started")
 	assert.Empty(t, f.changesBelow(app), "a ConfigMap is its own cause")
@@ -35,10 +36,10 @@ func TestAStrategyOfReloaderWritesNothingAboutACustomResource(t *testing.T) {
 	read := digest.State{SHA1: "x", Entries: map[digest.KeyID]digest.Entry{newest.ID: {1}}}
 	proxy := reference.Ref{Kind: "kafkaproxies.kroxylicious.io", Name: "p"}
 	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
-	w := fieldWriter{facts: &facts{
-		Write:  Write{New: View{strategy: annotation.Annotations}},
-		inputs: Inputs{Ring: ring, States: map[reference.Ref]digest.State{proxy: read, app: read}},
-	}}
+	w := fieldWriter{
+		strategy: annotation.Annotations,
+		live:     live{policy.Input{Ring: ring, Current: map[reference.Ref]digest.State{proxy: read, app: read}}},
+	}
 	assert.Empty(t, w.write(strategy.Fields{}, []reference.Ref{proxy}, true).From)
 	assert.Contains(t, w.write(strategy.Fields{}, []reference.Ref{app, proxy}, true).From, `"name":"app"`, "the others are named")
 }

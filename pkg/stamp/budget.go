@@ -1,7 +1,8 @@
 package stamp
 
 import (
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"fmt"
+
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -29,6 +30,33 @@ func (v View) bytesLeft(managed Managed, template bool) int {
 // RecordBudget returns how long the text of a Record may be beside the last reload that the workload has.
 func (v View) RecordBudget() int { return v.WorkloadBudget - len(v.Managed[LastReload]) }
 
+// putRecord puts a Record, if its text fits into some bytes. What is not tracked is left out first. Without it the hash still detects a Change.
+func (m Managed) putRecord(rec record.Record, tracked []reference.Ref, size int) (fits bool) {
+	if m[Record], fits = rec.TextFor(tracked, size); !fits {
+		delete(m, Record)
+	}
+	return fits
+}
+
+// shorten brings the Record to the budget of the workload, then last-reload, or drops them.
+func (v View) shorten(managed Managed, tracked []reference.Ref) {
+	if left := v.bytesLeft(managed, false); left < 0 {
+		if rec, err := record.Parse(managed[Record]); err != nil {
+			delete(managed, Record)
+		} else {
+			managed.putRecord(rec, tracked, len(managed[Record])+left)
+		}
+	}
+	if left := v.bytesLeft(managed, false); left < 0 {
+		last, err := record.ParseLastReload(managed[LastReload])
+		if text, fits := last.Text(len(managed[LastReload]) + left); err == nil && fits {
+			managed[LastReload] = text
+		} else {
+			delete(managed, LastReload)
+		}
+	}
+}
+
 // dropUntilValid shortens or drops what would make the object invalid, the least important first: without the Record the hash still
 // detects a Change, while a reload without last-reload has no Event, unless the loop asked for it. What the write itself has may go, too:
 // the API server checks the size after admission, and the write must have the budget that it would have without us.
@@ -39,14 +67,15 @@ func (d *draft) dropUntilValid() {
 	if d.New.bytesLeft(d.Managed, true) < 0 {
 		d.withoutStamp()
 	}
-	if left := d.New.bytesLeft(d.Managed, false); left < 0 {
-		d.shorten(len(d.Managed[Record]) + left)
+	last, unrecorded := d.Managed[LastReload], d.overBudget || d.Managed[Record] != ""
+	d.New.shorten(d.Managed, d.live.Refs)
+	if _, explained := d.Managed[LastReload]; !explained && last != "" && last != d.Old.Managed[LastReload] {
+		d.Unwritten = last
+		d.warn("pod-reloader: the annotations are too large to explain this reload by last-reload; shorten other annotations")
 	}
-	if left := d.New.bytesLeft(d.Managed, false); left < 0 {
-		d.shortenLastReload(len(d.Managed[LastReload]) + left)
-	}
-	if _, recorded := d.Managed[Record]; d.overBudget && !recorded {
-		d.warnUnrecorded(reference.Count(len(d.tracked()), "config object"))
+	if _, recorded := d.Managed[Record]; unrecorded && !recorded {
+		d.warn(fmt.Sprintf("pod-reloader: the annotations are too large to record %s: %s; list fewer, or shorten other annotations",
+			reference.Count(len(d.live.Refs), "config object"), d.WhenUnrecorded(d.live.Input, d.Managed[Hash])))
 	}
 }
 
@@ -55,8 +84,8 @@ func (d *draft) withoutStamp() {
 	if d.Create || d.TemplateChanged {
 		d.Managed = d.Managed.Without(Hash, Restart, Record)
 		d.Managed.put(d.New.Managed, Fields)
-		if rec, err := policy.NewRecord(d.input(policy.Known{}), "", true); err == nil && d.ReadError == nil {
-			d.putRecord(d.Managed, rec)
+		if rec, err := d.live.record("", true); err == nil && d.ReadError == nil {
+			d.putRecord(rec)
 		}
 	} else {
 		d.Managed = d.Old.Managed.Without(Dummy)
@@ -65,49 +94,8 @@ func (d *draft) withoutStamp() {
 	d.warn("pod-reloader: the annotations of the pod template are too large to add the config-hash; shorten them")
 }
 
-// shorten brings the Record to a size, or drops it.
-func (d *draft) shorten(size int) {
-	rec, err := record.Parse(d.Managed[Record])
-	if err != nil {
-		d.overBudget = d.overBudget || d.Managed[Record] != ""
-		delete(d.Managed, Record)
-		return
-	}
-	d.putRecordIn(d.Managed, rec, size)
-}
-
-// shortenLastReload brings the explanation of the last reload to a size, or drops it.
-func (d *draft) shortenLastReload(size int) {
-	last, err := record.ParseLastReload(d.Managed[LastReload])
-	if text, fits := last.Text(size); err == nil && fits {
-		d.Managed[LastReload] = text
-		return
-	}
-	if !d.Managed.same(d.Old.Managed, LastReload) {
-		d.Unwritten = d.Managed[LastReload]
-		d.warn("pod-reloader: the annotations are too large to explain this reload by last-reload; shorten other annotations")
-	}
-	delete(d.Managed, LastReload)
-}
-
-// putRecord puts a Record into managed annotations, if its text fits into the budget. Without it the hash still detects a Change.
-// Of the last reload only the decided text counts: what the write has is not stored.
-func (d *draft) putRecord(managed Managed, rec record.Record) {
-	d.putRecordIn(managed, rec, d.New.WorkloadBudget-len(d.Managed[LastReload]))
-}
-
-// putRecordIn is putRecord in at most size bytes. What is not tracked is left out first.
-func (d *draft) putRecordIn(managed Managed, rec record.Record, size int) {
-	text, fits := rec.TextFor(d.refs, size)
-	if d.overBudget = !fits; d.overBudget {
-		delete(managed, Record)
-		return
-	}
-	managed[Record] = text
-}
-
-// warnUnrecorded says what follows where the Record does not fit.
-func (d *draft) warnUnrecorded(objects string) {
-	d.warn("pod-reloader: the annotations are too large to record %s: %s; list fewer, or shorten other annotations",
-		objects, d.inputs.WhenUnrecorded(d.input(policy.Known{}), d.Managed[Hash]))
+// putRecord puts a Record, if its text fits into the budget. Of the last reload only the decided text counts: what the write has is not
+// stored.
+func (d *draft) putRecord(rec record.Record) {
+	d.overBudget = !d.Managed.putRecord(rec, d.live.Refs, d.New.WorkloadBudget-len(d.Managed[LastReload]))
 }

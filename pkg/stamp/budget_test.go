@@ -113,7 +113,8 @@ func TestMissingOfALongList(t *testing.T) {
 	lists := w.lists(strings.Join(append(names, names[0]), ","), "typo")
 	lists[autoKey] = "true"
 	req, _ := w.reader.NewWrite(nil, workload.Object{Kind: w.kind, Raw: w.manifest(lists)})
-	warnings := missing(req, w.inputs(req.New.Intent.Refs()))
+	refs := req.New.Intent.Refs()
+	warnings := missing(req, refs, w.inputs(refs).States)
 	require.Len(t, warnings, 1)
 	assert.Contains(t, warnings[0], "configmap/x0002, configmap/x0003,", "in order, each once, and not what is there")
 	assert.Contains(t, warnings[0], fmt.Sprintf(" %d more;", 900-8), "the listed Secret too, but not the tracked object that is optional")

@@ -1,18 +1,60 @@
 package stamp
 
 import (
-	"fmt"
+	"cmp"
 	"strconv"
+	"time"
 
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 )
+
+// facts are what a decision is made from: the write, and what was read for it. Their methods answer questions and change nothing.
+type facts struct {
+	Write
+	Settings
+	live live
+	now  time.Time
+	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
+	fresh Managed
+}
+
+func newFacts(req Write, inputs Inputs) facts {
+	states, ring := req.Old.Known().Keep(inputs.States, inputs.Ring)
+	req.EndsRestart = req.endsRestartAt(inputs.Now)
+	return facts{Write: req, Settings: inputs.Settings, now: inputs.Now, live: live{policy.Input{
+		Namespace:             inputs.Namespace,
+		Intent:                req.New.Intent,
+		Refs:                  req.tracked(),
+		Required:              req.New.Required,
+		Current:               states,
+		Ring:                  ring,
+		ReloadMissingRequired: inputs.ReloadMissingRequired,
+	}}}
+}
+
+// freshManaged returns the managed annotations of pods that start with the live state, as far as it can be trusted.
+func (f *facts) freshManaged() (fresh Managed, overBudget bool, err error) {
+	hash, err := f.live.hash()
+	if err != nil {
+		return nil, false, err
+	}
+	if f.Revision {
+		hash = cmp.Or(f.live.Revision(), hash)
+	}
+	rec, err := f.live.record(hash, false)
+	if err != nil {
+		return nil, false, err
+	}
+	fresh = Managed{Hash: hash}
+	fits := fresh.putRecord(rec, f.live.Refs, f.New.WorkloadBudget-len(f.Old.Managed[LastReload]))
+	return fresh, !fits, nil
+}
 
 // draft is a decision in the making.
 type draft struct {
 	facts
-	// fields decides what a strategy of Reloader has on the template, from these facts.
-	fields fieldWriter
+	// byReloader are the fields of the write that Stakater's Reloader has set.
+	byReloader []string
 	// overBudget says that a Record was left out.
 	overBudget bool
 	// firstPassKept says that the stamp of our own first pass is kept, with its explanation if it has one.
@@ -21,48 +63,21 @@ type draft struct {
 }
 
 func newDraft(p Plan, req Write, inputs Inputs) *draft {
-	inputs.States, inputs.Ring = req.Old.Known().Keep(inputs.States, inputs.Ring)
-	req.EndsRestart = req.endsRestartAt(inputs.Now)
-	given := facts{Write: req, inputs: inputs, refs: req.tracked()}
-	d := &draft{facts: given, Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
-	d.fields.facts = &d.facts
+	d := &draft{facts: newFacts(req, inputs), Result: Result{Rule: p.Rule, Managed: req.Old.Managed.Without(Dummy)}}
 	switch {
 	case p.undecided(req):
 		d.ReadError = req.New.Unresolved
 	case len(p.Reads) == 0:
-		return d
+	case inputs.Err != nil:
+		d.ReadError = inputs.Err
 	default:
-		if d.ReadError = inputs.Err; d.ReadError == nil {
-			d.fresh, d.ReadError = d.freshManaged()
-		}
+		d.fresh, d.overBudget, d.ReadError = d.freshManaged()
 	}
 	return d
 }
 
 // known returns what is known of the pods, by the managed annotations as they are decided so far.
 func (d *draft) known() policy.Known { return d.Managed.known().AsOf(d.Old.version) }
-
-// freshManaged returns the managed annotations of pods that start with the live state, as far as it can be trusted.
-func (d *draft) freshManaged() (Managed, error) {
-	key, ok := d.inputs.Ring.Newest()
-	if !ok {
-		return nil, digest.ErrNoKey
-	}
-	hash, err := digest.Hash(key.ID, digest.Subset(d.inputs.States, d.refs))
-	if err != nil {
-		return nil, err
-	}
-	if d.inputs.Revision && d.hasLists() {
-		hash = d.revision()
-	}
-	rec, err := policy.NewRecord(d.input(policy.Known{}), hash, false)
-	if err != nil {
-		return nil, err
-	}
-	managed := Managed{Hash: hash}
-	d.putRecord(managed, rec)
-	return managed, nil
-}
 
 // stamp brings the live state to the pods of a template that bears the given managed annotations. Where a reload is due
 // although the hash stays the same (the pods run an adopted content, and the stamped one came back), config-restart
@@ -77,7 +92,7 @@ func (d *draft) stamp(templateAnnotations Managed, changes []policy.Change) {
 	default:
 		d.Managed.put(templateAnnotations, Restart)
 	}
-	d.Managed.setFields(d.fields.after(templateAnnotations, changes))
+	d.Managed.setFields(d.fieldsAfter(templateAnnotations, changes, d.byReloader))
 	d.Changes = changes
 	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
@@ -90,6 +105,4 @@ func (d *draft) reload(templateAnnotations Managed, changes []policy.Change, cau
 	}
 }
 
-func (d *draft) warn(format string, values ...any) {
-	d.Warnings = append(d.Warnings, fmt.Sprintf(format, values...))
-}
+func (d *draft) warn(text string) { d.Warnings = append(d.Warnings, text) }

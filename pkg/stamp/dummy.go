@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,14 +19,19 @@ type dummy struct {
 	bound bool
 }
 
+// bringsDummy reports whether the write brings a request for a reload, stale or not.
+func (e edit) bringsDummy() bool {
+	_, asked := e.now[Dummy]
+	return asked && !e.keeps(Dummy)
+}
+
 // dummy returns the request for a reload that the write brings; false for one that was stored already, or that was made for another
 // generation: it is stale (rule 3).
 func (r Write) dummy() (dummy, bool) {
-	value, ok := r.New.Managed[Dummy]
-	if !ok || r.Create || r.New.Managed.same(r.Old.Managed, Dummy) {
+	if r.Create || !r.edit().bringsDummy() {
 		return dummy{}, false
 	}
-	given, generation, bound := strings.Cut(value, "@")
+	given, generation, bound := strings.Cut(r.New.Managed[Dummy], "@")
 	if bound && generation != strconv.FormatInt(r.Old.Generation, 10) {
 		return dummy{}, false
 	}
@@ -40,7 +46,7 @@ func newDummy(req Write) bool {
 
 // undone reports whether rollout undo may have brought a request for a reload back: it asks for nothing.
 func (r Write) undone(given dummy) bool {
-	return !given.bound && (r.TemplateChanged || !r.New.Managed.sameStamp(r.Old.Managed))
+	return !given.bound && (r.TemplateChanged || !r.edit().keepsStamp())
 }
 
 // verify lets a request for a reload pass if its digest is that of the state read here, and rejects it otherwise, unless
@@ -48,24 +54,17 @@ func (r Write) undone(given dummy) bool {
 // that changes the template, too, rule 5 answers it.
 func verify(d *draft) bool {
 	given, _ := d.dummy()
-	unverified := d.unverified()
-	switch {
-	case unverified == nil && (given.bound && given.digest == digest.AnyCurrent || d.proves(given.digest)):
-	case d.undone(given):
-		return false // it is stale (rule 3)
-	case unverified != nil:
-		d.reject(Rejection{Message: fmt.Sprintf("the digest cannot be verified: %v; retry", unverified)})
-		return true
-	default:
-		d.reject(Rejection{Conflict: true, Message: fmt.Sprintf(
-			"the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
-			reference.Quote(given.digest), d.fresh[Hash], describe(d.tracked()))})
+	if refused := d.refuse(given, cmp.Or(d.ReadError, d.live.unverified())); refused != nil {
+		if d.undone(given) {
+			return false // it is stale (rule 3)
+		}
+		d.Reject = refused
 		return true
 	}
 	if d.TemplateChanged {
 		return false
 	}
-	verdict := d.assess(d.Old.Known()).Verdict
+	verdict := d.live.assess(d.Old.Known()).Verdict
 	switch {
 	case verdict.Action == policy.Reload:
 		d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
@@ -78,23 +77,22 @@ func verify(d *draft) bool {
 	return true
 }
 
-// unverified says why no digest can be verified here: the live state is not known, or not live.
-func (d *draft) unverified() error {
-	if d.ReadError != nil {
-		return d.ReadError
+// refuse returns why a request for a reload must not pass, if its digest is not known to be that of the live state; nil if it is.
+func (f *facts) refuse(given dummy, unverified error) *Rejection {
+	switch {
+	case unverified != nil:
+		return &Rejection{Message: fmt.Sprintf("the digest cannot be verified: %v; retry", unverified)}
+	case given.bound && given.digest == digest.AnyCurrent || f.live.proves(given.digest):
+		return nil
+	default:
+		return &Rejection{Conflict: true, Message: fmt.Sprintf(
+			"the digest %s does not match the current configuration, whose digest is %s, over %s; read it again and retry",
+			reference.Quote(given.digest), f.fresh[Hash], describe(f.live.Refs))}
 	}
-	for _, ref := range d.refs {
-		if reason := d.inputs.States[ref].Unverified; reason != "" {
-			return fmt.Errorf("%s may be older than this request: %s", ref, reason)
-		}
-	}
-	return nil
 }
 
 // awaited reports whether a client of SAP's protocol asks with a digest and waits for pods that bear it, which the present
 // ones do not.
 func (f *facts) awaited(given string) bool {
-	return f.inputs.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
+	return f.Revision && given == f.fresh[Hash] && given != f.Old.Managed[Hash]
 }
-
-func (d *draft) reject(r Rejection) { d.Warnings, d.Reject = nil, &r }

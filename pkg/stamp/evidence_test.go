@@ -51,8 +51,8 @@ func TestStartedWithoutAnOptionalObjectWhoseCreationRestarts(t *testing.T) {
 			now := tracking("a")
 			now.Intent.Tracked[a], now.Required = c.trigger, map[reference.Ref]bool{a: c.required}
 			f := &facts{
-				Write: Write{TemplateChanged: !c.sameTemplate, New: now}, refs: []reference.Ref{a},
-				inputs: Inputs{States: map[reference.Ref]digest.State{a: {Absent: !c.there}}},
+				Write: Write{TemplateChanged: !c.sameTemplate, New: now},
+				live:  live{policy.Input{Refs: []reference.Ref{a}, Current: map[reference.Ref]digest.State{a: {Absent: !c.there}}}},
 			}
 			got := f.startedWithout(policy.Known{Hash: someHash, Record: record.New(someHash, someKey, items)})
 			if c.want {
@@ -100,10 +100,8 @@ func TestReloadWithoutAStampIsOfThisWrite(t *testing.T) {
 						Record: record.New(someHash, key.ID, map[reference.Ref]record.Item{cm("a"): item}).String(),
 					}},
 				},
-				refs: []reference.Ref{cm("a")},
-				inputs: Inputs{
-					Now: someTime.Add(c.after).Add(c.clock), Ring: ring, States: map[reference.Ref]digest.State{cm("a"): state("")},
-				},
+				now:  someTime.Add(c.after).Add(c.clock),
+				live: live{policy.Input{Refs: []reference.Ref{cm("a")}, Ring: ring, Current: map[reference.Ref]digest.State{cm("a"): state("")}}},
 			}
 			assert.Equal(t, c.want, f.reloadedWithoutStamp())
 		})

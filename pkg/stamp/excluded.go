@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
@@ -28,13 +27,7 @@ func readsOfExcluded(req Write) []reference.Ref {
 
 // replacesPods reports whether a write replaces the pods whatever becomes of our stamp: it changes the template, or what a strategy of
 // Reloader writes there.
-func (r Write) replacesPods() bool { return r.TemplateChanged || r.fieldsEdited() }
-
-// fieldsEdited reports whether a write sets what a strategy of Reloader writes, as Stakater's Reloader does. That a manifest lacks it is
-// no edit, and neither is a rollback to an earlier stamp, which brings our hash with it.
-func (r Write) fieldsEdited() bool {
-	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && len(r.New.Managed.fields().Edited(r.Old.Managed.fields())) > 0
-}
+func (r Write) replacesPods() bool { return r.TemplateChanged || r.edit().setsFields() }
 
 // decideExcluded restarts nothing: the template keeps its hash. Where the write changes the template otherwise, the hash
 // that it bears stays, so that a rollback finds its pods. A manifest without our annotations does not remove it: the pods of an
@@ -49,19 +42,19 @@ func decideExcluded(d *draft) bool {
 		return true
 	}
 	if d.cleans() {
-		d.clean()
+		d.Managed = d.edit().kept()
 		return true
 	}
 	switch {
 	case d.New.Controlled && (d.TemplateChanged && !d.New.Intent.Asked || d.inherits()):
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
 	case d.TemplateChanged:
-		d.Managed.put(d.templateAnnotations(), stampKeys()...)
-	case d.fieldsEdited():
+		d.Managed.put(d.edit().templateAnnotations(), stampKeys()...)
+	case d.edit().setsFields():
 		d.Managed.put(d.New.Managed, Fields) // by Stakater's Reloader, which may handle what this program leaves alone, or by hand
 	}
 	d.recordExcluded()
-	if _, asked := d.New.Managed[Dummy]; asked && !d.New.Managed.same(d.Old.Managed, Dummy) {
+	if d.edit().bringsDummy() {
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
 	return true
@@ -82,16 +75,6 @@ func (r Write) cleans() bool {
 	return asked && r.New.Ignored && given.bound && given.digest == digest.Clean
 }
 
-// clean keeps what the write has kept of the managed annotations.
-func (d *draft) clean() {
-	for key := range d.Managed {
-		if _, kept := d.New.Managed[key]; !kept {
-			delete(d.Managed, key)
-		}
-	}
-	d.Managed.setFields(d.Old.Managed.fields().Common(d.New.Managed.fields()))
-}
-
 // recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.
 // Without intent nothing is known: opting in later starts from what is there then. Where annotations ask for reloads, but nothing is
 // tracked, a flag may hide the objects for a time.
@@ -100,26 +83,26 @@ func (d *draft) recordExcluded() {
 	_, recorded := d.Managed[Record]
 	nothingKnown := record.New(d.Managed[Hash], "", nil)
 	switch {
-	case len(d.tracked()) == 0 && !hashed && !recorded:
+	case len(d.live.Refs) == 0 && !hashed && !recorded:
 	case d.unresolved() && !d.replacesPods():
 	case d.hidesAll():
-	case len(d.tracked()) == 0:
-		d.putRecord(d.Managed, nothingKnown)
+	case len(d.live.Refs) == 0:
+		d.putRecord(nothingKnown)
 	case !d.replacesPods():
 		if d.EndsRestart {
 			delete(d.Managed, Record) // of the pods that are left, the hash has the content
 		}
 	default:
-		rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
+		rec, err := d.live.record(d.Managed[Hash], true)
 		if d.ReadError != nil || err != nil {
 			rec = nothingKnown
 		}
-		d.putRecord(d.Managed, rec)
+		d.putRecord(rec)
 	}
 }
 
 // hidesAll reports whether annotations ask for reloads although nothing is tracked, and the write keeps the pods that the Record is of.
 func (d *draft) hidesAll() bool {
 	_, belongs := d.Managed.recordOf(d.Managed[Hash])
-	return belongs && d.New.Intent.Asked && len(d.tracked()) == 0 && !d.replacesPods() && !d.Restarts
+	return belongs && d.New.Intent.Asked && len(d.live.Refs) == 0 && !d.replacesPods() && !d.Restarts
 }

@@ -13,10 +13,10 @@ import (
 // explain returns the text of last-reload for a reload that stamps a hash, with the reloads before it. A digest that proved it and is not
 // the hash itself is in it, so that its author can recognise the reload in the answer.
 func (f *facts) explain(hash string, changes []policy.Change, templateAnnotations Managed, cause string) string {
-	last := policy.NewLastReload(changes, f.Old.ReloadTime(f.inputs.Now), f.Old.Managed[LastReload])
+	last := policy.NewLastReload(changes, f.Old.ReloadTime(f.now), f.Old.Managed[LastReload])
 	last.Hash, last.Cause, last.Generation = record.HashName(hash), cause, f.Old.Generation
 	if given, ok := f.dummy(); ok {
-		last.Digest = f.verifiedDigest(given.digest, last.Hash)
+		last.Digest = f.live.verifiedDigest(given.digest, last.Hash)
 	}
 	for i := range last.Changes {
 		last.Changes[i].Because = f.changesBelow(changes[i].Ref)
@@ -25,26 +25,25 @@ func (f *facts) explain(hash string, changes []policy.Change, templateAnnotation
 		last.Changes = append(last.Changes, trackedOnlyBy(f.New.Intent, f.Old.Intent, record.Listed)...)
 		last.Changes = append(last.Changes, trackedOnlyBy(f.Old.Intent, f.New.Intent, record.Unlisted)...)
 	}
-	last.Templates = f.templates(templateAnnotations, last.Hash)
+	last.Templates = f.replacedTemplates(templateAnnotations, last.Hash)
 	return last.String()
 }
 
 // explainAgain explains a stamp in place of the last reload, which it completes: it has the causes of that.
 func (f *facts) explainAgain(hash string, templateAnnotations Managed) string {
 	before, _ := record.ParseLastReload(f.Old.Managed[LastReload])
-	last := policy.NewLastReload(nil, f.Old.ReloadTime(f.inputs.Now), f.Old.Managed[LastReload])
+	last := policy.NewLastReload(nil, f.Old.ReloadTime(f.now), f.Old.Managed[LastReload])
 	last.Changes, last.More, last.Cause = before.Changes, before.More, before.Cause
 	last.Hash, last.Generation = record.HashName(hash), f.Old.Generation
-	last.Templates = f.templates(templateAnnotations, last.Hash)
+	last.Templates = f.replacedTemplates(templateAnnotations, last.Hash)
 	return last.String()
 }
 
 // verifiedDigest returns the digest that a request for a reload has proven, which is that of the content where it asks for the live state; none if
 // that is the hash itself.
-func (f *facts) verifiedDigest(given, hash string) string {
+func (l live) verifiedDigest(given, hash string) string {
 	if given == digest.AnyCurrent {
-		key, _ := f.inputs.Ring.Newest()
-		given, _ = digest.Hash(key.ID, digest.Subset(f.inputs.States, f.refs)) // the hash was made of the same
+		given, _ = l.hash() // the hash was made of the same
 	}
 	if given == hash {
 		return ""
@@ -58,7 +57,7 @@ func (f *facts) changesBelow(ref reference.Ref) string {
 		return ""
 	}
 	known := f.Old.Known().Record.Items([]reference.Ref{ref})
-	return f.inputs.States[ref].Because(known[ref].Entry)
+	return f.live.Current[ref].Because(known[ref].Entry)
 }
 
 // trackedOnlyBy returns a Change of a type for each Ref that one Intent tracks and the other does not.
@@ -73,13 +72,15 @@ func trackedOnlyBy(one, other annotation.Intent, change string) []record.Change 
 }
 
 // warnMissing warns of missing objects the user who has just listed them, as far as the state is known.
-func (d *draft) warnMissing() { d.Warnings = append(d.Warnings, missing(d.Write, d.inputs)...) }
+func (d *draft) warnMissing() {
+	d.Warnings = append(d.Warnings, missing(d.Write, d.live.Refs, d.live.Current)...)
+}
 
 // missing warns of objects that do not exist, and that the write is the first one to list. What else pods require comes after the workload
 // in many manifests.
-func missing(req Write, inputs Inputs) []string {
+func missing(req Write, refs []reference.Ref, states map[reference.Ref]digest.State) []string {
 	listed, before := req.New.Intent.Listed(), req.Old.Intent.Listed()
-	absent := slices.DeleteFunc(req.New.Missing(req.tracked(), inputs.States), func(ref reference.Ref) bool { return !listed[ref] || before[ref] })
+	absent := slices.DeleteFunc(req.New.Missing(refs, states), func(ref reference.Ref) bool { return !listed[ref] || before[ref] })
 	if len(absent) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package stamp
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -46,53 +47,53 @@ func (r Reader) sameTemplate(old, current workload.Object) bool {
 	return old.SameTemplateBut(current, strategy.Without, r.Keys.ConfigHash, r.Keys.ConfigRestart, strategy.Annotation)
 }
 
-// fieldWriter decides what a strategy of Reloader has on a template.
+// fieldWriter writes what a strategy of Reloader has on a template after a reload.
 type fieldWriter struct {
-	*facts
+	strategy annotation.ReloadStrategy
+	template map[string]any
+	live     live
+	now      time.Time
 	// others are the fields that Stakater's Reloader has written in this write.
-	others map[string]bool
+	others []string
 }
 
-// after returns what the strategy has on a template that bore the given managed annotations, once it has the live
+// fieldsAfter returns what the strategy has on a template that bore the given managed annotations, once it has the live
 // state: what a template with that hash had before, so that a rollback finds its pods, else what a reload writes now.
-func (w *fieldWriter) after(templateAnnotations Managed, changes []policy.Change) strategy.Fields {
+func (f *facts) fieldsAfter(templateAnnotations Managed, changes []policy.Change, byReloader []string) strategy.Fields {
 	fields := templateAnnotations.fields()
-	if w.New.template == nil {
+	if f.New.template == nil {
 		return fields
 	}
-	if hash := w.fresh[Hash]; hash != templateAnnotations[Hash] {
-		if earlier, known := w.earlier(hash); known {
-			return earlier.On(w.New.template)
+	if hash := f.fresh[Hash]; hash != templateAnnotations[Hash] {
+		for _, t := range f.Old.templates() {
+			if t.Hash == hash {
+				return strategy.Parse(t.Fields).On(f.New.template)
+			}
 		}
 	}
-	refs, named := w.changedRefs(changes)
+	w := fieldWriter{strategy: f.New.strategy, template: f.New.template, live: f.live, now: f.now, others: byReloader}
+	refs, named := f.live.changed(changes)
 	return w.write(fields, refs, named)
 }
 
-// earlier returns what a template with a hash had, as far as that is known.
-func (w *fieldWriter) earlier(hash string) (strategy.Fields, bool) {
-	last, _ := record.ParseLastReload(w.Old.Managed[LastReload]) // without it nothing is known
-	for _, t := range append(replacedTemplate(w.Old.Managed, w.Old.fields), last.Templates...) {
-		if t.Hash == hash {
-			return strategy.Parse(t.Fields), true
-		}
-	}
-	return strategy.Fields{}, false
+// templates returns what is known of the templates that the workload had, the stored one first.
+func (v View) templates() []record.Template {
+	last, _ := record.ParseLastReload(v.Managed[LastReload]) // without it nothing is known
+	return append(replacedTemplate(v.Managed, v.fields), last.Templates...)
 }
 
-// templates returns what the templates had that a reload replaces by one with a hash, the newest first: the write's own, the stored
+// replacedTemplates returns what the templates had that a reload replaces by one with a hash, the newest first: the write's own, the stored
 // one, and those before.
-func (f *facts) templates(templateAnnotations Managed, hash string) []record.Template {
+func (f *facts) replacedTemplates(templateAnnotations Managed, hash string) []record.Template {
 	if f.New.template == nil {
 		return nil
 	}
-	last, _ := record.ParseLastReload(f.Old.Managed[LastReload])
-	all := replacedTemplate(f.Old.Managed, f.Old.fields)
+	all := f.Old.templates()
 	if templateAnnotations[Hash] != f.Old.Managed[Hash] {
 		all = append(replacedTemplate(templateAnnotations, templateAnnotations.fields()), all...)
 	}
 	var kept []record.Template
-	for _, t := range append(all, last.Templates...) {
+	for _, t := range all {
 		same := func(other record.Template) bool { return other.Hash == t.Hash }
 		if t.Hash != hash && !slices.ContainsFunc(kept, same) {
 			kept = append(kept, t)
@@ -111,11 +112,11 @@ func replacedTemplate(managed Managed, fields strategy.Fields) []record.Template
 	return []record.Template{{Hash: managed[Hash], Fields: fields.Text()}}
 }
 
-// changedRefs returns what a reload is about: all that is tracked, and false, where only the hash was known.
-func (w *fieldWriter) changedRefs(changes []policy.Change) (refs []reference.Ref, named bool) {
+// changed returns what a reload is about: all that is tracked, and false, where only the hash was known.
+func (l live) changed(changes []policy.Change) (refs []reference.Ref, named bool) {
 	for _, c := range changes {
 		if c.Ref == policy.Any {
-			return w.refs, false
+			return l.Refs, false
 		}
 		refs = append(refs, c.Ref)
 	}
@@ -130,16 +131,16 @@ func (w *fieldWriter) write(fields strategy.Fields, refs []reference.Ref, named 
 	if len(refs) == 0 {
 		return fields
 	}
-	users := strategy.UsersOf(w.New.template)
+	users := strategy.UsersOf(w.template)
 	switch {
-	case w.New.strategy == annotation.EnvVars:
+	case w.strategy == annotation.EnvVars:
 		for _, ref := range refs {
 			_, exists := fields.Value(strategy.VariableName(ref))
 			if exists || named {
 				fields = w.writeVariable(fields, ref, users)
 			}
 		}
-	case w.New.strategy == annotation.Annotations && !w.others[strategy.Annotation]:
+	case w.strategy == annotation.Annotations && !slices.Contains(w.others, strategy.Annotation):
 		// Like Reloader, it names one object: the last one.
 		last := len(refs) - 1
 		if !named {
@@ -154,72 +155,33 @@ func (w *fieldWriter) write(fields strategy.Fields, refs []reference.Ref, named 
 
 // outdates reports whether an object has changed since the annotation was written about it.
 func (w *fieldWriter) outdates(ref reference.Ref, source strategy.Source) bool {
-	return source.Is(ref) && !slices.Contains(w.values(ref), source.Hash)
+	return source.Is(ref) && !slices.Contains(w.live.values(ref), source.Hash)
 }
 
 func (w *fieldWriter) writeVariable(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
 	name := strategy.VariableName(ref)
 	present, exists := fields.Value(name)
-	values := w.values(ref)
+	values := w.live.values(ref)
 	switch {
-	case len(values) == 0, w.others[name]:
+	case len(values) == 0, slices.Contains(w.others, name):
 		return fields
-	case w.inputs.States[ref].Absent:
+	case w.live.Current[ref].Absent:
 		return fields.WithoutVariable(ref)
 	case exists && slices.Contains(values, present):
 		return fields
 	default:
-		return fields.WithVariable(w.New.template, users.Of(ref), ref, values[0])
+		return fields.WithVariable(w.template, users.Of(ref), ref, values[0])
 	}
 }
 
 func (w *fieldWriter) writeSource(fields strategy.Fields, ref reference.Ref, users strategy.Users) strategy.Fields {
-	values := w.values(ref)
+	values := w.live.values(ref)
 	if len(values) == 0 {
 		return fields
 	}
-	source := strategy.NewSource(ref, w.inputs.Namespace, values[0], users.Of(ref))
-	source.ObservedAt = w.inputs.Now.Unix()
+	source := strategy.NewSource(ref, w.live.Namespace, values[0], users.Of(ref))
+	source.ObservedAt = w.now.Unix()
 	return fields.WithSource(source)
-}
-
-// values returns what can stand for the live content of a Ref, the one to write first.
-func (w *fieldWriter) values(ref reference.Ref) []string {
-	var values []string
-	for _, key := range slices.Backward(w.inputs.Ring.Keys()) {
-		if value, read := strategy.Value(w.inputs.States[ref], key.ID); read {
-			values = append(values, value)
-		}
-	}
-	return values
-}
-
-// reloadedByReloader reports whether the write is a reload by Stakater's Reloader for some Changes: it has set variables
-// of theirs, or the annotation, and nothing else. Its values are then kept. It may be installed beside this program: who
-// reloads first spares the other the reload.
-func (w *fieldWriter) reloadedByReloader(changes []policy.Change) bool {
-	before, after := w.Old.Managed.fields(), w.New.Managed.fields()
-	edited := after.Edited(before)
-	if len(edited) == 0 || !w.New.Managed.same(w.Old.Managed, Hash, Restart, Record, LastReload) {
-		return false
-	}
-	of := map[string]bool{}
-	refs, _ := w.changedRefs(changes)
-	for _, ref := range refs {
-		of[strategy.VariableName(ref)] = true
-		of[strategy.Annotation] = of[strategy.Annotation] || strategy.ParseSource(after.From).Is(ref)
-	}
-	w.others = map[string]bool{}
-	for _, name := range edited {
-		if !of[name] {
-			return false
-		}
-		w.others[name] = true
-	}
-	return !slices.ContainsFunc(before.Variables, func(v strategy.Variable) bool {
-		_, there := after.Value(v.Name)
-		return !there
-	})
 }
 
 // shortenSource takes the annotation of a strategy back to what it is in other managed annotations, where it is longer.

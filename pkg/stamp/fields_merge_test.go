@@ -131,7 +131,7 @@ func TestFieldsAreLostBesideTheOldHashOnly(t *testing.T) {
 		if c.edit != nil {
 			c.edit(now)
 		}
-		got := Write{Old: View{Managed: old}, New: View{Managed: now}}.templateAnnotations()
+		got := edit{old, now}.templateAnnotations()
 		if c.lost {
 			assert.Equal(t, old, got, name)
 		} else {

@@ -1,12 +1,15 @@
 package stamp
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 // Settings are those of an installation that the rules decide with.
@@ -57,24 +60,72 @@ func (i Inputs) Has(refs []reference.Ref) bool {
 	})
 }
 
-// hasLists reports whether there are lists over which SAP's digest is published.
-func (r Write) hasLists() bool {
-	return len(r.New.Intent.ConfigMaps)+len(r.New.Intent.Secrets) > 0
+// live is the configuration that a write tracks, as it was read for it. Nothing is known in it of the running pods.
+type live struct{ policy.Input }
+
+// beside returns what the policy decides from, where the pods are known to have some configuration.
+func (l live) beside(known policy.Known) policy.Input {
+	l.Known = known
+	return l.Input
 }
 
-// revision returns SAP's digest of the live state.
-func (f *facts) revision() string {
-	return digest.Revision(f.inputs.Namespace, f.New.Intent.ConfigMaps, f.New.Intent.Secrets, f.inputs.States)
+func (l live) assess(known policy.Known) policy.Assessment { return policy.Assess(l.beside(known)) }
+
+// record returns the Record of pods that start with the live state and whose template has a hash.
+func (l live) record(hash string, adopted bool) (record.Record, error) {
+	return policy.NewRecord(l.Input, hash, adopted)
+}
+
+// hash returns the content digest of the live state.
+func (l live) hash() (string, error) {
+	key, ok := l.Ring.Newest()
+	if !ok {
+		return "", digest.ErrNoKey
+	}
+	return digest.Hash(key.ID, digest.Subset(l.Current, l.Refs))
 }
 
 // proves reports whether a digest is that of the live state: the content digest under any key of the ring, or SAP's
 // revision digest.
-func (f *facts) proves(given string) bool {
-	states := digest.Subset(f.inputs.States, f.refs)
-	for _, key := range f.inputs.Ring.Keys() {
+func (l live) proves(given string) bool {
+	states := digest.Subset(l.Current, l.Refs)
+	for _, key := range l.Ring.Keys() {
 		if hash, err := digest.Hash(key.ID, states); err == nil && hash == given {
 			return true
 		}
 	}
-	return f.hasLists() && f.revision() == given
+	return given != "" && l.Revision() == given
+}
+
+// unverified says why no digest can be verified: what was read may not be live.
+func (l live) unverified() error {
+	for _, ref := range l.Refs {
+		if reason := l.Current[ref].Unverified; reason != "" {
+			return fmt.Errorf("%s may be older than this request: %s", ref, reason)
+		}
+	}
+	return nil
+}
+
+// isIn reports whether a Record has the live Entry of each of some Refs.
+func (l live) isIn(rec record.Record, refs []reference.Ref) bool {
+	items := rec.Items(refs)
+	for _, ref := range refs {
+		live, ok := record.ItemOf(rec.Key, l.Current[ref])
+		if item, recorded := items[ref]; !ok || !recorded || item.Entry != live.Entry {
+			return false
+		}
+	}
+	return len(refs) > 0
+}
+
+// values returns what a strategy of Reloader can have for the live content of a Ref, the one to write first.
+func (l live) values(ref reference.Ref) []string {
+	var values []string
+	for _, key := range slices.Backward(l.Ring.Keys()) {
+		if value, read := strategy.Value(l.Current[ref], key.ID); read {
+			values = append(values, value)
+		}
+	}
+	return values
 }

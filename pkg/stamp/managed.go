@@ -4,7 +4,8 @@
 // The webhook asks it for every request; the loop asks it for the one write that it makes itself when no webhook
 // answers. Both thus write the same. A decision has two steps, since most requests need no read: Choose finds the first
 // rule that fits and says what must be read, Plan.Apply turns the live state into managed annotations. Operations is
-// the way from managed annotations to a JSON patch. Each rule has a file of its own; rules.go has their order.
+// the way from managed annotations to a JSON patch. Each rule has a file of its own; rules.go has their order. The rules ask
+// about one version of a workload (View), about what a write makes of the managed annotations (edit), and about the live state (live).
 package stamp
 
 import (

@@ -57,7 +57,7 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 			require.Equal(t, c.tracked, refs)
 			inputs := w.inputs(refs)
 			assert.Equal(t, reference.List(c.want, 8), reference.List(req.New.Missing(refs, inputs.States), 8))
-			warnings := strings.Join(missing(req, inputs), "")
+			warnings := strings.Join(missing(req, refs, inputs.States), "")
 			listed := req.New.Intent.Listed()
 			for _, ref := range refs {
 				want := slices.Contains(c.want, ref) && listed[ref]

@@ -46,6 +46,14 @@ func listing(names ...string) View {
 	return v
 }
 
+// having returns managed annotations that have a key, unless its value is empty.
+func having(key Key, value string) Managed {
+	if value == "" {
+		return Managed{}
+	}
+	return Managed{key: value}
+}
+
 // A second call for one write must not take the explanation of the first for a new one.
 func TestSameReload(t *testing.T) {
 	t.Parallel()
@@ -72,25 +80,18 @@ func TestSameReload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			managed := func(text string) View {
-				if text == "" {
-					return View{Managed: Managed{}}
-				}
-				return View{Managed: Managed{LastReload: text}}
-			}
-			assert.Equal(t, c.want, Write{Old: managed(c.before), New: managed(c.now)}.sameReload())
+			assert.Equal(t, c.want, edit{having(LastReload, c.before), having(LastReload, c.now)}.sameReload())
 		})
 	}
 }
 
 // No webhook call takes longer than 30 seconds: an explanation that is older is of another write.
-func TestRecent(t *testing.T) {
+func TestLastReloadOfAnotherVersionMayExplainIfRecent(t *testing.T) {
 	t.Parallel()
-	f := &facts{inputs: Inputs{Now: someTime}}
 	for distance, want := range map[time.Duration]bool{
 		0: true, 30 * time.Second: true, -30 * time.Second: true, 30*time.Second + 1: false, -30*time.Second - 1: false,
 	} {
-		assert.Equal(t, want, f.recent(record.LastReload{Time: someTime.Add(distance)}), "%v away", distance)
+		assert.Equal(t, want, View{}.mayExplain(record.LastReload{Time: someTime.Add(distance)}, someTime), "%v away", distance)
 	}
 }
 
@@ -142,13 +143,7 @@ func TestRecordsStamp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			req := Write{Old: tracking("a"), New: tracking("a")}
-			for managed, text := range map[*Managed]string{&req.Old.Managed: c.before, &req.New.Managed: c.now} {
-				if text != "" {
-					*managed = Managed{Record: text}
-				}
-			}
-			assert.Equal(t, c.want, req.recordsStamp())
+			assert.Equal(t, c.want, edit{having(Record, c.before), having(Record, c.now)}.recordsStamp([]reference.Ref{cm("a")}))
 		})
 	}
 }
@@ -172,10 +167,8 @@ func TestRecordsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &facts{inputs: Inputs{States: c.state}, Write: Write{
-				Old: View{Managed: Managed{Hash: someHash}}, New: View{Managed: Managed{Record: recordedFor(c.hash, "a", true)}},
-			}}
-			assert.Equal(t, c.want, f.recordsLive(c.refs))
+			adoption := edit{Managed{Hash: someHash}, Managed{Record: recordedFor(c.hash, "a", true)}}
+			assert.Equal(t, c.want, adoption.recordsLive(live{policy.Input{Current: c.state}}, c.refs))
 		})
 	}
 }
@@ -246,38 +239,33 @@ func TestRemainsAreEmptyOnlyIfThereAreNone(t *testing.T) {
 	assert.False(t, Remains{OnWorkload: []string{"b"}}.Empty())
 }
 
-// What is as long as the budget fits.
-func TestAnnotationsThatFillTheBudgetStay(t *testing.T) {
+// What is as long as the budget fits. The annotation of the strategy is the first to go.
+func TestAnnotationsThatFillTheTemplateStay(t *testing.T) {
+	t.Parallel()
+	for less, want := range map[int]string{0: "source", 1: ""} {
+		managed := Managed{Hash: someHash}
+		managed.setFields(strategy.Fields{From: "source"})
+		d := &draft{Result: Result{Managed: managed, Stamped: true}}
+		d.New.TemplateBudget = len(someHash) + managed.sourceSize() - less
+		d.dropUntilValid()
+		assert.Equal(t, want, d.Managed.fields().From)
+		assert.Equal(t, someHash, d.Managed[Hash])
+		assert.True(t, d.Stamped)
+		assert.Empty(t, d.Warnings)
+	}
+}
+
+func TestRecordIsDroppedBeforeTheLastReload(t *testing.T) {
 	t.Parallel()
 	rec := recordedFor(someHash, "a", false)
 	last := record.LastReload{Time: someTime, Hash: someHash, Cause: record.CauseConfigChange}.String()
-	source := strategy.Fields{From: "source"}
-	full := func() *draft {
-		managed := Managed{Hash: someHash, Record: rec, LastReload: last}
-		managed.setFields(source)
-		d := &draft{facts: facts{Write: Write{New: View{Managed: Managed{}}}}, Result: Result{Managed: managed, Stamped: true}}
-		d.New.TemplateBudget = len(someHash) + managed.sourceSize()
-		d.New.WorkloadBudget = len(rec) + len(last)
-		return d
+	for less, want := range map[int]Managed{
+		0: {Record: rec, LastReload: last}, 1: {LastReload: last}, len(rec): {LastReload: last}, len(rec) + 1: {},
+	} {
+		managed := Managed{Record: rec, LastReload: last}
+		View{WorkloadBudget: len(rec) + len(last) - less}.shorten(managed, nil)
+		assert.Equal(t, want, managed, "%d bytes less than needed", less)
 	}
-	d := full()
-	want := d.Managed.Without()
-	d.dropUntilValid()
-	assert.Equal(t, want, d.Managed)
-	assert.True(t, d.Stamped)
-	assert.Empty(t, d.Warnings)
-
-	d = full()
-	d.New.TemplateBudget--
-	d.dropUntilValid()
-	assert.Empty(t, d.Managed.fields().From, "the annotation of the strategy is the first to go")
-	assert.Equal(t, someHash, d.Managed[Hash])
-
-	d = full()
-	d.New.WorkloadBudget--
-	d.dropUntilValid()
-	assert.NotContains(t, d.Managed, Record, "then the Record")
-	assert.Equal(t, last, d.Managed[LastReload])
 }
 
 func TestShortenSource(t *testing.T) {
@@ -325,14 +313,13 @@ func TestReplacedTemplate(t *testing.T) {
 
 	templateAnnotations := Managed{Hash: "template"}
 	templateAnnotations.setFields(fields)
-	w := fieldWriter{facts: &facts{Write: Write{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}}
-	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, w.templates(templateAnnotations, "new"), "the write's own is the first")
+	f := facts{Write: Write{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}
+	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, f.replacedTemplates(templateAnnotations, "new"), "the write's own is the first")
 }
 
 // Reloader's reload is one of what is due, with nothing else in the same write.
 func TestReloadedByReloader(t *testing.T) {
 	t.Parallel()
-	due := []policy.Change{{Ref: cm("b"), Type: policy.Modified}}
 	variable := `[{"name":"` + variableB + `","value":"1"}]`
 	for name, c := range map[string]struct {
 		edit func(managed Managed)
@@ -352,8 +339,8 @@ func TestReloadedByReloader(t *testing.T) {
 			now.setFields(strategy.Read(template))
 			require.NotEmpty(t, now[Fields])
 			c.edit(now)
-			w := fieldWriter{facts: &facts{Write: Write{Old: View{Managed: Managed{Hash: someHash, Record: "r"}}, New: View{Managed: now}}}}
-			assert.Equal(t, c.want, w.reloadedByReloader(due))
+			set := edit{Managed{Hash: someHash, Record: "r"}, now}.setByReloader([]reference.Ref{cm("b")})
+			assert.Equal(t, c.want, set != nil)
 		})
 	}
 }

@@ -37,7 +37,7 @@ func stampRelease(d *draft) bool {
 		return true
 	}
 	known := d.knownOf(templateAnnotations)
-	assessment := d.assess(known)
+	assessment := d.live.assess(known)
 	switch verdict := assessment.Verdict; {
 	case verdict.Action == policy.Reload:
 		d.reload(templateAnnotations, verdict.Changes, d.causeOfRelease())
@@ -57,7 +57,7 @@ func stampRelease(d *draft) bool {
 // needsHash reports whether a release needs another hash although no Change is due: its own one is not over what is tracked now, or
 // cannot be compared with it.
 func (f *facts) needsHash(known policy.Known, a policy.Assessment) bool {
-	return !a.Current() && f.tracksOtherRefs(known) || a.Outdated() || known.Incomparable(f.inputs.States)
+	return !a.Current() && f.tracksOtherRefs(known) || a.Outdated() || known.Incomparable(f.live.Current)
 }
 
 // causeOfRelease is the cause of a reload by rule 5. A write that merely ends a restart is no release.
@@ -73,12 +73,12 @@ func (r Write) causeOfRelease() string {
 // that asks in this write does.
 func (f *facts) revised(templateAnnotations Managed) bool {
 	hash := templateAnnotations[Hash]
-	if !f.inputs.Revision || !f.hasLists() || hash == f.fresh[Hash] {
+	if !f.Revision || f.live.Revision() == "" || hash == f.fresh[Hash] {
 		return false
 	}
 	given, _ := f.dummy()
 	key, _ := digest.KeyOf(hash)
-	_, keyed := f.inputs.Ring.Key(key)
+	_, keyed := f.live.Ring.Key(key)
 	return given.digest == f.fresh[Hash] || hash != "" && !keyed
 }
 
@@ -90,32 +90,10 @@ func stampLists(d *draft) bool {
 		d.keepFirstPass()
 		return true
 	}
-	verdict := d.assess(d.knownOf(templateAnnotations)).Verdict
+	verdict := d.live.assess(d.knownOf(templateAnnotations)).Verdict
 	d.reload(templateAnnotations, changesOf(verdict), record.CauseListEdit)
 	d.warnMissing()
 	return true
-}
-
-// templateAnnotations returns the managed annotations that the template of the write bears: the write's own; none, if its own Record
-// belongs to none (rollout undo to before the first stamp); the old ones, where the write merely lost them. A merge patch of a custom kind
-// loses the Fields alone: it replaces lists.
-func (r Write) templateAnnotations() Managed {
-	_, hashed := r.New.Managed[Hash]
-	switch {
-	case hashed && !r.losesFields():
-		return r.New.Managed.only(stampKeys()...)
-	case r.bringsRecord():
-		return r.New.Managed.only(Fields)
-	default:
-		return r.Old.Managed.only(stampKeys()...)
-	}
-}
-
-// losesFields reports whether the write has the old hash, and of the Fields that go with it only a part. A rollback that brings a Record has
-// the Fields of its pods.
-func (r Write) losesFields() bool {
-	old, present := r.Old.Managed.fields(), r.New.Managed.fields()
-	return r.New.Managed.same(r.Old.Managed, Hash, Restart) && !r.bringsRecord() && len(old.Edited(present)) > 0 && len(present.Edited(old)) == 0
 }
 
 // judgedAnnotations returns the managed annotations of the template that rule 5 judges: the old ones, where the write brings the old hash
@@ -123,21 +101,14 @@ func (r Write) losesFields() bool {
 // config-restart was set, and the stored Record is not theirs. What our own first pass has stamped is the write's, unless it lacks a reference
 // that is there again.
 func (r Write) judgedAnnotations() Managed {
-	if last, explained := r.explained(); explained && r.ofThisWrite(last) {
-		return r.templateAnnotations()
+	written := r.edit()
+	_, own := r.ownReload()
+	_, restarted := written.old[Restart]
+	undone := restarted && !written.keeps(Restart) && written.keeps(Hash) && !written.bringsRecord()
+	if !own && (undone || r.stampedTooEarly()) {
+		return written.old.only(stampKeys()...)
 	}
-	_, restarted := r.Old.Managed[Restart]
-	undone := restarted && !r.New.Managed.same(r.Old.Managed, Restart) && r.New.Managed.same(r.Old.Managed, Hash) && !r.bringsRecord()
-	if undone || r.stampedTooEarly() {
-		return r.Old.Managed.only(stampKeys()...)
-	}
-	return r.templateAnnotations()
-}
-
-// bringsRecord reports whether the write brings a Record of its own for its template, as rollout undo of a Deployment does.
-func (r Write) bringsRecord() bool {
-	_, belongs := r.New.Managed.recordOf(r.New.Managed[Hash])
-	return belongs && !r.New.Managed.same(r.Old.Managed, Record)
+	return written.templateAnnotations()
 }
 
 // knownOf returns what is known of pods whose template bears the given managed annotations: by the write's own Record,
@@ -147,28 +118,24 @@ func (r Write) knownOf(templateAnnotations Managed) policy.Known {
 }
 
 // keep lets the managed annotations that a template bears stand, with the Record that belongs to them. Where only the hash says what the pods
-// of the template run, the present config-restart stays: when it was set, they may have run another content than the hash says.
+// of the template run, the present config-restart stays: when it was set, they may have run another content than the hash says. Pods that
+// start now do so with the present content of what is not tracked any more, which is not read: tracked again, it is unknown.
 func (d *draft) keep(templateAnnotations Managed) {
 	d.Managed.put(templateAnnotations, stampKeys()...)
-	if restart, restarted := d.Old.Managed[Restart]; restarted && !d.bringsRecord() {
+	if restart, restarted := d.Old.Managed[Restart]; restarted && !d.edit().bringsRecord() {
 		d.Managed[Restart] = restart
-	}
-	if _, belongs := d.Managed.recordOf(templateAnnotations[Hash]); !belongs {
-		delete(d.Managed, Record)
 	}
 	if _, belongs := d.New.Managed.recordOf(templateAnnotations[Hash]); belongs {
 		d.Managed.put(d.New.Managed, Record)
 	}
-	d.forgetUntracked()
-	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
-}
-
-// forgetUntracked takes out of the Record what is not tracked any more, if the write replaces the pods: they start with the present
-// content, which is not read. Tracked again, it is unknown. While the pods stay, so does what is known of them.
-func (d *draft) forgetUntracked() {
-	if rec, err := record.Parse(d.Managed[Record]); err == nil && d.TemplateChanged {
-		d.Managed[Record] = rec.Only(d.refs).String()
+	rec, belongs := d.Managed.recordOf(templateAnnotations[Hash])
+	switch {
+	case !belongs:
+		delete(d.Managed, Record)
+	case d.TemplateChanged:
+		d.Managed[Record] = rec.Only(d.live.Refs).String()
 	}
+	d.Stamped = !d.Managed.sameStamp(d.Old.Managed)
 }
 
 // tracksOtherRefs reports whether the write brings a tracked Ref that neither the old object nor the known state has, or drops one

@@ -31,7 +31,7 @@ const restartsSoon = time.Minute
 // also where its clock is behind that of the leader before.
 func (r *Write) readEndOfRestart(old, current workload.Object) {
 	last, err := record.ParseLastReload(r.Old.Managed[LastReload])
-	if err != nil || !last.Restarted || !current.Kind.Restartable() || r.restartsByLoop() {
+	if _, byLoop := r.restartByLoop(); err != nil || !last.Restarted || !current.Kind.Restartable() || byLoop {
 		return
 	}
 	reload, before, at := RestartTime(last.Time), timeIn(old.Raw, "spec", "restartAt"), timeIn(current.Raw, "spec", "restartAt")
@@ -50,18 +50,15 @@ func (r Write) endsRestartAt(now time.Time) bool {
 	return r.EndsRestart || r.restartsLater.After(now.Add(restartsSoon))
 }
 
-// restartsByLoop reports whether a write is one by which the loop restarts the pods without a stamp.
-func (r Write) restartsByLoop() bool {
-	last, ok := r.explained()
-	return ok && r.Restarts && r.ofThisWrite(last) && r.New.Managed.sameStamp(r.Old.Managed)
+// restartByLoop returns how a write explains a restart of the pods by the loop without a stamp; false if it is none.
+func (r Write) restartByLoop() (record.LastReload, bool) {
+	last, own := r.ownReload()
+	return last, own && r.Restarts && r.edit().keepsStamp()
 }
 
 // timeIn returns the time in a field of a section, zero if there is none.
 func timeIn(raw map[string]any, section, field string) time.Time {
-	at, err := time.Parse(time.RFC3339, textIn(raw, section, field))
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339, textIn(raw, section, field))
 	return at
 }
 
@@ -91,40 +88,32 @@ func (d *draft) completeRestart(templateAnnotations Managed) {
 	}
 }
 
-// recordsRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp; false if it is
-// none. No clock is compared: the pods restart in any case, and where that is not recorded, they restart again.
-func (d *draft) recordsRestart() bool {
-	if !d.restartsByLoop() {
-		return false
-	}
-	last, _ := d.explained()
-	d.recordRestart(last)
-	return true
-}
-
-// recordRestart is recordsRestart with the last reload that the write brings. The pods restart in any case, and start with what is read
-// here, or with something newer. What cannot be verified here stays as the loop has read it: it is older at most, so that no Change is
-// missed.
+// recordRestart stores the Record and the explanation of a write by which the loop restarts the pods without a stamp. No clock is compared: the
+// pods restart in any case, and where that is not recorded, they restart again. They start with what is read here, or with something newer. What
+// cannot be verified here stays as the loop has read it: it is older at most, so that no Change is missed.
 func (d *draft) recordRestart(last record.LastReload) {
 	d.Managed.put(d.New.Managed, LastReload)
-	if d.unverified() != nil || slices.ContainsFunc(d.refs, func(ref reference.Ref) bool { return d.inputs.States[ref].Hold != nil }) {
-		d.putWrittenRecord()
+	_, written := d.New.Managed.recordOf(d.Managed[Hash])
+	if written {
+		d.Managed.put(d.New.Managed, Record)
+	}
+	held := func(ref reference.Ref) bool { return d.live.Current[ref].Hold != nil }
+	if d.ReadError != nil || d.live.unverified() != nil || slices.ContainsFunc(d.live.Refs, held) {
 		return
 	}
-	if verdict := d.assess(d.Old.Known()).Verdict; verdict.Action == policy.Reload && !d.recordsLive(d.refs) {
+	if verdict := d.live.assess(d.Old.Known()).Verdict; verdict.Action == policy.Reload && !d.edit().recordsLive(d.live, d.live.Refs) {
 		now := policy.NewLastReload(verdict.Changes, last.Time, d.Old.Managed[LastReload])
 		now.Hash, now.Cause, now.Restarted, now.Generation = last.Hash, last.Cause, last.Restarted, last.Generation
 		d.Changes, d.Managed[LastReload] = verdict.Changes, now.String()
 	}
-	rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true)
+	rec, err := d.live.record(d.Managed[Hash], true)
 	if err != nil {
-		d.putWrittenRecord()
 		return
 	}
 	restart, fits := d.New.restartBeside(rec, d.Managed[LastReload], last.Shortest().String())
-	d.Managed.put(restart, Record, LastReload)
-	if d.overBudget = !fits; d.overBudget {
-		d.putWrittenRecord()
+	d.Managed.put(restart, LastReload)
+	if d.overBudget = !fits; fits || !written {
+		d.Managed.put(restart, Record)
 	}
 }
 
@@ -149,11 +138,4 @@ func (v View) restartBeside(rec record.Record, explanations ...string) (restart 
 	}
 	delete(restart, Record)
 	return restart, false
-}
-
-// putWrittenRecord takes the Record that the write brings, if it belongs to the template.
-func (d *draft) putWrittenRecord() {
-	if _, belongs := d.New.Managed.recordOf(d.Managed[Hash]); belongs {
-		d.Managed.put(d.New.Managed, Record)
-	}
 }

@@ -14,26 +14,12 @@ import (
 // annotationsMissing (rule 6) fits a write that merely lacks managed annotations, as a PUT of a manifest that knows nothing
 // of them does.
 func annotationsMissing(req Write) bool {
-	return annotationsEdited(req) && len(req.edited()) == 0
+	return annotationsEdited(req) && len(req.edit().edited()) == 0
 }
 
 // annotationsEdited (rule 6) fits a write that changes managed annotations.
 func annotationsEdited(req Write) bool {
-	return !req.New.Managed.same(req.Old.Managed, Hash, Restart, Record, LastReload, Fields)
-}
-
-// edited returns the managed annotations that the write has and that are not the old ones, and likewise what a strategy
-// of Reloader writes.
-func (r Write) edited() []string {
-	var edited []string
-	for _, s := range managedKeys {
-		_, present := r.New.Managed[s.key]
-		same := r.New.Managed.same(r.Old.Managed, s.key) || s.key == LastReload && r.sameReload()
-		if s.key != Dummy && present && !same {
-			edited = append(edited, string(s.key))
-		}
-	}
-	return append(edited, r.New.Managed.fields().Edited(r.Old.Managed.fields())...)
+	return !req.edit().keeps(Hash, Restart, Record, LastReload, Fields)
 }
 
 // readsOfAdoption reads where something is left to adopt.
@@ -53,135 +39,122 @@ func restore(d *draft) bool {
 // policy calls for them and they are the live ones. An equal digest alone is not enough: it would restart pods without
 // cause.
 func keepOrRestore(d *draft) bool {
-	return d.recordsRestart() || d.keepFirstStamp() || d.ReadError != nil || keepLive(d)
+	if last, byLoop := d.restartByLoop(); byLoop {
+		d.recordRestart(last)
+		return true
+	}
+	return d.keepFirstStamp() || d.ReadError != nil || keepLive(d)
 }
 
 // keepLive is keepOrRestore where the live state is known.
 func keepLive(d *draft) bool {
-	verdict := d.assess(d.Old.Known()).Verdict
+	verdict := d.live.assess(d.Old.Known()).Verdict
 	if keepReloaders(d, verdict) {
 		return true
 	}
+	written := d.edit()
 	switch {
-	case !d.New.Managed.sameStamp(d.Old.Managed):
-		if verdict.Action == policy.Reload && d.proves(d.New.Managed[Hash]) {
+	case !written.keepsStamp():
+		if verdict.Action == policy.Reload && d.live.proves(written.now[Hash]) {
 			d.reload(d.Old.Managed, verdict.Changes, record.CauseConfigChange)
 			d.keepExplanation()
 			return true
 		}
 	case d.reloadedWithoutStamp():
-		if rec, err := policy.NewRecord(d.input(policy.Known{}), d.Managed[Hash], true); err == nil {
-			d.putRecord(d.Managed, rec)
+		if rec, err := d.live.record(d.Managed[Hash], true); err == nil {
+			d.putRecord(rec)
 			d.Managed.put(d.New.Managed, LastReload)
 			return true
 		}
 	case keepNotified(d, verdict):
 		return true
-	case d.New.Managed.same(d.Old.Managed, LastReload) && d.recordsAppeared(verdict.Adopt):
-		d.adoptAll()
-		return true
+	case written.keeps(LastReload):
+		if seen := d.withAppeared(verdict.Adopt); written.recordsLive(seen, verdict.Adopt) {
+			d.live = seen
+			d.adoptAll()
+			return true
+		}
 	}
 	if !d.fromFirstPass(verdict) {
-		d.warnRestored()
+		d.warn(restoredText(written.edited()))
 	}
 	return restore(d)
 }
 
-// keepNotified keeps what the loop has recorded of changes that are reported and not acted on.
+// keepNotified keeps what the loop has recorded of changes that it has reported instead of reloading.
 func keepNotified(d *draft, verdict policy.Verdict) bool {
-	if verdict.Action != policy.Reload || !d.notified() {
+	if verdict.Action != policy.Reload || !d.NotifyOnly || !d.edit().keeps(LastReload) || !d.edit().recordsLive(d.live, d.live.Refs) {
 		return false
 	}
-	rec, err := policy.RecordNotified(d.input(d.Old.Known()), d.Managed[Hash])
+	rec, err := policy.RecordNotified(d.live.beside(d.Old.Known()), d.Managed[Hash])
 	if err != nil {
 		return false
 	}
-	d.putRecord(d.Managed, rec)
+	d.putRecord(rec)
 	return true
 }
 
 // keepReloaders keeps what Stakater's Reloader has written, where that is a reload of what is due, or of what nothing is known yet.
 func keepReloaders(d *draft, verdict policy.Verdict) bool {
-	switch {
-	case verdict.Action == policy.Reload && d.fields.reloadedByReloader(verdict.Changes):
+	refs := verdict.Adopt
+	if verdict.Action == policy.Reload {
+		refs, _ = d.live.changed(verdict.Changes)
+	}
+	switch set := d.edit().setByReloader(refs); {
+	case set == nil || verdict.Action == policy.Hold:
+		return false
+	case verdict.Action == policy.Reload:
+		d.byReloader = set
 		d.reload(d.New.Managed.only(stampKeys()...), verdict.Changes, record.CauseConfigChange)
-	case verdict.Action == policy.Nothing && d.fields.reloadedByReloader(anyChange(verdict.Adopt)):
+	default:
 		d.Managed.put(d.New.Managed, Fields)
 		d.adoptAll() // the pods start with the live state
-	default:
-		return false
 	}
 	return true
-}
-
-// anyChange returns a Change for each of some Refs.
-func anyChange(refs []reference.Ref) []policy.Change {
-	changes := make([]policy.Change, 0, len(refs))
-	for _, ref := range refs {
-		changes = append(changes, policy.Change{Ref: ref, Type: policy.Modified})
-	}
-	return changes
 }
 
 // reloadedWithoutStamp reports whether the write reports a reload that needs no stamp, such as a Job made again: it
 // adopts the live state of all, and explains why.
 func (f *facts) reloadedWithoutStamp() bool {
-	last, ok := f.explained()
-	return ok && f.mayExplain(last) && f.recordsLive(f.refs)
-}
-
-// notified reports whether the write adopts a Change that the loop has reported instead of reloading.
-func (f *facts) notified() bool {
-	return f.inputs.NotifyOnly && f.New.Managed.same(f.Old.Managed, LastReload) && f.recordsLive(f.refs)
+	last, explained := f.edit().explained()
+	return explained && f.Old.mayExplain(last, f.now) && f.edit().recordsLive(f.live, f.live.Refs)
 }
 
 // recordsLive reports whether the write's Record belongs to the template and has the live Entry of each of some Refs.
-func (f *facts) recordsLive(refs []reference.Ref) bool {
-	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
-	return belongs && f.areLive(rec, refs)
-}
-
-// areLive reports whether a Record has the live Entry of each of some Refs.
-func (f *facts) areLive(rec record.Record, refs []reference.Ref) bool {
-	items := rec.Items(refs)
-	for _, ref := range refs {
-		live, ok := record.ItemOf(rec.Key, f.inputs.States[ref])
-		if item, recorded := items[ref]; !ok || !recorded || item.Entry != live.Entry {
-			return false
-		}
-	}
-	return len(refs) > 0
+func (e edit) recordsLive(l live, refs []reference.Ref) bool {
+	rec, belongs := e.now.recordOf(e.old[Hash])
+	return belongs && l.isIn(rec, refs)
 }
 
 // fromFirstPass reports whether the write's annotations are those of our own first pass, which has adopted objects, has left out what is not
 // tracked any more, or has stamped a template that another webhook has changed back since.
 func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
-	if !f.New.Managed.sameStamp(f.Old.Managed) {
-		rec, stamped := f.unexplainedStamp()
-		return stamped && f.areLive(rec, slices.Collect(maps.Keys(rec.Items(f.refs))))
+	written := f.edit()
+	if !written.keepsStamp() {
+		rec, stamped := written.unexplainedStamp()
+		return stamped && f.live.isIn(rec, slices.Collect(maps.Keys(rec.Items(f.live.Refs))))
 	}
-	return f.New.Managed.same(f.Old.Managed, LastReload) && (f.recordsLive(f.adoptable(verdict)) || f.recordsFewer())
+	return written.keeps(LastReload) && (written.recordsLive(f.live, f.adoptable(verdict)) || written.recordsOnly(f.live.Refs))
 }
 
-// recordsFewer reports whether the write's Record is the old one without the objects that the workload does not track any more. A first
-// pass that finds the same contents has their present versions.
-func (f *facts) recordsFewer() bool {
-	rec, belongs := f.New.Managed.recordOf(f.Old.Managed[Hash])
-	old, err := record.Parse(f.Old.Managed[Record])
-	return belongs && err == nil && rec.SameContents(old.Only(f.refs))
+// recordsOnly reports whether the write's Record is the old one without other objects than some: the workload does not track them any more.
+// A first pass that finds the same contents has their present versions.
+func (e edit) recordsOnly(tracked []reference.Ref) bool {
+	rec, belongs := e.now.recordOf(e.old[Hash])
+	old, err := record.Parse(e.old[Record])
+	return belongs && err == nil && rec.SameContents(old.Only(tracked))
 }
 
 // consequenceUndone says what an undo across a reload leaves as it is.
 const consequenceUndone = "after rollout undo, change the ConfigMaps and Secrets instead: it does not roll them back"
 
-// warnRestored explains restored managed annotations to a user who changed them on purpose, or by an undo, which brings those of an earlier
+// restoredText explains restored managed annotations to a user who changed them on purpose, or by an undo, which brings those of an earlier
 // template: a manifest with copies of them looks the same. A write that merely lacks them comes under annotationsMissing, and means nothing.
-func (d *draft) warnRestored() {
-	edited := d.edited()
+func restoredText(edited []string) string {
 	text := fmt.Sprintf("pod-reloader manages these annotations and has restored them: %s; if a manifest has them, remove them there",
 		strings.Join(edited, ", "))
 	if slices.ContainsFunc(edited, func(name string) bool { return name != string(Record) && name != string(LastReload) }) {
 		text += "; " + consequenceUndone
 	}
-	d.Warnings = append(d.Warnings, text)
+	return text
 }

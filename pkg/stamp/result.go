@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -42,8 +43,12 @@ func (d *draft) result() Result {
 		return d.Result
 	}
 	d.keepNewer()
-	d.warnUnread()
-	d.warnStale()
+	if d.ReadError != nil && !d.firstPassKept {
+		d.warn(unreadText(d.Rule, d.New.Excluded, d.ReadError))
+	}
+	if _, valid := d.dummy(); !valid && !d.Create && d.Rule != RuleExcluded && d.edit().bringsDummy() {
+		d.warn("pod-reloader removed a stale reload request: it was made for another generation; read the workload again")
+	}
 	d.dropUntilValid()
 	return d.Result
 }
@@ -62,27 +67,15 @@ func (d *draft) keepNewer() {
 // WarningUnread begins the warning about a write that was not stamped.
 const WarningUnread = "pod-reloader did not update the config-hash"
 
-// warnUnread says that nothing was stamped, unless our own first pass has stamped what it had read. The loop acts on changes later, but an
-// edit of the lists is none: what is new in them is unknown.
-func (d *draft) warnUnread() {
-	if d.ReadError == nil || d.firstPassKept {
-		return
-	}
-	cause := reference.Cut(d.ReadError.Error(), maxErrorText)
+// unreadText says that nothing was stamped by a rule. The loop acts on changes later, but an edit of the lists is none: what is new in them is
+// unknown.
+func unreadText(rule Rule, excluded bool, err error) string {
+	text := WarningUnread + ": %s; it retries by itself"
 	switch {
-	case d.Rule == RuleExcluded && d.New.Excluded:
-		d.warn("pod-reloader did not record what the new pods start with: %s; a change until the exclusion ends does not restart them", cause)
-	case d.Rule == RuleListsEdited:
-		d.warn(WarningUnread+": %s; this edit of the lists restarts no pods: edit them again, or restart the workload", cause)
-	default:
-		d.warn(WarningUnread+": %s; it retries by itself", cause)
+	case rule == RuleExcluded && excluded:
+		text = "pod-reloader did not record what the new pods start with: %s; a change until the exclusion ends does not restart them"
+	case rule == RuleListsEdited:
+		text = WarningUnread + ": %s; this edit of the lists restarts no pods: edit them again, or restart the workload"
 	}
-}
-
-// warnStale says that a request for a reload was made for another generation of the workload.
-func (d *draft) warnStale() {
-	_, asked := d.New.Managed[Dummy]
-	if _, valid := d.dummy(); asked && !valid && !d.Create && !d.New.Managed.same(d.Old.Managed, Dummy) && d.Rule != RuleExcluded {
-		d.warn("pod-reloader removed a stale reload request: it was made for another generation; read the workload again")
-	}
+	return fmt.Sprintf(text, reference.Cut(err.Error(), maxErrorText))
 }
