@@ -6,9 +6,23 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
+
+// The configuration file is checked before. Definitions that are not valid in spite of that replace none that are.
+func TestInvalidDefinitionsLeaveThoseThatWait(t *testing.T) {
+	t.Parallel()
+	log, lines := logtest.New()
+	c := New(Options{Log: log})
+	c.Configure(onlyProxies())
+	waiting := c.rules.Load()
+	c.Configure(append(onlyProxies(), onlyProxies()...))
+	assert.Equal(t, 1, lines.Count("the resources of the configuration are not valid"))
+	assert.Same(t, waiting, c.rules.Load())
+	assert.Same(t, waiting, c.inbox.take(true).schema)
+}
 
 func TestStateOfAResourceThatIsNotInTheSchema(t *testing.T) {
 	t.Parallel()

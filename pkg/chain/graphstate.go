@@ -13,8 +13,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// graphState is what questions are answered from. Its methods are safe for concurrent use, but for those of the evaluator. That
-// alone writes what mu protects, the history excepted: so it reads without a lock.
+// graphState is what questions are answered from. Its own methods are safe for concurrent use, but for those of the evaluator; those of
+// its parts need mu. The evaluator alone writes what mu protects, the history excepted: so it reads without a lock.
 type graphState struct {
 	ring func() digest.Ring
 	now  func() time.Time

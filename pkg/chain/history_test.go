@@ -15,13 +15,16 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
-// proxiesAlone is a graph of proxies, which refer to nothing.
+// onlyProxies defines proxies, which refer to nothing.
+func onlyProxies() []referent.Definition {
+	return []referent.Definition{{ID: "proxies", GVR: schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"}}}
+}
+
+// proxiesAlone is a graph of them.
 func proxiesAlone(t *testing.T) (digest.Ring, *referent.Schema, *referent.Graph) {
 	t.Helper()
 	ring := digesttest.Ring(t, "1")
-	compiled, faults := referent.Compile(nil, []referent.Definition{
-		{ID: "proxies", GVR: schema.GroupVersionResource{Group: "kroxylicious.io", Version: "v1alpha1", Resource: "kafkaproxies"}},
-	}, "example.org/checksum")
+	compiled, faults := referent.Compile(nil, onlyProxies(), "example.org/checksum")
 	require.Empty(t, faults)
 	graph, err := referent.NewGraph(compiled, ring)
 	require.NoError(t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 )
 
-// judge decides why a node is held, and what its digest is. Of a graph, it needs the node and its children alone, which were evaluated
-// before, and it changes no other node.
+// judge decides why a node is held, and what its digest is. Of a graph, it needs the node and its children alone, and it
+// changes no other node.
 type judge struct {
 	keys    []digest.Key // oldest first
 	sources sources
