@@ -1,6 +1,7 @@
 package act
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,6 +37,21 @@ func TestApplyKeepsWhatOthersAddedAndRemovesWhatTheManifestLost(t *testing.T) {
 	container := containers[0].(world.Object)
 	assert.Equal(t, "example.com/cart:3", container["image"])
 	assert.Equal(t, []any{world.Object{"name": "VERSION", "value": "3"}}, container["env"])
+}
+
+func TestManifestWithoutAnnotationsOfTheTemplateRemovesThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	for _, do := range []string{"apply-workload", "helm-upgrade"} {
+		t.Run(do, func(t *testing.T) {
+			t.Parallel()
+			f := newRecorder(t)
+			require.NoError(t, f.do(do, cart, "version", "2"))
+			f.stamp(cart)
+			require.NoError(t, f.do(do, cart, "version", strconv.Itoa(bareVersion)))
+			assert.Empty(t, world.Annotations(world.Section(f.get(cart), "spec", "template")))
+			assert.Contains(t, world.Annotations(f.get(cart)), Prefix+"last-reload")
+		})
+	}
 }
 
 func TestApplyOfTheSameManifestSendsNoPatch(t *testing.T) {

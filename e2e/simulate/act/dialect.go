@@ -173,7 +173,8 @@ func asking(key world.Key, manifest world.Object, asked string) (world.Object, e
 		path = slices.Concat(world.PodPath(key.Resource.Plural), path)
 		kept = world.Annotations(templateOf(key.Resource, manifest))
 	}
-	all := maps.Clone(kept)
+	all := world.Object{}
+	maps.Copy(all, kept)
 	maps.Copy(all, wanted)
 	return replacedAt(manifest, all, path...), nil
 }

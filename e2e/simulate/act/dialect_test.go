@@ -1,6 +1,8 @@
 package act
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,10 +38,13 @@ func TestAskReloaderReplacesWhatWasAskedBefore(t *testing.T) {
 
 func TestRecreatedWorkloadAsksReloaderInsteadOfListing(t *testing.T) {
 	t.Parallel()
-	for _, asks := range wishes() {
-		f := newRecorder(t)
+	for n, asks := range slices.Concat(wishes(), wishes()) {
+		f, version := newRecorder(t), firstVersion
+		if n >= len(wishes()) {
+			version = bareVersion
+		}
 		const web = "deployments/shop/web"
-		require.NoError(t, f.do(RecreateWorkload, web, "from", "manifest", "pause", "0s", "asks", asks))
+		require.NoError(t, f.do(RecreateWorkload, web, "from", "manifest", "version", strconv.Itoa(version), "pause", "0s", "asks", asks))
 		annotations := world.Annotations(f.get(web))
 		assert.NotContains(t, annotations, listOfConfigMaps)
 		wanted, err := wish(world.Key{Resource: world.Deployments, Namespace: shop, Name: "web"}, asks)

@@ -57,8 +57,9 @@ func encodeValue(r world.Resource, value string) string {
 }
 
 // workloadManifest is the user's manifest of a workload. Versions differ in the image, in environment variables and in an
-// annotation of the template that only even versions have, so that merges add and remove items. It has the values that
-// the API server would fill in, so that a PUT of it to a real API server changes nothing else.
+// annotation of the template that only even versions have, so that merges add and remove items. bareVersion has none, so that
+// merges remove all annotations of the template. It has the values that the API server would fill in, so that a PUT of it to a
+// real API server changes nothing else.
 func workloadManifest(key world.Key, version int) (world.Object, error) {
 	p, err := planOf(key)
 	if err != nil {
@@ -143,10 +144,11 @@ func (p plan) template(key world.Key, version int) world.Object {
 		"schedulerName": "default-scheduler", "securityContext": world.Object{}, "terminationGracePeriodSeconds": int64(30),
 	}
 	p.addSources(container, spec)
-	return world.Object{
-		"metadata": world.Object{"labels": world.Object{"app": key.Name}, "annotations": annotations},
-		"spec":     spec,
+	metadata := world.Object{"labels": world.Object{"app": key.Name}}
+	if version != bareVersion {
+		metadata["annotations"] = annotations
 	}
+	return world.Object{"metadata": metadata, "spec": spec}
 }
 
 func (p plan) image(version int) string { return "example.com/" + p.name + ":" + strconv.Itoa(version) }

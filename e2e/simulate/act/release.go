@@ -11,14 +11,14 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// latestVersion bounds the version of a release that is drawn, so that versions come back.
-const latestVersion = 6
+// bareVersion is the version whose manifest has no annotation of the pod template. It is the latest that is drawn, so that versions come back.
+const bareVersion = 7
 
 // brokenImage is one that never starts.
 const brokenImage = "example.com/broken:1"
 
 func versionParameter() parameter {
-	return number("version", 1, 999, "1", "2", "3", "4", "5", strconv.Itoa(latestVersion))
+	return number("version", 1, 999, "1", "2", "3", "4", "5", "6", strconv.Itoa(bareVersion))
 }
 
 func releaseActs() []act {

@@ -214,7 +214,7 @@ func clients() []history.Step {
 		step("verified-reload", cart, "attempts", "3", "bound", "true"),
 		step("verified-reload-wrong", store, "digest", fmt.Sprintf("%064x", 7)),
 		step("helm-upgrade", web, "version", "2", "config", app, "value", "v1"),
-		step("helm-upgrade", web, "version", "3"),
+		step("helm-upgrade", web, "version", "7"), // which has no annotation of the template
 		step("helm-rollback", web, "back", "2"),
 		step("apply-workload", store, "version", "2"),
 		step("apply-workload", store, "version", "1", "configmaps", "app,extra"),

@@ -222,25 +222,30 @@ func TestWebhooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			admit(t, hooks)
+			admit(t, hooks, writes())
 		})
 	}
 }
 
-// admit plays writes of a Deployment through webhooks, and compares what these see, too.
-func admit(t *testing.T, hooks []hook) {
-	t.Helper()
-	sides, model := servers(t)
-	all := register(t, sides, model, hooks)
+// writes are those of a Deployment.
+func writes() []step {
 	w := deployments + "/w"
 	rejected := strings.Replace(workload("Deployment", selector), `"a":"1"`, `"a":"reject"`, 1)
-	for n, s := range []step{
+	return []step{
 		post(deployments, rejected), post(deployments, workload("Deployment", selector)), patch(w, merge, `{"spec":{"replicas":2}}`), patch(w, merge, `{}`),
 		put(w, workload("Deployment", selector)), patch(w, merge, `{"metadata":{"labels":{"l":"2"}}}`), patch(w, merge, `{"metadata":{"labels":{"l":"3"}}}`),
 		patch(w+"/status", merge, `{"status":{"replicas":1,"updatedReplicas":1}}`), patch(w, merge, `{"metadata":{"annotations":{"a":"reject"}}}`),
 		put(w, strings.Replace(workload("Deployment", selector), `"name":"w"`, `"name":"w","resourceVersion":"1"`, 1)),
 		patch(w+"?dryRun=All", operation, `[{"op":"add","path":"/metadata/annotations/x","value":"y"}]`), remove(w),
-	} {
+	}
+}
+
+// admit plays steps through webhooks, and compares what these see, too.
+func admit(t *testing.T, hooks []hook, steps []step) {
+	t.Helper()
+	sides, model := servers(t)
+	all := register(t, sides, model, hooks)
+	for n, s := range steps {
 		// The API server begins an update with the object in its cache, and calls the webhooks again where that was old. A
 		// consistent list waits until the cache has all that is stored.
 		sides[1].do(t, get(deployments))

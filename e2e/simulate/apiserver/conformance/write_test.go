@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 const (
@@ -283,4 +285,31 @@ func TestServerSideApply(t *testing.T) {
 		patch(deployments+"/none?fieldManager=one", apply, strings.Replace(small, `"w"`, `"none"`, 1)),
 		patch(deployments+"/w/status?fieldManager=four", apply, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w"},"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2,"updatedReplicas":2}}`),
 	})
+}
+
+// withTemplate is the manifest of a workload whose pod template has some metadata.
+func withTemplate(metadata string) string {
+	body := strings.Replace(workload("Deployment", selector), `{"kind"`, `{"apiVersion":"apps/v1","kind"`, 1)
+	return strings.Replace(body, `{"metadata":{"labels":{"app":"x"}}`, `{"metadata":{"labels":{"app":"x"}`+metadata+`}`, 1)
+}
+
+// TestManifestWithoutTheLastAnnotation drops the last annotation of the pod template that the manifest has: annotations of others go with
+// it, unless another field manager owns them.
+func TestManifestWithoutTheLastAnnotation(t *testing.T) {
+	t.Parallel()
+	w := deployments + "/w?fieldManager="
+	annotated := withTemplate(`,"annotations":{"own":"1"}`)
+	play(t, []step{
+		patch(w+"one", apply, annotated),
+		patch(w+"two", operation, `[{"op":"add","path":"/spec/template/metadata/annotations/other","value":"2"}]`),
+		patch(w+"one", apply, withTemplate("")), patch(w+"one", apply, annotated),
+		patch(w+"three", strategic, `{"spec":{"template":{"metadata":{"annotations":null}}}}`), get(deployments + "/w"),
+	})
+	adding := hook{name: "a", answer: func(r *admissionv1.AdmissionRequest) admissionv1.AdmissionResponse {
+		if !strings.Contains(string(r.Object.Raw), `"own":`) {
+			return admissionv1.AdmissionResponse{Allowed: true}
+		}
+		return patching(`[{"op":"add","path":"/spec/template/metadata/annotations/hook","value":"1"}]`)(r)
+	}}
+	admit(t, []hook{adding}, []step{patch(w+"one", apply, annotated), patch(w+"one", apply, withTemplate("")), get(deployments + "/w")})
 }
