@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -46,6 +47,7 @@ func TestGitOpsControllersSeeNoDrift(t *testing.T) {
 			s.SetSecret("db", "key", "2")
 			s.AwaitExactly(2, "after healing, a change still counts, once", workloads...)
 			assert.Empty(t, controller.diff(s, manifest, workloads), "after another reload")
+			controller.dropLastAnnotation(s, manifest, workloads)
 		})
 	}
 }
@@ -59,7 +61,7 @@ func (g gitops) install(t *testing.T) (s *fixture.Fixture, manifest string, work
 		s = stage(t)
 		s.ConfigMap("app", fixture.Data{"key": "1"})
 		s.Secret("db", fixture.Data{"key": "1"})
-		manifest, workloads = g.manifest(s)
+		manifest, workloads = g.manifest(s, nil)
 		return fixture.Promptly(func() { g.apply(s, manifest) }) || !slices.ContainsFunc(workloads, func(w observe.Workload) bool { return !stamped(w) })
 	})
 	for _, w := range workloads {
@@ -68,13 +70,17 @@ func (g gitops) install(t *testing.T) (s *fixture.Fixture, manifest string, work
 	return s, manifest, workloads
 }
 
-// manifest is a file with a workload of each kind, which knows nothing of the managed annotations.
-func (g gitops) manifest(s *fixture.Fixture) (string, []observe.Workload) {
+// manifest is a file with a workload of each kind, which knows nothing of the managed annotations. The pod templates have the given ones.
+func (g gitops) manifest(s *fixture.Fixture, template map[string]string) (string, []observe.Workload) {
 	s.Helper()
 	var file strings.Builder
 	var workloads []observe.Workload
 	for _, kind := range fixture.Kinds {
 		object := s.Manifest(kind, "web", fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Labels: map[string]string{"tier": "web"}})
+		if len(template) > 0 {
+			path := append(observe.KindNamed(kind).TemplatePath(), "metadata", "annotations")
+			require.NoError(s, unstructured.SetNestedStringMap(object.Object, template, path...))
+		}
 		text, err := yaml.Marshal(object.Object)
 		require.NoError(s, err)
 		file.WriteString("---\n" + string(text))
@@ -127,6 +133,30 @@ func (g gitops) heal(s *fixture.Fixture, manifest string, workloads []observe.Wo
 	for n, w := range workloads {
 		assert.Equal(s, "web", s.Get(w).GetLabels()["tier"], w)
 		assert.Equal(s, before[n], fixture.TemplateAnnotations(s.Get(w)), "%s: the stamp survives", w)
+	}
+}
+
+// dropLastAnnotation makes a release that adds an annotation to the pod templates, and one that removes it: all annotations of the template
+// would go with it.
+func (g gitops) dropLastAnnotation(s *fixture.Fixture, manifest string, workloads []observe.Workload) {
+	s.Helper()
+	const key = "example.com/scrape"
+	annotated, _ := g.manifest(s, map[string]string{key: "true"})
+	var stamps []string
+	for _, w := range workloads {
+		stamps = append(stamps, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash])
+	}
+	asked(s, func() { g.apply(s, annotated) })
+	for _, w := range workloads {
+		require.Equal(s, "true", fixture.TemplateAnnotations(s.Get(w))[key], w)
+	}
+	if !fixture.Promptly(func() { g.apply(s, manifest) }) {
+		s.Log(fixture.LeftOut) // the stamp is lost for good then: applying again removes nothing
+		return
+	}
+	for n, w := range workloads {
+		want := map[string]string{fixture.ConfigHash: stamps[n]}
+		assert.Equal(s, want, fixture.TemplateAnnotations(s.Get(w)), "%s: the release has lost its last annotation, and not the stamp", w)
 	}
 }
 
