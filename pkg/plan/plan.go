@@ -167,14 +167,14 @@ func (c *comparison) resumes(s subject) bool {
 	return action == pause.Resume && s.object.Kind.Pausable() && c.inOurScope(s)
 }
 
-// effect adds what differs about one change of one object, and reports whether a program restarts the pods for it.
+// effect adds what differs about one change of one object, and reports whether Reloader restarts the pods for it.
 func (c *comparison) effect(found map[Reason]*Difference, s subject, ch change) (restarted bool) {
 	theirs, ours := c.reloaderModel().decide(s, ch), c.ourAction(s, ch)
 	c.runs, c.recreates = c.runs || ours == Run || ours == RunAlone, c.recreates || ours == Recreate
 	if ours != Nothing {
 		c.name(s.object.Namespace(), ch.ref)
 	}
-	restarted = theirs == Restart || ours == Restart
+	restarted = theirs == Restart
 	if theirs == ours {
 		return restarted
 	}

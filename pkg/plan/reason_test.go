@@ -190,6 +190,10 @@ func TestReasons(t *testing.T) {
 			reason: "Reloader reads the period when it reloads.", want: []string{"problem"},
 			manifest: deployment(domain+`auto: "false", deployment.`+domain+`pause-period: soon`, reads),
 		},
+		"no pause without a restart by Reloader": {
+			reason: "Reloader does not read the period of what it does not restart.", want: []string{"problem", "reference: secret/pull modified nothing restart"},
+			manifest: deployment(auto+`, deployment.`+domain+`pause-period: soon`, noRefs+", imagePullSecrets: [{name: pull}]"),
+		},
 		"no pause without a restart": {
 			reason: "Neither pauses what it does not restart.", want: []string{"problem", "unnamed-object"},
 			manifest: deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads),

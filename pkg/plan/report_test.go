@@ -20,7 +20,7 @@ func TestReportIsGolden(t *testing.T) {
 	t.Parallel()
 	in := input(t,
 		deployment(domain+`auto: "false", configmap.`+domain+`reload: "app,app-.*"`, reads),
-		strings.Replace(deployment(auto+`, deployment.`+domain+`pause-period: soon`, noRefs+", imagePullSecrets: [{name: pull}]"), "name: cart\n", "name: basket\n", 1),
+		strings.Replace(deployment(auto+`, deployment.`+domain+`pause-period: soon`, reads+", imagePullSecrets: [{name: pull}]"), "name: cart\n", "name: basket\n", 1),
 		strings.Replace(deployment(auto, reads), "name: cart\n", "name: same\n", 1),
 	)
 	report := plan.Compare(in)
