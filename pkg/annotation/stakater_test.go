@@ -189,6 +189,11 @@ func TestStakater(t *testing.T) {
 			workload: map[string]string{autoKey: "true", sReloadKey: "x"}, tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")},
 			problems: []string{`annotation "` + sReloadKey + `" has no effect: this installation does not handle secrets (--resources-to-ignore or --secrets=false)`},
 		},
+		"without secrets, an empty list": {
+			reason: "It hides nothing that counts.", dialect: annotation.Stakater{Without: []reference.Kind{reference.Secret}},
+			workload: map[string]string{sReloadKey: ""}, template: map[string]string{autoKey: "true"},
+			tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked")},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package annotation
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,7 @@ func (r *stakaterReading) misplaced() {
 	}
 }
 
-// emptyList reports a list without items that is the only reason why the annotations of the pod template do not count for a kind.
+// emptyList reports a list without items that is the only reason why the annotations of the pod template do not count for a handled kind.
 func (r *stakaterReading) emptyList(kind reference.Kind) {
 	key := r.Keys.Of(kind).Reload
 	value, alone := r.source.Workload[key]
@@ -93,7 +94,7 @@ func (r *stakaterReading) emptyList(kind reference.Kind) {
 		_, onTemplate := r.source.Template[other]
 		alone, hides = alone && (other == key || !onWorkload), hides || onTemplate
 	}
-	if alone && hides && !longerThan(value, 0) {
+	if alone && hides && !longerThan(value, 0) && !slices.Contains(r.Without, kind) {
 		r.report("annotation %q is empty and hides those of the pod template: list names, or remove it", key)
 	}
 }
