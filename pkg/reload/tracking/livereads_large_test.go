@@ -3,6 +3,7 @@ package tracking
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -147,6 +148,35 @@ func TestLargeWorkloadIsReadLiveWhereOthersHoldAllTurns(t *testing.T) {
 		<-time.After(liveReadLimit)
 		assert.Equal(t, 2, live.read)
 		assert.Len(t, l.tracking.watches.takeSkipped(), 8)
+	})
+}
+
+// They must not hold all reads of the kind while they wait for a turn.
+func TestFewLargeWorkloadsOfManyNamespacesWaitForALiveRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		live := &largeReader{takes: time.Millisecond}
+		l, _, two := trackingWithFailing(t, failing{"fleets.example.com": true}, live, nil)
+		limit := largeread.New(workloadReads, 1)
+		l.tracking.live.large, l.tracking.live.summary, live.small = limit, live.summary, two[1].Namespace
+		var keys []workload.Key
+		for n := range workloadReads {
+			like := two[0]
+			like.Namespace = fmt.Sprintf("tenant-%d", n)
+			keys = append(keys, crowd(l, like, 1)...)
+			writing, end := limit.Begin(t.Context(), like.Namespace)
+			defer end()
+			other := &largeReader{takes: time.Millisecond}
+			require.NoError(t, other.Get(largeread.Admit(writing), client.ObjectKey{}, workload.Deployment().NewObject()))
+		}
+		busy := work(t.Context(), l, keys)
+		synctest.Wait()
+		assert.EqualValues(t, largeWaits, busy.Load())
+		l.tracking.Get(t.Context(), two[1])
+		assert.Equal(t, 1, live.read, "a small one is read meanwhile")
+		assert.Len(t, l.tracking.watches.takeSkipped(), workloadReads-largeWaits)
+		<-time.After(liveReadLimit)
+		assert.Zero(t, busy.Load())
 	})
 }
 
