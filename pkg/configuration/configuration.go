@@ -68,14 +68,11 @@ type Invalid struct{ Faults field.ErrorList }
 
 // Error names every fault on one line.
 func (e *Invalid) Error() string {
-	text := ""
-	for i, fault := range e.Faults {
-		if i > 0 {
-			text += "; "
-		}
-		text += fault.Error()
+	texts := make([]string, 0, len(e.Faults))
+	for _, fault := range e.Faults {
+		texts = append(texts, fault.Error())
 	}
-	return text
+	return strings.Join(texts, "; ")
 }
 
 // workloadKinds reads the section of that name.

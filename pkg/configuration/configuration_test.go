@@ -47,6 +47,7 @@ func TestParse(t *testing.T) {
 			[]string{rollout},
 			"JSON is YAML",
 		},
+		"AsLongAsCanBe":   {header + strings.Repeat("#", configuration.MaxSize-len(header)), nil, "a ConfigMap can hold it"},
 		"AroundADocument": {"# ours\n---\n" + header + "---\n# nothing\n", nil, "comments make no document"},
 		"CarriageReturns": {strings.ReplaceAll("---\n"+header+"...\n", "\n", "\r\n"), nil, "as an editor of another system leaves them"},
 	} {
@@ -82,7 +83,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		"OnTheMarker":   {header + "--- {a: b}\n", []string{"it has 2 YAML documents"}},
 		"KeyTwice":      {header + "kind: Configuration\n", []string{`key "kind" already set`, "line 3"}},
 		"KeyTwiceDeep":  {kinds("{apiVersion: a.io/v1, kind: A, kind: B, template: spec}"), []string{`key "kind" already set`}},
-		"TooLong":       {header + strings.Repeat("#", configuration.MaxSize), []string{"are too many: at most 1048576"}},
+		"TooLong":       {header + strings.Repeat("#", configuration.MaxSize+1-len(header)), []string{"1048577 bytes are too many: at most 1048576"}},
 		"NoHeader":      {"workloadKinds: []", []string{"apiVersion: Required value: write pod-reloader.io/v1alpha1", "kind: Required value: write Configuration"}},
 		"OtherVersion":  {"apiVersion: pod-reloader.io/v2\nkind: Configuration", []string{`apiVersion: Unsupported value: "pod-reloader.io/v2": supported values: "pod-reloader.io/v1alpha1"`}},
 		"OtherKind":     {"apiVersion: pod-reloader.io/v1alpha1\nkind: ConfigMap\ndata: {}", []string{`kind: Unsupported value: "ConfigMap"`, "data: Forbidden: this field is unknown; known are apiVersion, kind, workloadKinds, referents"}},
@@ -112,6 +113,9 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		"BuiltIn":        {kinds("{apiVersion: apps/v1beta2, kind: Deployment, template: spec.template}"), []string{`workloadKinds[0].kind: Invalid value: "Deployment": this kind is built in; leave it out`}},
 		"Twice": {kinds(good, "{apiVersion: argoproj.io/v1, kind: Rollout, template: spec.template}"), []string{
 			`workloadKinds[1].kind: Invalid value: "argoproj.io/v1/Rollout": workloadKinds[0] has this kind already, perhaps in another version; leave one out`,
+		}},
+		"TwiceAndMore": {kinds(good, good, "{apiVersion: a.io/v1, kind: B, template: status}"), []string{
+			"workloadKinds[0] has this kind already, perhaps in another version; leave one out; workloadKinds[2].template: Invalid value",
 		}},
 		"VeryLong": {kinds("{apiVersion: a.io/v1, kind: B, template: " + strings.Repeat("ü", 4000) + "}"), []string{strings.Repeat("ü", 32) + "…"}},
 	} {

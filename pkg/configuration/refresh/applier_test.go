@@ -229,6 +229,21 @@ func TestReferencesWithoutEffectAreAWarning(t *testing.T) {
 	})
 }
 
+func TestChangedReferentsAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newApplier(t, workload.NewKinds())
+		a.lead(t)
+		const referents = "referents:\n- {id: proxies, gvr: {group: a.io, version: v1, resource: proxies}}\n"
+		for n, text := range []string{header + referents, header} {
+			a.Offer(refresh.Content{Text: []byte(text), Regarding: object(fmt.Sprint(n))})
+		}
+		assert.Equal(t, []string{
+			"Normal ConfigurationApplied ConfigMap/config: applied: 1 referent", "Normal ConfigurationApplied ConfigMap/config: applied: removed all referents",
+		}, a.events.take())
+	})
+}
+
 func TestNewLeaderReportsWhatWasAppliedWhileNoReplicaLed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

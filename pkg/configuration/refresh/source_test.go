@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,12 @@ func TestFile(t *testing.T) {
 
 		require.NoError(t, os.Remove(path))
 		require.ErrorContains(t, (<-offered).Missing, "there is no file", "it is deleted")
+		write("config.yaml", "")
+		require.NoError(t, (<-offered).Missing, "it is created, and empty")
+		write("config.yaml", strings.Repeat("#", 2*configuration.MaxSize))
+		assert.Len(t, (<-offered).Text, configuration.MaxSize+1, "one byte more than can be, so that it is refused")
+		require.NoError(t, os.Remove(path))
+		require.ErrorContains(t, (<-offered).Missing, "there is no file")
 		require.NoError(t, os.Mkdir(path, 0o700))
 		require.ErrorContains(t, (<-offered).Missing, "read the configuration", "it is no file")
 		time.Sleep(time.Minute) //nolint:forbidigo // the time is fake
@@ -217,6 +224,7 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := newClient(configMap("1", map[string]any{"config.yaml": "one"}))
 				var readable, watchable atomic.Bool
+				var reads atomic.Int32
 				client.PrependReactor("list", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 					if watchable.Load() {
 						return false, nil, nil
@@ -224,6 +232,7 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 					return list(a)
 				})
 				client.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					reads.Add(1)
 					if readable.Load() {
 						return false, nil, nil
 					}
@@ -232,6 +241,7 @@ func TestConfigMapIsReadWhileItsWatchFails(t *testing.T) {
 				offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
 				time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
 				synctest.Wait()
+				assert.InDelta(t, 30, reads.Load(), 3, "one in ten seconds")
 				for range refusals[name] {
 					require.ErrorContains(t, (<-offered).Missing, "no permission")
 				}
