@@ -26,7 +26,7 @@ func (r runs) replaceJobs(
 	case err != nil && !inconclusive(err):
 		return false, fmt.Errorf("dry run of job %s: %w", job.GetName(), err)
 	}
-	return false, r.deleteJobs(ctx, s, active)
+	return false, r.deleteJobs(ctx, s, active, job.GetName())
 }
 
 // inconclusive reports whether the error of a dry run leaves open whether an object can be created once others are deleted. They may be what
@@ -36,13 +36,13 @@ func inconclusive(err error) bool {
 		apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// deleteJobs deletes some Jobs with their pods. Another Job of the same name, which may be made meanwhile, is a conflict: the next attempt
-// lists the Jobs again.
-func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob) error {
+// deleteJobs deletes some Jobs with their pods before another one is made. One of the same name, which may be made meanwhile, is a
+// conflict: the next attempt lists the Jobs again. An error names also the Job that is not made, so that it is another one for each reload.
+func (r runs) deleteJobs(ctx context.Context, s *gather.Subject, active []cronrun.ActiveJob, before string) error {
 	for _, job := range active {
 		err := r.deleteJob(ctx, *s, job.Name, client.Preconditions{UID: &job.UID})
 		if err != nil && !apianswer.NotFound(err) {
-			return fmt.Errorf("delete job %s: %w", job.Name, err)
+			return fmt.Errorf("delete job %s before job %s: %w", job.Name, before, err)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,6 +42,28 @@ func TestRunReplacesActiveJobs(t *testing.T) {
 			assert.Equal(t, tc.waits, len(b.jobs) == 0)
 			assert.Equal(t, []string{"other u2"}, b.deleted, "no other Job")
 		})
+	}
+}
+
+// The same text is no second Event within an hour, and the active Job is the same one as long as it may not be deleted.
+func TestEachReloadWhoseReplacementIsRefusedIsReported(t *testing.T) {
+	t.Parallel()
+	owned := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "other", "uid": "u2", "ownerReferences": []any{map[string]any{"uid": "u1"}},
+	}}}
+	b := &batch{
+		uid: "u1", spec: map[string]any{"concurrencyPolicy": "Replace"}, active: []unstructured.Unstructured{owned}, jobs: map[string]int{},
+		undeleted: forbidden("Job"),
+	}
+	out := &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Reader: bothDialects(t), APIReader: b}, Client: b}, out)
+	for reloads, hash := range []string{"first", "second"} {
+		s, verdict := dueCronJob(true)
+		for range 2 {
+			require.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf(hash)), "the reload does not wait for the permission")
+		}
+		require.Len(t, out.Notes(), reloads+1, "another attempt at the same reload is no news")
+		assert.Contains(t, out.Notes()[reloads], "only its next run gets the new configuration: delete job other before job backup-")
 	}
 }
 
