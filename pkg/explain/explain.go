@@ -272,11 +272,15 @@ func outlivesReload(in Input, w Warning) bool {
 }
 
 // hasRun reports whether the last reload has run the CronJob, unlike the one before that or an earlier one, whose run was refused: the loop
-// reports that right before a reload, and again for each one, since the text names the Job.
+// reports that right before a reload, and again for each one, since the text names the Job that it could not make. A reload for a change
+// that a client asked for has run nothing, but its last-reload is the same as that of the loop.
 func hasRun(in Input, refused time.Time) bool {
 	last, _ := in.View.Managed.LastReload(in.Now)
-	return len(last.Before) > 0 && refused.Before(last.Before[0].Time) &&
-		cronrun.IsDue(in.Object.Kind, in.View.Intent, policy.ChangesOf(last))
+	changes := cronrun.ChangesOfWrite(last)
+	if last.Cause == record.CauseConfigChange {
+		changes = policy.ChangesOf(last)
+	}
+	return len(last.Before) > 0 && refused.Before(last.Before[0].Time) && cronrun.IsDue(in.Object.Kind, in.View.Intent, changes)
 }
 
 // problems lists what is wrong with the annotations of users, with what they name, and with the managed annotations.

@@ -90,7 +90,6 @@ func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
 // A refused run is reported right before its reload. A later reload that runs the CronJob reports its own refusal.
 func TestRefusedRunIsShownUntilALaterReloadHasRunTheCronJob(t *testing.T) {
 	t.Parallel()
-	const reload = "configmap.reloader.stakater.com/reload"
 	refused, before, after := now.Add(-10*time.Minute), now.Add(-20*time.Minute), now.Add(-9*time.Minute)
 	for name, tc := range map[string]struct {
 		earlier []time.Time
@@ -105,19 +104,48 @@ func TestRefusedRunIsShownUntilALaterReloadHasRunTheCronJob(t *testing.T) {
 		"a later reload names no changes":   {[]time.Time{after}, "", true},
 		"what a later reload names is gone": {[]time.Time{after}, "configmap/old", true},
 	} {
-		f := newFixture(t)
-		f.kind = "cronjob"
-		f.raw["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": f.raw["spec"]}}
-		f.annotations()[reload] = "app"
-		last := record.LastReload{Time: now.Add(-time.Minute), Hash: f.hash, Cause: record.CauseConfigChange}
+		last := record.LastReload{Time: now.Add(-time.Minute), Cause: record.CauseConfigChange}
 		if tc.ref != "" {
 			last.Changes = []record.Change{{Ref: tc.ref, Type: record.Modified}}
 		}
 		for _, at := range tc.earlier {
-			last.Before = append(last.Before, record.Past{Time: at, Hash: f.hash, Cause: record.CauseConfigChange})
+			last.Before = append(last.Before, record.Past{Time: at, Cause: record.CauseConfigChange})
 		}
-		f.annotations()[f.in.Keys.LastReload] = last.String()
-		f.in.Warnings = []explain.Warning{{Time: refused, Reason: "RunForbidden"}}
-		assert.Equal(t, tc.kept, len(f.explain().Warnings) == 1, name)
+		assert.Equal(t, tc.kept, showsRefusedRun(t, refused, last), name)
 	}
+}
+
+// What a write of a user adds to the lists has not changed.
+func TestRefusedRunIsShownUntilAWriteBringsAChangeThatRunsTheCronJob(t *testing.T) {
+	t.Parallel()
+	refused := now.Add(-10 * time.Minute)
+	for name, tc := range map[string]struct {
+		cause, changed string
+		kept           bool
+	}{
+		"a list edit adds what runs it":  {record.CauseListEdit, record.Listed, true},
+		"a release adds what runs it":    {record.CauseRelease, record.Listed, true},
+		"a list edit brings a change":    {record.CauseListEdit, record.Modified, false},
+		"a release brings a change":      {record.CauseRelease, record.Modified, false},
+		"a reload of what an edit added": {record.CauseConfigChange, record.Listed, false},
+	} {
+		last := record.LastReload{
+			Time: now.Add(-time.Minute), Cause: tc.cause, Changes: []record.Change{{Ref: "configmap/app", Type: tc.changed}},
+			Before: []record.Past{{Time: refused.Add(time.Minute), Cause: record.CauseConfigChange}},
+		}
+		assert.Equal(t, tc.kept, showsRefusedRun(t, refused, last), name)
+	}
+}
+
+// showsRefusedRun reports whether a refused run is shown of a CronJob that configmap/app runs, after a later reload.
+func showsRefusedRun(t *testing.T, refused time.Time, last record.LastReload) bool {
+	t.Helper()
+	f := newFixture(t)
+	f.kind = "cronjob"
+	f.raw["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": f.raw["spec"]}}
+	f.annotations()["configmap.reloader.stakater.com/reload"] = "app"
+	last.Hash = f.hash
+	f.annotations()[f.in.Keys.LastReload] = last.String()
+	f.in.Warnings = []explain.Warning{{Time: refused, Reason: "RunForbidden"}}
+	return len(f.explain().Warnings) == 1
 }
