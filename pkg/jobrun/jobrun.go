@@ -59,9 +59,6 @@ func (j Job) Finalizers() []string {
 	return finalizers
 }
 
-// ReplacementOf returns the UID of the Job that this one replaces; empty if it replaces none.
-func (j Job) ReplacementOf(keys annotation.Keys) string { return j.Annotations()[keys.RecreatedFrom] }
-
 // Replacement returns the Job as it is to be created again: what the API server sets, and the annotations of the old stamp, are
 // left out. It names the Job that it replaces.
 func (j Job) Replacement(keys annotation.Keys) *unstructured.Unstructured {

@@ -121,7 +121,7 @@ func TestReplacementOfAJobWithoutLabels(t *testing.T) {
 	job := jobOf(map[string]any{"labels": maps.Clone(generated)}, spec, nil).Replacement(annotation.DefaultKeys())
 	assert.Empty(t, job.GetLabels())
 	assert.NotContains(t, job.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"], "labels")
-	assert.Equal(t, "u1", jobrun.Job{Object: workload.Object{Raw: job.Object}}.ReplacementOf(annotation.DefaultKeys()))
+	assert.Equal(t, "u1", job.GetAnnotations()[prefix+"recreated-from"])
 }
 
 func TestReplacementKeepsASelectorOfTheUser(t *testing.T) {

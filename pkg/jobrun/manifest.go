@@ -37,6 +37,18 @@ func (m Manifest) ToCreate() *unstructured.Unstructured {
 	return job
 }
 
+// IsReplacement reports whether a Job was created from the Manifest: it names the Job that it replaces in an annotation in which the
+// Manifest names that, too. An earlier leader may have created it under another --annotation-prefix.
+func (m Manifest) IsReplacement(job Job) bool {
+	stored := job.Annotations()
+	for key, value := range m.Job.GetAnnotations() {
+		if value == m.UID && stored[key] == m.UID {
+			return true
+		}
+	}
+	return false
+}
+
 // recreationLabel is the label of the Secrets, and uidKey has the UID of the Job that was deleted: neither depends on --annotation-prefix.
 // After a change of the prefix, a Job that was deleted before is still created again.
 const recreationLabel = annotation.DefaultPrefix + "recreation"

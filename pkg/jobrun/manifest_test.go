@@ -66,8 +66,35 @@ func TestManifestIsReadUnderAnotherPrefix(t *testing.T) {
 	m, err := after.Decode(secret)
 	require.NoError(t, err)
 	assert.Equal(t, "u1", m.UID)
-	replacement := jobrun.Job{Object: workload.Object{Kind: workload.Job(), Raw: m.ToCreate().Object}}
-	assert.Equal(t, "u1", replacement.ReplacementOf(keys), "the new Job is found when the answer to its creation is lost")
+	assert.Equal(t, "u1", m.ToCreate().GetAnnotations()[keys.RecreatedFrom])
+}
+
+// The answer to the creation of a Job may be lost, and the next leader may have another --annotation-prefix.
+func TestReplacementIsKnownUnderEachPrefix(t *testing.T) {
+	t.Parallel()
+	before, after := storeOf(), storeOf()
+	keys, err := annotation.NewKeys("example.org")
+	require.NoError(t, err)
+	after.Keys = keys
+	old := jobOf(map[string]any{"annotations": map[string]any{"example.com/step": "1"}}, nil, nil)
+	secret, err := before.Encode(jobrun.Manifest{Job: old.Replacement(before.Keys), UID: "u1"})
+	require.NoError(t, err)
+	m, err := after.Decode(secret)
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		annotations map[string]any
+		want        bool
+	}{
+		"created under the former prefix":  {map[string]any{prefix + "recreated-from": "u1"}, true},
+		"created under the present prefix": {map[string]any{"example.org/recreated-from": "u1"}, true},
+		"another Job, without annotations": {},
+		"another Job, as of a GitOps tool": {annotations: map[string]any{"example.com/step": "1"}},
+		"a replacement of another Job":     {annotations: map[string]any{prefix + "recreated-from": "u0"}},
+		"the UID is in another annotation": {annotations: map[string]any{"example.com/uid": "u1"}},
+	} {
+		job := jobrun.Job{Object: workload.Object{Kind: workload.Job(), Raw: map[string]any{"metadata": map[string]any{"annotations": tc.annotations}}}}
+		assert.Equal(t, tc.want, m.IsReplacement(job), name)
+	}
 }
 
 // A Secret of an earlier version has the UID in an annotation of the Job alone.

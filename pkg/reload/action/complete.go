@@ -75,7 +75,7 @@ func (c completions) completeManifest(ctx context.Context, s gather.Subject, r r
 			"the new Job is created when the old one is gone, which waits for the finalizers %s", strings.Join(job.Finalizers(), ", "))}}
 	case o.UID() == r.manifest.UID: // it was not deleted
 		return c.cancel(ctx, c.withObject(s, o), r)
-	case job.ReplacementOf(c.annotations) == r.manifest.UID:
+	case r.manifest.IsReplacement(job):
 		return c.recreated(ctx, s, o, r)
 	}
 	return c.inNamespace(ctx, c.withObject(s, o), r, c.drop)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -94,6 +95,29 @@ func TestFieldsOfTheNewJobBelongToTheirFormerOwners(t *testing.T) {
 			assert.Equal(t, owned(tc.want), j.Stored().GetManagedFields())
 		})
 	}
+}
+
+// A leader is killed after the creation, and the next one has another --annotation-prefix.
+func TestJobThatWasCreatedAgainUnderAnotherPrefixIsReported(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, nil, nil)
+	owners := []metav1.ManagedFieldsEntry{{Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply}}
+	j.Stored().SetManagedFields(owners)
+	j.API.After = failing("create Job", errors.New("the connection is lost"))
+	j.reconcile(t, j.leader())
+	require.Empty(t, j.Notes())
+	j.API.After = nil
+	keys, err := annotation.NewKeys("example.org")
+	require.NoError(t, err)
+	j.Reader.Keys, j.Manifests.Keys = keys, keys
+	next := j.unlistedLeader()
+	next.ResumeRecreations(t.Context())
+	j.reconcile(t, next)
+	assert.Len(t, j.API.Objects, 1, "the manifest is gone")
+	assert.Equal(t, 2, j.API.Created, "one new Job was created")
+	assert.Equal(t, []string{"Reloaded: created again: configmap/app modified"}, j.Notes())
+	assert.Contains(t, j.Stored().GetAnnotations(), keys.LastReload)
+	assert.Equal(t, owners, j.Stored().GetManagedFields())
 }
 
 // The clock of this process is behind that of the API server, which has created the new Job a moment ago.
