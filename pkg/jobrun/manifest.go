@@ -135,10 +135,13 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 	if err := job.UnmarshalJSON(text); err != nil {
 		return Manifest{}, fmt.Errorf("decode %s: %w", jobKey, err)
 	}
-	m := Manifest{Job: job, UID: s.replaced(secret, job)}
+	uid, _ := content(secret, uidKey)
+	m := Manifest{Job: job, UID: string(uid)}
 	if job.GetAPIVersion() != "batch/v1" || job.GetKind() != "Job" || job.GetName() == "" || job.GetNamespace() == "" || m.UID == "" {
 		return Manifest{}, fmt.Errorf("decode %s: it is not a Job that replaces another one", jobKey)
 	}
+	// The guard lets the Job be created only with this key, under the present prefix.
+	_ = unstructured.SetNestedField(job.Object, m.UID, "metadata", "annotations", s.Keys.RecreatedFrom)
 	job.SetManagedFields(fieldsIn(secret))
 	if text, err = content(secret, reloadKey); err != nil {
 		return Manifest{}, err
@@ -153,22 +156,6 @@ func (s Store) Decode(secret *unstructured.Unstructured) (Manifest, error) {
 		m.RootCA = string(text)
 	}
 	return m, nil
-}
-
-// replaced returns the UID of the Job that the one in a Secret replaces, and sees to it that this one names it under the present prefix. An
-// earlier version has written it into the annotation alone.
-func (s Store) replaced(secret, job *unstructured.Unstructured) string {
-	text, err := content(secret, uidKey)
-	if err != nil {
-		return job.GetAnnotations()[s.Keys.RecreatedFrom]
-	}
-	annotations := job.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[s.Keys.RecreatedFrom] = string(text)
-	job.SetAnnotations(annotations)
-	return string(text)
 }
 
 // fieldsIn returns the managedFields in a Secret; none where they cannot be read. Then pod-reloader keeps the fields of the Job.

@@ -97,34 +97,23 @@ func TestReplacementIsKnownUnderEachPrefix(t *testing.T) {
 	}
 }
 
-// A Secret of an earlier version has the UID in an annotation of the Job alone.
-func TestManifestWithoutTheUIDBesideTheJobIsRead(t *testing.T) {
-	t.Parallel()
-	s := storeOf()
-	secret, err := s.Encode(jobrun.Manifest{Job: jobOf(nil, nil, nil).Replacement(s.Keys), UID: "u1"})
-	require.NoError(t, err)
-	unstructured.RemoveNestedField(secret.Object, "data", "uid")
-	m, err := s.Decode(secret)
-	require.NoError(t, err)
-	assert.Equal(t, "u1", m.UID)
-}
-
 func TestSecretThatIsNoManifest(t *testing.T) {
 	t.Parallel()
 	s := storeOf()
 	const reload = `{"time":"2026-01-02T03:04:05.000Z","hash":"h","cause":"config-change"}`
-	const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b","annotations":{"` + prefix + `recreated-from":"u"}}}`
+	const job = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b"}}`
 	for name, tc := range map[string]struct {
 		data map[string]string
 		want string
 	}{
 		"empty":                  {want: "has no job.json"},
 		"no JSON":                {data: map[string]string{"job.json": "{"}, want: "decode job.json"},
-		"another kind":           {data: map[string]string{"job.json": strings.Replace(job, "Job", "Pod", 1)}, want: "not a Job that replaces another one"},
-		"the Job replaces none":  {data: map[string]string{"job.json": `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a","namespace":"b"}}`}, want: "not a Job that replaces"},
-		"without the reload":     {data: map[string]string{"job.json": job}, want: "has no last-reload.json"},
-		"the reload is no JSON":  {data: map[string]string{"job.json": job, "last-reload.json": "x"}, want: "decode last-reload.json"},
-		"complete, as a control": {data: map[string]string{"job.json": job, "last-reload.json": reload}},
+		"another kind":           {data: map[string]string{"job.json": strings.Replace(job, "Job", "Pod", 1), "uid": "u"}, want: "not a Job that replaces another one"},
+		"the Job replaces none":  {data: map[string]string{"job.json": job, "last-reload.json": reload}, want: "not a Job that replaces"},
+		"the UID is empty":       {data: map[string]string{"job.json": job, "uid": "", "last-reload.json": reload}, want: "not a Job that replaces"},
+		"without the reload":     {data: map[string]string{"job.json": job, "uid": "u"}, want: "has no last-reload.json"},
+		"the reload is no JSON":  {data: map[string]string{"job.json": job, "uid": "u", "last-reload.json": "x"}, want: "decode last-reload.json"},
+		"complete, as a control": {data: map[string]string{"job.json": job, "uid": "u", "last-reload.json": reload}},
 	} {
 		data := map[string]any{}
 		for key, text := range tc.data {
