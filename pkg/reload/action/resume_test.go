@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -18,7 +19,8 @@ import (
 type lister struct {
 	resumption
 
-	lists, logged int
+	lists  int
+	logged []string // the lines
 }
 
 // newLister returns one whose lists fail as fails says.
@@ -28,7 +30,7 @@ func newLister(jobs Jobs, fails func(list int) error) *lister {
 		l.lists++
 		return fails(l.lists)
 	}})
-	log := funcr.New(func(string, string) { l.logged++ }, funcr.Options{})
+	log := funcr.New(func(_, line string) { l.logged = append(l.logged, line) }, funcr.Options{})
 	l.resumption = resumption{m, jobs, queue.New(&queue.Leadership{}, time.Now), log}
 	return l
 }
@@ -50,27 +52,41 @@ func TestManifestsAreListedUntilThatSucceeds(t *testing.T) {
 	may := func(allowed bool, err error) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return allowed, err }
 	}
+	allowedAfter := func(refusals int) func(context.Context) (bool, error) {
+		asked := 0
+		return func(context.Context) (bool, error) {
+			asked++
+			return asked > refusals, nil
+		}
+	}
+	const retries, givesUp, mayNot = "again; retrying", "created again\"", "no Job is created again: there is no permission to list the manifests"
 	for name, tc := range map[string]struct {
-		jobs          Jobs
-		fails         []error
-		lists, logged int
-		unlisted      bool
+		jobs     Jobs
+		fails    []error
+		lists    int
+		logged   []string // a part of each line
+		unlisted bool
 	}{
 		"at once":                                 {jobs: Jobs{Follow: true, MayList: may(true, nil)}, lists: 1},
 		"whether they may be is not known":        {jobs: Jobs{Follow: true, MayList: may(false, away)}, lists: 1},
-		"one reason":                              {jobs: Jobs{Follow: true}, fails: []error{away, away, away}, lists: 4, logged: 1},
-		"two reasons":                             {jobs: Jobs{Follow: true}, fails: []error{away, refused, refused}, lists: 4, logged: 2},
+		"no permission at first, as is known":     {jobs: Jobs{Follow: true, MayList: allowedAfter(2)}, lists: 1, logged: []string{mayNot}},
+		"one reason":                              {jobs: Jobs{Follow: true}, fails: []error{away, away, away}, lists: 4, logged: []string{retries}},
+		"two reasons":                             {jobs: Jobs{Follow: true}, fails: []error{away, refused, refused}, lists: 4, logged: []string{retries, retries}},
 		"not followed":                            {lists: 1},
-		"not followed, no answer":                 {fails: []error{away}, lists: 2, logged: 1},
-		"not followed, no permission":             {fails: []error{refused}, lists: 1, logged: 1, unlisted: true},
-		"not followed, no permission as is known": {jobs: Jobs{MayList: may(false, nil)}, logged: 1, unlisted: true},
+		"not followed, no answer":                 {fails: []error{away}, lists: 2, logged: []string{retries}},
+		"not followed, no permission":             {fails: []error{refused}, lists: 1, logged: []string{givesUp}, unlisted: true},
+		"not followed, no permission as is known": {jobs: Jobs{MayList: may(false, nil)}, logged: []string{givesUp}, unlisted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := newLister(tc.jobs, firstFail(tc.fails...))
 				l.resume(t.Context())
-				assert.Equal(t, []any{tc.lists, tc.logged, !tc.unlisted}, []any{l.lists, l.logged, l.known.AreListed()})
+				assert.Equal(t, []any{tc.lists, !tc.unlisted}, []any{l.lists, l.known.AreListed()})
+				require.Len(t, l.logged, len(tc.logged))
+				for i, line := range tc.logged {
+					assert.Contains(t, l.logged[i], line)
+				}
 			})
 		})
 	}
@@ -82,7 +98,8 @@ func TestListOfManifestsThatFailsAtTheEndOfTheProcessIsNotLogged(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	l.resume(ended)
-	assert.Equal(t, []int{1, 0}, []int{l.lists, l.logged})
+	assert.Equal(t, 1, l.lists)
+	assert.Empty(t, l.logged)
 }
 
 // No Job is created again until the manifests are listed. No request is refused to an installation that knows that it has no permission.
