@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,6 +83,24 @@ func TestCleanTakesAwayARecordOfANewerVersion(t *testing.T) {
 	require.Equal(t, "v2:of a newer version", w.managed()[Record], "a manifest that lacks it does not remove it")
 	require.Nil(t, w.store(patch(t, w.stored, w.reader.Clean(w.object(), true))))
 	assert.True(t, w.reader.Remains(w.object()).Empty(), "%v", w.managed())
+}
+
+// It reloads nothing, so that no last-reload is missing. A user may fill the bytes that are left to the Deployment controller.
+func TestCleanOfAWorkloadWithoutBytesLeftWarnsOfNothing(t *testing.T) {
+	t.Parallel()
+	w := under(t, annotation.ConfigHash)
+	w.set(cm("b"), "B")
+	w.at(t, 1, "a change, so that there is a last reload")
+	w.away = true
+	require.Nil(t, w.write(func(raw map[string]any) {
+		w.ignore(raw)
+		annotate(raw, "big", strings.Repeat("x", maxOnWorkload))
+	}))
+	w.away = false
+	require.Contains(t, w.managed(), LastReload)
+	require.Nil(t, w.store(patch(t, w.stored, w.reader.Clean(w.object(), true))))
+	assert.True(t, w.reader.Remains(w.object()).Empty(), "%v", w.managed())
+	assert.Empty(t, w.result.Warnings)
 }
 
 func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
