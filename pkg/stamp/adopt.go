@@ -60,8 +60,8 @@ func (f *facts) mayHaveAppeared(ref reference.Ref) bool {
 	return f.trackedBefore(ref) && f.New.Intent.Tracked[ref].OnAppear && !f.TemplateChanged
 }
 
-// withAppeared returns the live state with those of some Refs absent that the write, an adoption by the loop, records as absent: the loop has
-// seen them appear.
+// withAppeared returns the live state as it would be if the write were an adoption by the loop, which has seen some objects appear: those of
+// some Refs that the write records as absent are absent.
 func (f *facts) withAppeared(refs []reference.Ref) live {
 	seen := f.live
 	seen.Current = maps.Clone(seen.Current)

@@ -38,7 +38,8 @@ func (m Managed) putRecord(rec record.Record, tracked []reference.Ref, size int)
 	return fits
 }
 
-// shorten brings the Record to the budget of the workload, then last-reload, or drops them.
+// shorten cuts the Record of managed annotations, then their last-reload, or drops them, so that they fit into the budget of this version:
+// the one to be stored. Of the Record, what is not tracked goes first.
 func (v View) shorten(managed Managed, tracked []reference.Ref) {
 	if left := v.bytesLeft(managed, false); left < 0 {
 		if rec, err := record.Parse(managed[Record]); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
-// edit is what a write makes of the managed annotations: those of the stored version, and those of the one to be stored.
+// edit is what a write makes of the managed annotations: the stored ones, and those that it brings, both as ReadWrite has read them. What
+// the workload must have as it is stored is Result.Managed.
 type edit struct{ old, now Managed }
 
 func (r Write) edit() edit { return edit{old: r.Old.Managed, now: r.New.Managed} }

@@ -60,7 +60,8 @@ func (i Inputs) Has(refs []reference.Ref) bool {
 	})
 }
 
-// live is the configuration that a write tracks, as it was read for it. Nothing is known in it of the running pods.
+// live is what the rules take for the present configuration of what a write tracks: the state that was read, but the recorded state of what is
+// held or carried (policy.Known.Keep). withAppeared changes it further. Its Known is empty.
 type live struct{ policy.Input }
 
 // beside returns what the policy decides from, where the pods are known to have some configuration.

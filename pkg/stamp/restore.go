@@ -137,8 +137,8 @@ func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
 	return written.keeps(LastReload) && (written.recordsLive(f.live, f.adoptable(verdict)) || written.recordsOnly(f.live.Refs))
 }
 
-// recordsOnly reports whether the write's Record is the old one without other objects than some: the workload does not track them any more.
-// A first pass that finds the same contents has their present versions.
+// recordsOnly reports whether the write's Record is the old one, reduced to what is tracked. A first pass that finds the
+// same contents has their present versions.
 func (e edit) recordsOnly(tracked []reference.Ref) bool {
 	rec, belongs := e.now.recordOf(e.old[Hash])
 	old, err := record.Parse(e.old[Record])
