@@ -320,27 +320,37 @@ func TestReplacedTemplate(t *testing.T) {
 // Reloader's reload is one of what is due, with nothing else in the same write.
 func TestReloadedByReloader(t *testing.T) {
 	t.Parallel()
-	variable := `[{"name":"` + variableB + `","value":"1"}]`
 	for name, c := range map[string]struct {
-		edit func(managed Managed)
-		want bool
+		before, now []string
+		edit        func(managed Managed)
+		want        []string
 	}{
-		"a variable":                      {edit: func(Managed) {}, want: true},
-		"a variable, and the hash":        {edit: func(m Managed) { m[Hash] = "other" }},
-		"a variable, and the Record":      {edit: func(m Managed) { m[Record] = "other" }},
-		"a variable, and config-restart":  {edit: func(m Managed) { m[Restart] = "4" }},
-		"a variable, and the last reload": {edit: func(m Managed) { m[LastReload] = "{}" }},
-		"nothing":                         {edit: func(m Managed) { delete(m, Fields) }},
+		"a due variable":                       {now: []string{variableB}, want: []string{variableB}},
+		"a due variable beside a stored one":   {before: []string{variableA}, now: []string{variableA, variableB}, want: []string{variableB}},
+		"a due variable and another one":       {now: []string{variableA, variableB}},
+		"a due variable, a stored one is lost": {before: []string{variableA}, now: []string{variableB}},
+		"a due variable, and the hash":         {now: []string{variableB}, edit: func(m Managed) { m[Hash] = "other" }},
+		"a due variable, and the Record":       {now: []string{variableB}, edit: func(m Managed) { m[Record] = "other" }},
+		"a due variable, and config-restart":   {now: []string{variableB}, edit: func(m Managed) { m[Restart] = "4" }},
+		"a due variable, and the last reload":  {now: []string{variableB}, edit: func(m Managed) { m[LastReload] = "{}" }},
+		"nothing":                              {before: []string{variableB}, now: []string{variableB}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			template := decode(t, []byte(`{"spec":{"containers":[{"name":"c","env":`+variable+`}]}}`))
-			now := Managed{Hash: someHash, Record: "r"}
-			now.setFields(strategy.Read(template))
-			require.NotEmpty(t, now[Fields])
-			c.edit(now)
-			set := edit{Managed{Hash: someHash, Record: "r"}, now}.setByReloader([]reference.Ref{cm("b")})
-			assert.Equal(t, c.want, set != nil)
+			with := func(names []string) Managed {
+				m := Managed{Hash: someHash, Record: "r"}
+				var fields strategy.Fields
+				for i, name := range names {
+					fields.Variables = append(fields.Variables, strategy.Variable{Container: "c", Index: i, Name: name, Value: "1"})
+				}
+				m.setFields(fields)
+				return m
+			}
+			now := with(c.now)
+			if c.edit != nil {
+				c.edit(now)
+			}
+			assert.Equal(t, c.want, edit{with(c.before), now}.setByReloader([]reference.Ref{cm("b")}))
 		})
 	}
 }
