@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -146,6 +147,18 @@ func TestRecordsStamp(t *testing.T) {
 			assert.Equal(t, c.want, edit{having(Record, c.before), having(Record, c.now)}.recordsStamp([]reference.Ref{cm("a")}))
 		})
 	}
+}
+
+// Without lists there is no revision digest. A write that lacks the hash, or a request with an empty text, must not be taken for it.
+func TestNoDigestProvesNothing(t *testing.T) {
+	t.Parallel()
+	unlisted := live{policy.Input{
+		Refs: []reference.Ref{cm("a")}, Current: map[reference.Ref]digest.State{cm("a"): {Absent: true}}, Ring: digesttest.Ring(t, "1"),
+	}}
+	hash, err := unlisted.hash()
+	require.NoError(t, err)
+	assert.True(t, unlisted.proves(hash))
+	assert.False(t, unlisted.proves(""))
 }
 
 // An adoption must have the Entry of everything: what was not read proves nothing.
