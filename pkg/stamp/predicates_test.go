@@ -86,8 +86,8 @@ func TestSameReload(t *testing.T) {
 	}
 }
 
-// No webhook call takes longer than 30 seconds: an explanation that is older is of another write.
-func TestLastReloadOfAnotherVersionMayExplainIfRecent(t *testing.T) {
+// No webhook call takes longer than 30 seconds: an explanation that is older is of another write. Generation 0 names no version.
+func TestLastReloadThatNamesNoVersionMayExplainIfRecent(t *testing.T) {
 	t.Parallel()
 	for distance, want := range map[time.Duration]bool{
 		0: true, 30 * time.Second: true, -30 * time.Second: true, 30*time.Second + 1: false, -30*time.Second - 1: false,
@@ -315,19 +315,6 @@ func TestOperationsGoOnBehindAnImpossiblePlace(t *testing.T) {
 	ops := Reader{Keys: annotation.DefaultKeys()}.Operations(o, Managed{Hash: "h", Record: "b"})
 	require.Len(t, ops, 1)
 	assert.Contains(t, ops[0].Path, "config-record")
-}
-
-func TestReplacedTemplate(t *testing.T) {
-	t.Parallel()
-	fields := strategy.Fields{From: "source"}
-	assert.Equal(t, []record.Template{{Hash: someHash, Fields: fields.Text()}}, replacedTemplate(Managed{Hash: someHash}, fields))
-	assert.Empty(t, replacedTemplate(Managed{Hash: someHash, Restart: "4"}, fields), "only the hash would come back")
-	assert.Empty(t, replacedTemplate(Managed{}, fields))
-
-	templateAnnotations := Managed{Hash: "template"}
-	templateAnnotations.setFields(fields)
-	f := facts{Write: Write{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}
-	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, f.replacedTemplates(templateAnnotations, "new"), "the write's own is the first")
 }
 
 // Reloader's reload is one of what is due, with nothing else in the same write.

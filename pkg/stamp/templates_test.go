@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/strategy"
 )
 
 // A rollback finds its pods only if the fields of an earlier template come back with its hash.
-func TestFieldWriterKnowsWhatEarlierTemplatesHad(t *testing.T) {
+func TestFieldsOfEarlierTemplatesAreKnownFromTheLastReload(t *testing.T) {
 	t.Parallel()
 	const hash, changed, other = "v1:1c9e04ab:11", "v1:1c9e04ab:22", "v1:1c9e04ab:33"
 	earlier := record.Template{Hash: changed, Fields: `{"from":"x"}`}
@@ -24,4 +25,17 @@ func TestFieldWriterKnowsWhatEarlierTemplatesHad(t *testing.T) {
 	assert.Equal(t, []record.Template{present}, f.replacedTemplates(old.Managed, earlier.Hash), "the one that comes back is not replaced")
 	f.New.template = nil
 	assert.Empty(t, f.replacedTemplates(old.Managed, hash), "no strategy writes anything")
+}
+
+func TestReplacedTemplate(t *testing.T) {
+	t.Parallel()
+	fields := strategy.Fields{From: "source"}
+	assert.Equal(t, []record.Template{{Hash: someHash, Fields: fields.Text()}}, replacedTemplate(Managed{Hash: someHash}, fields))
+	assert.Empty(t, replacedTemplate(Managed{Hash: someHash, Restart: "4"}, fields), "only the hash would come back")
+	assert.Empty(t, replacedTemplate(Managed{}, fields))
+
+	templateAnnotations := Managed{Hash: "template"}
+	templateAnnotations.setFields(fields)
+	f := facts{Write: Write{Old: View{Managed: Managed{Hash: someHash}}, New: View{template: map[string]any{}}}}
+	assert.Equal(t, []record.Template{{Hash: "template", Fields: fields.Text()}, {Hash: someHash}}, f.replacedTemplates(templateAnnotations, "new"), "the write's own is the first")
 }
