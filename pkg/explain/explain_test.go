@@ -193,7 +193,8 @@ func TestExplain(t *testing.T) {
 				spec["workloadRef"] = map[string]any{"name": "cart"}
 				delete(spec, "template")
 			},
-			verdict: "nothing", reason: "the workload cannot be stamped: ", differs: []string{"unknown", "unknown"}, problem: "is not valid for a Deployment",
+			verdict: "nothing", reason: "the workload cannot be stamped: the pod template is that of the workload at spec.workloadRef",
+			differs: []string{"unknown", "unknown"}, problem: "is not valid for a Deployment",
 		},
 		"what the annotations select is not known": {
 			change: func(f *fixture) {

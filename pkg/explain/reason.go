@@ -11,7 +11,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // judge gives the first reason that applies. under is what foreign returns.
@@ -72,20 +71,12 @@ func notHandledReason(in Input) string {
 	case in.View.Ignored:
 		return fmt.Sprintf("a label excludes the workload: %s or %s is \"true\"", in.Keys.IgnoredLabel, in.Keys.DisabledLabel)
 	case in.View.Excluded:
-		return "the workload cannot be stamped: " + misplaced(in.Object)
+		return fmt.Sprintf("the workload cannot be stamped: %v", in.Object.Check())
 	case len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil:
 		return unselected(in)
 	default:
 		return skippedJob(in)
 	}
-}
-
-// misplaced says why there is no place for a stamp.
-func misplaced(o workload.Object) string {
-	if err := o.Check(); err != nil {
-		return err.Error()
-	}
-	return "it has no pod template at " + strings.Join(o.Kind.Template, ".")
 }
 
 // notAsked says what to write for a workload whose annotations ask for nothing.
@@ -138,7 +129,7 @@ func without(in Input, s annotation.Selection) []string {
 	if len(s.Patterns) > 0 && !matches(in.View.Intent, s) {
 		reasons = append(reasons, fmt.Sprintf("no %s that is not ignored or excluded has a name that an expression matches", s.Kind))
 	}
-	if in.Stakater == nil || s.Kind.Custom() {
+	if s.Kind.Custom() {
 		return reasons
 	}
 	if unmarked := untracked(in.View.Intent, s.Kind, s.Marked); unmarked != "" {

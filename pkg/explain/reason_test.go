@@ -71,6 +71,7 @@ func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
 	const ignored = "ignored by the annotation " + domain + "ignore or by --resource-label-selector: "
 	tests := map[string]struct {
 		annotations map[string]any
+		labelled    []reference.Ref
 		unlisted    error
 		want        []string
 	}{
@@ -99,6 +100,10 @@ func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
 			annotations: map[string]any{"configmap." + domain + "reload": "app,quiet[0-9]"},
 			want:        []string{"no configmap that is not ignored or excluded has a name that an expression matches"},
 		},
+		"a label names no custom resource": {
+			annotations: map[string]any{"configmap." + domain + "reload": "app"},
+			labelled:    []reference.Ref{{Kind: "kafkas.kafka.strimzi.io", Name: "gone"}},
+		},
 		"nothing is known": {
 			annotations: map[string]any{domain + "search": "true", "pod-reloader.cs.sap.com/configmaps": "app"}, unlisted: errors.New("forbidden"),
 		},
@@ -106,7 +111,7 @@ func TestObjectsThatAreLeftOutAreSaid(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := selecting{annotations: tc.annotations, unlisted: tc.unlisted}.explain()
+			report := selecting{annotations: tc.annotations, labelled: tc.labelled, unlisted: tc.unlisted}.explain()
 			assert.NotEmpty(t, report.Configuration)
 			assert.Equal(t, tc.want, report.NotTracked)
 			var out bytes.Buffer
@@ -123,6 +128,8 @@ type selecting struct {
 	annotations, onPods map[string]any
 	// unread says that the annotations of Reloader are not read.
 	unread bool
+	// labelled are the custom resources that the labels name.
+	labelled []reference.Ref
 	// unlisted is why the config objects could not be listed.
 	unlisted error
 }
@@ -140,7 +147,10 @@ func (s selecting) explain() explain.Report {
 	keys := annotation.DefaultKeys()
 	stakater := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
 	in := explain.Input{Object: workload.Object{Kind: workload.Deployment(), Raw: raw}, Keys: keys, Stakater: &stakater.Keys}
-	dialects := []annotation.Dialect{annotation.SAP{Keys: keys}, stakater}
+	finder := func(map[string]string, []reference.Owner) (owned, labelled []reference.Ref, known bool) {
+		return nil, s.labelled, true
+	}
+	dialects := []annotation.Dialect{annotation.SAP{Keys: keys, Workloads: finder}, stakater}
 	if s.unread {
 		in.Stakater, dialects = nil, dialects[:1]
 	}

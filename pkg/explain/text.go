@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -79,10 +80,6 @@ func (r Report) writeRows(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CONFIGURATION\tPODS RUN WITH\tNOW\tDIFFERS")
 	for _, row := range r.Configuration {
-		differs := row.Differs
-		if differs == "" {
-			differs = "no"
-		}
 		name := row.Ref
 		if row.Required {
 			name += " (required)"
@@ -91,7 +88,7 @@ func (r Report) writeRows(b *strings.Builder) {
 		if row.Adopted {
 			known += " (adopted)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, known, row.Now, differs)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, known, row.Now, cmp.Or(row.Differs, "no"))
 	}
 	_ = t.Flush() // a strings.Builder takes everything
 }
