@@ -209,6 +209,25 @@ func TestNamespacesAreForgotten(t *testing.T) {
 	})
 }
 
+// Messages with a Topic and without one keep their namespace, however many there are of each.
+func TestNamespaceIsKeptWhileMessagesWait(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	run(t, a, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		warning, later := message("shop", "warning"), message("shop", "later")
+		warning.Topic, warning.Delay, later.Delay = "Failed", time.Minute, time.Minute
+		o.Put(warning)
+		o.Put(later)
+		o.Put(message("shop", "reloaded"))
+		pass(0)
+		assert.Equal(t, []string{"reloaded"}, a.created())
+		pass(time.Minute)
+		assert.ElementsMatch(t, []string{"reloaded", "warning", "later"}, a.created())
+		assert.Empty(t, o.queues)
+	})
+}
+
 func TestEventsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	a := &api{}

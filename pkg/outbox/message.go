@@ -48,9 +48,7 @@ type item struct {
 	// ends is when its life ends, due when the next attempt may be made, first when the first one could be made.
 	ends, due, first time.Time
 	// place is where the queue has it among the items without a Topic.
-	place *list.Element
-	// order distinguishes items that are due at the same time.
-	order    int64
+	place    *list.Element
 	attempts int
 	// unclear says that an attempt had no answer: it may have stored the Event.
 	unclear bool
@@ -76,16 +74,9 @@ func (i *item) done(outcome Outcome) {
 // later is a heap of items by the time when they are due.
 type later []*item
 
-func (h later) Len() int { return len(h) }
-
-func (h later) Less(i, j int) bool {
-	if !h[i].due.Equal(h[j].due) {
-		return h[i].due.Before(h[j].due)
-	}
-	return h[i].order < h[j].order
-}
-
-func (h later) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h later) Len() int           { return len(h) }
+func (h later) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h later) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push is for package heap.
 func (h *later) Push(x any) { *h = append(*h, x.(*item)) }

@@ -62,9 +62,9 @@ func (l *namespaceQueue) due() time.Time {
 	return l.quietAt
 }
 
-// ready reports whether an item may be taken.
+// ready reports whether an item may be taken of a queue that is not empty.
 func (l *namespaceQueue) ready(now time.Time) bool {
-	return len(l.again) > 0 || len(l.first) > 0 && !now.Before(l.due())
+	return len(l.again) > 0 || !now.Before(l.due())
 }
 
 // take returns the next item; false if there is none yet.

@@ -68,7 +68,6 @@ type Outbox struct {
 	later                  later
 	subjects               map[string][]*item
 	inFlight, slowInFlight int
-	order                  int64
 	waiting                int
 	// surplus is how many of the messages that wait are beyond perSubject.
 	surplus int
@@ -111,8 +110,7 @@ func (o *Outbox) put(m Message) (dropped *Message) {
 	case l.withTopic >= topicsInOne:
 		return &m
 	}
-	o.order++
-	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), first: now.Add(m.Delay), order: o.order, delayed: m.Delay > 0}
+	i := &item{Message: m, ends: now.Add(m.Life), due: now.Add(m.Delay), first: now.Add(m.Delay), delayed: m.Delay > 0}
 	o.subjects[m.Subject] = append(o.subjects[m.Subject], i)
 	o.waiting++
 	l.add(i)

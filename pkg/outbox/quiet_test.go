@@ -94,6 +94,28 @@ func TestRetriesDoNotWaitForAQuietPeriod(t *testing.T) {
 	})
 }
 
+// A retry does not wait for the quiet period of one new message, and does not end it.
+func TestRetryAndNewMessageOfANamespace(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
+		if event.Name == "again" && attempt == 1 {
+			return apierrors.NewInternalError(errors.New("away"))
+		}
+		return nil
+	}}
+	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
+		t.Helper()
+		o.Put(message("shop", "again"))
+		pass(quietPeriod)
+		pass(firstWait - 1)
+		o.Put(message("shop", "new"))
+		pass(1)
+		assert.Equal(t, []string{"again", "again"}, a.created(), "the retry is due")
+		pass(quietPeriod - 1)
+		assert.Equal(t, []string{"again", "again", "new"}, a.created(), "the quiet period is over")
+	})
+}
+
 // No other process writes the Events that only this one knows of: its end does not wait for a quiet period.
 func TestEventsThatWaitForAQuietPeriodAreWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
