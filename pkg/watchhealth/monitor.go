@@ -94,12 +94,9 @@ type Monitor struct {
 func (m *Monitor) Statuses() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	maps.DeleteFunc(m.watches, func(_ Watch, s *state) bool { return s.busy == 0 && time.Since(s.used) > forget })
 	all := make([]Status, 0, len(m.watches))
-	for watch, s := range m.watches {
-		if s.busy == 0 && time.Since(s.used) > forget {
-			delete(m.watches, watch)
-			continue
-		}
+	for _, s := range m.watches {
 		all = append(all, s.Status)
 	}
 	slices.SortFunc(all, func(a, b Status) int { return a.compare(b.Watch) })

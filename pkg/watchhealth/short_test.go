@@ -94,9 +94,9 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t)
-		only := func() server { // the bookmark comes in parts
+		only := func(watched ...io.Reader) server { // the bookmark comes in parts
 			begin, rest := strings.NewReader(`{"type":"BOOKMARK","k8s.io/initial-events-end`), strings.NewReader("\":\"true\"}\n")
-			return content(200, io.MultiReader(begin, rest))
+			return content(200, io.MultiReader(append([]io.Reader{begin, rest}, watched...)...))
 		}
 		for range 2 {
 			require.NoError(t, client.do(streaming, only()))
@@ -106,8 +106,9 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 		require.NoError(t, client.do(streaming, only()))
 		assert.Equal(t, watchhealth.Silent, client.status().Reason)
 		<-time.After(time.Minute)
+		require.NoError(t, client.do(streaming, only(late(time.Second))))
 		require.NoError(t, client.do(streaming, only()))
-		assert.Equal(t, began, client.status().Since, "a list that is complete is no watch")
+		assert.Equal(t, began, client.status().Since, "a list that is complete is no watch, nor is one that lasts and sends nothing")
 		chunks := make(chan string)
 		response, err := client.send(t.Context(), streaming, stream(chunks))
 		require.NoError(t, err)

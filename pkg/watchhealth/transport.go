@@ -255,7 +255,7 @@ func (b *body) received(next []byte) {
 	case e.request.streaming && len(b.head) == 0 && next[0] != 0 && next[0] != '{':
 		// The rest of the bookmark behind the list, which came in parts. An event begins with the length or with a brace.
 	default:
-		b.head = append(b.head, next[:min(len(next), typeEnd-len(b.head))]...)
+		b.head = append(b.head, next[:min(len(next), typeEnd)]...)
 		if b.head[0] == 0 && len(b.head) < len("\x00\x00\x00\x00\x0a\x05ERROR") {
 			return // the length of an event in protobuf, without its type
 		}

@@ -154,6 +154,8 @@ func TestAnswersDecideTheHealthOfAWatch(t *testing.T) {
 		"streaming list not found":       {streaming, status(404), watchhealth.Failed},
 		"streaming lists are not served": {streaming, status(422), ""},
 		"malformed watch":                {watch, status(422), watchhealth.Failed},
+		"streaming lists are unknown":    {streaming, status(400), ""},
+		"watch that is a bad request":    {watch, status(400), watchhealth.Failed},
 		"broken connection":              {watch, func(*http.Request) (*http.Response, error) { return nil, errBroken }, watchhealth.Failed},
 		"no answer":                      {watch, hang, watchhealth.NoAnswer},
 		"list without answer":            {list, hang, watchhealth.NoAnswer},
