@@ -79,15 +79,12 @@ func (c *comparison) input(s subject, ch change) (policy.Input, bool) {
 	if !s.tracked(ch.ref, after, wasTracked) {
 		return policy.Input{}, false
 	}
-	ring, err := digest.NewRing(map[string][]byte{"key": make([]byte, 32)})
-	newest, ok := ring.Newest()
-	if err != nil || !ok {
-		return policy.Input{}, false
-	}
+	ring, _ := digest.NewRing(map[string][]byte{"key": make([]byte, 32)}) // which is long enough
+	newest, _ := ring.Newest()
 	intent, _ := annotation.Resolve(s.intent, annotation.Listed(after), recorded{ch.ref: wasTracked}, nil)
 	items := map[reference.Ref]record.Item{}
-	appears := ch.event == policy.Created && intent.Tracked[ch.ref].OnAppear
-	if item, ok := record.ItemOf(newest.ID, state(ring, ch, ch.event == policy.Created, "before")); ok && (wasTracked || appears) {
+	created := ch.event == policy.Created
+	if item, ok := record.ItemOf(newest.ID, state(ring, ch, created, "before")); ok && (wasTracked || created) {
 		items[ch.ref] = item
 	}
 	intent.Tracked = map[reference.Ref]annotation.Trigger{ch.ref: intent.Tracked[ch.ref]}

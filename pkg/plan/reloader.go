@@ -218,7 +218,7 @@ func (m model) accepted(s subject, kind reference.Kind) []string {
 		}
 	}
 	return slices.DeleteFunc(items, func(item string) bool {
-		return !pattern.IsName(item) && !reference.IsName(item) && !known[string(kind)+"/"+item]
+		return !reference.IsName(item) && !known[string(kind)+"/"+item]
 	})
 }
 

@@ -116,7 +116,7 @@ func (c *comparison) candidates(s subject) []reference.Ref {
 	return refs
 }
 
-// listed adds the names of a list, and the objects that its expressions match in either program.
+// listed adds the names of a list, and the objects that its expressions match in Reloader: among them are those whose whole name they match.
 func (c *comparison) listed(s subject, kind reference.Kind, items []string, found map[reference.Ref]bool) {
 	expressions := items[:0:0]
 	for _, item := range items {
@@ -130,9 +130,9 @@ func (c *comparison) listed(s subject, kind reference.Kind, items []string, foun
 	if len(expressions) == 0 {
 		return
 	}
-	theirs, ours := c.reloaderModel(), c.reloaderModel(byWholeName)
+	m := c.reloaderModel()
 	for ref := range s.objects {
-		if ref.Kind == kind && !found[ref] && (theirs.matches(expressions, ref.Name) || ours.matches(expressions, ref.Name)) {
+		if ref.Kind == kind && m.matches(expressions, ref.Name) {
 			found[ref] = true
 		}
 	}
