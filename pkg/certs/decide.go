@@ -146,7 +146,7 @@ func (v view) invalid() string {
 // restore keeps what the API server trusts, if the Secret was deleted or damaged while a replica runs.
 func (v view) restore() (*change, error) {
 	reason := v.broken()
-	if reason == "" || v.Last == nil {
+	if reason == "" {
 		return nil, nil
 	}
 	last := v
@@ -262,7 +262,7 @@ func (v view) promotion() time.Time {
 		return v.Now
 	}
 	trusted, seen := v.TrustedFor[Identify(v.next.certificate)]
-	if !seen || !v.trusts(v.next.certificate) {
+	if !seen {
 		return v.Now.Add(longestWait)
 	}
 	return v.Now.Add(v.propagation() - trusted)
@@ -270,7 +270,7 @@ func (v view) promotion() time.Time {
 
 // drop removes the earlier CAs when all replicas serve a leaf of the present one.
 func (v view) drop() (*change, error) {
-	if _, has := v.Data[keyEarlierCAs]; !has || v.Now.Before(v.dropping()) || len(v.bundles) > 0 && !v.trusts(v.signing.certificate) {
+	if _, has := v.Data[keyEarlierCAs]; !has || v.Now.Before(v.dropping()) || !v.trusts(v.signing.certificate) {
 		return nil, nil
 	}
 	data := maps.Clone(v.Data)
@@ -281,7 +281,7 @@ func (v view) drop() (*change, error) {
 // dropping is when the earlier CAs go, counted from the present leaf.
 func (v view) dropping() time.Time { return v.leaf.Leaf.NotBefore.Add(backdate + v.overlap()) }
 
-// trusts reports whether a CA is in all caBundles.
+// trusts reports whether a CA is in all caBundles, of which there may be none.
 func (v view) trusts(ca *x509.Certificate) bool {
 	for _, bundle := range v.bundles {
 		if !contains(bundle, ca) {
@@ -293,7 +293,7 @@ func (v view) trusts(ca *x509.Certificate) bool {
 
 // wantedBundle returns what the caBundles have to be; nil if they are, or if it is not known.
 func (v view) wantedBundle() []byte {
-	if v.broken() != "" || len(v.bundles) == 0 {
+	if v.broken() != "" {
 		return nil
 	}
 	own := distinct(append([]*x509.Certificate{v.signing.certificate, v.next.certificate}, v.earlier...), v.Now)
@@ -324,9 +324,7 @@ func (v view) wait() time.Duration {
 		if v.next.signs(v.Now) {
 			until(v.promotion())
 		}
-		if len(v.Data[keyEarlierCAs]) > 0 {
-			until(v.dropping())
-		}
+		until(v.dropping())
 	}
 	return max(wait, shortestWait)
 }

@@ -237,10 +237,11 @@ func TestRotationOfTheCA(t *testing.T) {
 	assert.True(t, first.Equal(c.data.CA()), "it does not sign yet")
 	assert.Len(t, certs.InAll([][]byte{c.bundle}), 2, "and is trusted already")
 
-	c.now = c.now.Add(5*time.Minute - time.Second)
-	steps, _ = c.take()
+	c.now = c.now.Add(5*time.Minute - time.Millisecond)
+	steps, wait = c.take()
 	require.Empty(t, steps)
-	c.now = c.now.Add(time.Second)
+	assert.Equal(t, 100*time.Millisecond, wait, "not again and again")
+	c.now = c.now.Add(time.Millisecond)
 	steps, _ = c.take()
 	require.Equal(t, []certs.Step{certs.Promote}, steps)
 	assert.False(t, first.Equal(c.data.CA()))
@@ -252,6 +253,10 @@ func TestRotationOfTheCA(t *testing.T) {
 	require.Empty(t, steps)
 	assert.Equal(t, time.Second, wait)
 	c.now = c.now.Add(time.Second)
+	both := c.bundle
+	c.bundle = c.data["old-ca.crt"]
+	assert.Equal(t, certs.None, c.decide(nil).Step, "while calls need the earlier CA, it stays")
+	c.bundle = both
 	steps, _ = c.take()
 	require.Equal(t, []certs.Step{certs.Drop}, steps)
 	c.requireTrusted()
@@ -308,6 +313,7 @@ func TestReplicasWithDifferentLifetimesAgree(t *testing.T) {
 	}{
 		"shortened":                {policy, short, time.Minute, []certs.Step{certs.Sign}, "the new lifetime counts at once"},
 		"lengthened":               {short, policy, time.Minute, nil, "the next certificate has the new lifetime"},
+		"lengthened, not yet due":  {short, policy, 15*time.Hour + 25*time.Minute, nil, "its own lifetime counts"},
 		"lengthened, due":          {short, policy, 17 * time.Hour, []certs.Step{certs.Sign, certs.Sign}, "it is too long for the former replicas"},
 		"CA shortened":             {policy, shortCA, time.Minute, []certs.Step{certs.Prepare, certs.Promote}, "as with the certificate"},
 		"CA lengthened":            {shortCA, policy, time.Minute, nil, "the same"},
