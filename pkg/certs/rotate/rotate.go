@@ -83,9 +83,6 @@ type state struct {
 
 // New makes a Rotator. It does no I/O; Start does.
 func New(o Options) (*Rotator, error) {
-	if o.Config == nil || o.HTTPClient == nil || o.Namespace == "" || o.Secret == "" || o.WebhookConfiguration == "" {
-		return nil, errors.New("a Rotator needs a client, and the names of its Secret and of the webhook configuration")
-	}
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}

@@ -24,19 +24,24 @@ var policy = certs.Policy{Names: []string{"pod-reloader.pod-reloader.svc"}, Life
 func start(t *testing.T, s *server) (*rotate.Rotator, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	r, err := rotate.New(rotate.Options{
-		Config: s.config(), HTTPClient: &http.Client{}, Namespace: namespace, Secret: secretName, WebhookConfiguration: configuration,
-		Policy: policy, Metrics: registry, Log: logr.Discard(),
-	})
+	r, stop := startWith(t, rotate.Options{Config: s.config(), HTTPClient: &http.Client{}, Metrics: registry, Log: logr.Discard()})
+	t.Cleanup(stop)
+	return r, registry
+}
+
+// startWith starts a replica with a client, until stop is called.
+func startWith(t *testing.T, o rotate.Options) (r *rotate.Rotator, stop func()) {
+	t.Helper()
+	o.Namespace, o.Secret, o.WebhookConfiguration, o.Policy = namespace, secretName, configuration, policy
+	r, err := rotate.New(o)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Start(ctx) }()
-	t.Cleanup(func() {
+	return r, func() {
 		cancel()
 		assert.NoError(t, <-ended)
-	})
-	return r, registry
+	}
 }
 
 func awaitValid(t *testing.T, r *rotate.Rotator) {
@@ -143,12 +148,6 @@ func TestTimeIsThatOfTheAPIServer(t *testing.T) {
 	require.Eventually(t, func() bool { return !r.NotAfter().IsZero() }, patience, 10*time.Millisecond)
 	assert.WithinDuration(t, time.Now().Add(s.ahead+policy.Lifetime), r.NotAfter(), time.Minute)
 	awaitValid(t, r)
-}
-
-func TestNewNeedsNames(t *testing.T) {
-	t.Parallel()
-	_, err := rotate.New(rotate.Options{})
-	require.Error(t, err)
 }
 
 // While an installation changes to certificates of others, its old replicas still run.

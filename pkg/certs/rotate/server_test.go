@@ -1,6 +1,7 @@
 package rotate_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -40,14 +41,25 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{refuse: map[string]bool{}, requests: map[string]int{}, registration: &admissionv1.MutatingWebhookConfiguration{
+	s := newHandler()
+	s.http = httptest.NewServer(s)
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+// newHandler is a server without a network, which RoundTrip asks.
+func newHandler() *server {
+	return &server{refuse: map[string]bool{}, requests: map[string]int{}, registration: &admissionv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: configuration, ResourceVersion: "1"},
 		Webhooks:   []admissionv1.MutatingWebhook{{Name: "a"}, {Name: "b"}},
 	}}
-	s.http = httptest.NewServer(s)
-	t.Cleanup(s.http.Close)
-	return s
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 func (s *server) config() *rest.Config { return &rest.Config{Host: s.http.URL} }
@@ -67,7 +79,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests[r.Method]++
 	switch {
 	case s.refuse[r.Method], r.URL.Path == collection && r.Method == http.MethodGet, r.URL.Path == registrations:
-		status(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+		status(w, http.StatusForbidden, metav1.StatusReasonForbidden, "")
 	case strings.HasPrefix(r.URL.Path, collection):
 		s.serveSecret(w, r)
 	default:
@@ -82,13 +94,13 @@ func (s *server) serveSecret(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodPost && s.secret != nil:
-		status(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+		status(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "")
 		return
 	case r.Method != http.MethodPost && s.secret == nil:
-		status(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		status(w, http.StatusNotFound, metav1.StatusReasonNotFound, "")
 		return
 	case r.Method == http.MethodPut && sent.ResourceVersion != s.secret.ResourceVersion:
-		status(w, http.StatusConflict, metav1.StatusReasonConflict)
+		status(w, http.StatusConflict, metav1.StatusReasonConflict, "")
 		return
 	case r.Method != http.MethodGet:
 		s.version++
@@ -101,7 +113,7 @@ func (s *server) serveSecret(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) serveRegistration(w http.ResponseWriter, r *http.Request) {
 	if s.registration == nil {
-		status(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		status(w, http.StatusNotFound, metav1.StatusReasonNotFound, "")
 		return
 	}
 	if r.Method == http.MethodPatch {
@@ -111,7 +123,7 @@ func (s *server) serveRegistration(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewDecoder(r.Body).Decode(&operations)
 		if operations[0].Value != s.registration.ResourceVersion {
-			status(w, http.StatusConflict, metav1.StatusReasonConflict)
+			status(w, http.StatusConflict, metav1.StatusReasonConflict, "")
 			return
 		}
 		for i, o := range operations[1:] {
@@ -124,10 +136,10 @@ func (s *server) serveRegistration(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.registration)
 }
 
-func status(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+func status(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: string(reason),
+		Code: int32(code), Reason: reason, Message: cmp.Or(message, string(reason)),
 	})
 }
