@@ -251,7 +251,7 @@ func TestNewLeaderReportsWhatWasAppliedWhileNoReplicaLed(t *testing.T) {
 		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
 		time.Sleep(6 * time.Minute) //nolint:forbidigo // the time is fake
 		a.Offer(refresh.Content{Text: withKinds("b.io/v1/B=spec.t"), Regarding: object("2")})
-		time.Sleep(4 * time.Minute) //nolint:forbidigo // the time is fake
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
 		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("3")})
 		assert.Empty(t, a.events.take(), "a standby")
 		ctx, stop := context.WithCancel(t.Context())

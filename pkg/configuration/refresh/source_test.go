@@ -20,7 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
@@ -104,9 +106,10 @@ func TestFileThatIsBeingWritten(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("all"), 0o600))
 		offered := start(t, refresh.SourceOptions{Location: configuration.Location{Path: path}})
 		assert.Equal(t, "all", string((<-offered).Text))
-		for _, text := range []string{"", "h", "ha", "hal", "half"} {
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // the time is fake
+		time.Sleep(25 * time.Millisecond) //nolint:forbidigo // the time is fake; no read is at the time of a write
+		for n := range 40 {
+			require.NoError(t, os.WriteFile(path, []byte("whole"[:n%5]), 0o600))
+			time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the time is fake
 		}
 		require.NoError(t, os.WriteFile(path, []byte("whole"), 0o600))
 		assert.Equal(t, "whole", string((<-offered).Text))
@@ -298,4 +301,36 @@ func TestRead(t *testing.T) {
 	got, err = refresh.Read(t.Context(), configuration.Location{Path: path}, nil)
 	require.NoError(t, err)
 	assert.Len(t, got.WorkloadKinds, 1)
+}
+
+// transport answers requests as a test says.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// The watch fails at once, and each read hangs.
+func TestReadsOfAConfigMapThatHangAreGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var starts, ends []time.Duration
+		client, err := dynamic.NewForConfigAndClient(&rest.Config{Host: "https://api"}, &http.Client{
+			Transport: transport(func(r *http.Request) (*http.Response, error) {
+				if !strings.HasSuffix(r.URL.Path, "/configmaps/config") {
+					return nil, errors.New("connection refused")
+				}
+				starts = append(starts, time.Since(began))
+				<-r.Context().Done()
+				ends = append(ends, time.Since(began))
+				return nil, r.Context().Err()
+			}),
+		})
+		require.NoError(t, err)
+		offered := start(t, refresh.SourceOptions{Location: inOps, Client: client})
+		time.Sleep(30 * time.Second) //nolint:forbidigo // the time is fake
+		synctest.Wait()
+		assert.Equal(t, []time.Duration{time.Second, 11 * time.Second, 21 * time.Second}, starts, "the first one when the watch has failed")
+		assert.Equal(t, []time.Duration{6 * time.Second, 16 * time.Second, 26 * time.Second}, ends)
+		assert.Empty(t, offered)
+	})
 }
