@@ -272,8 +272,8 @@ func outlivesReload(in Input, w Warning) bool {
 }
 
 // hasRun reports whether the last reload has run the CronJob, unlike the one before that or an earlier one, whose run was refused: the loop
-// reports that right before a reload, and again for each one, since the text names the Job that it could not make. A reload for a change
-// that a client asked for has run nothing, but its last-reload is the same as that of the loop.
+// reports that right before a reload, and again for each one, since the text names the Job that it could not make. Some reloads for a change
+// have run nothing, and their last-reload does not show it: those that a client asked for, and releases before the present leader led.
 func hasRun(in Input, refused time.Time) bool {
 	last, _ := in.View.Managed.LastReload(in.Now)
 	changes := cronrun.ChangesOfWrite(last)
