@@ -49,9 +49,9 @@ func (m Manifest) IsReplacement(job Job) bool {
 	return false
 }
 
-// recreationLabel is the label of the Secrets, and uidKey has the UID of the Job that was deleted: neither depends on --annotation-prefix.
+// recreationLabel is the label of the Secrets, and uidKey has the UID of the Job that was deleted. Neither depends on --annotation-prefix.
 // After a change of the prefix, a Job that was deleted before is still created again.
-const recreationLabel = annotation.DefaultPrefix + "recreation"
+const recreationLabel = "pod-reloader.io/recreation"
 
 // The keys of the Secret.
 const (

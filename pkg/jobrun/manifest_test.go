@@ -48,7 +48,7 @@ func TestManifestComesBack(t *testing.T) {
 	assert.NotContains(t, string(job), "managedFields", "server-side apply of the manifest would be refused")
 	assert.Equal(t, "pod-reloader", secret.GetNamespace())
 	assert.Equal(t, "reloader-job-u1", secret.GetName())
-	assert.Equal(t, "reloader", secret.GetLabels()[prefix+"recreation"])
+	assert.Equal(t, "reloader", secret.GetLabels()["pod-reloader.io/recreation"])
 }
 
 // --annotation-prefix may change while a Job is deleted and not yet created again.
@@ -155,5 +155,5 @@ func TestInstallationThatFitsIntoALabelIsItsValue(t *testing.T) {
 	s.Installation = strings.Repeat("a", 63)
 	_, value := s.Label()
 	assert.Equal(t, s.Installation, value)
-	assert.Equal(t, prefix+"recreation="+value, s.Selector())
+	assert.Equal(t, "pod-reloader.io/recreation="+value, s.Selector())
 }

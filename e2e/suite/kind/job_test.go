@@ -82,7 +82,7 @@ func awaitReplaced(s *fixture.Fixture, w observe.Workload, uid types.UID) *batch
 func manifests(s *fixture.Fixture) []corev1.Secret {
 	s.Helper()
 	all := &corev1.SecretList{}
-	require.NoError(s, s.List(s.Context(), all, client.InNamespace("pod-reloader"), client.HasLabels{"pod-reloader.cs.sap.com/recreation"}))
+	require.NoError(s, s.List(s.Context(), all, client.InNamespace("pod-reloader"), client.HasLabels{"pod-reloader.io/recreation"}))
 	return slices.DeleteFunc(all.Items, func(secret corev1.Secret) bool {
 		job := &batchv1.Job{}
 		require.NoError(s, json.Unmarshal(secret.Data["job.json"], job))

@@ -35,7 +35,7 @@ func TestOddAnnotationsOfReloaderReloadOnceOrNever(t *testing.T) {
 		"spaces":           {on: one(fixture.ReloaderAuto, " true "), problem: "is neither true nor false"},
 		"yes":              {on: one(fixture.ReloaderAuto, "yes"), problem: "is neither true nor false"},
 		"empty-hides-pods": {on: one(fixture.ReloaderAuto, ""), onPods: one(fixture.ReloaderAuto, "true"), problem: "is empty"},
-		"search-spaces":    {on: one(search, " true"), problem: "has no effect"},
+		"search-spaces":    {on: one(search, " true"), problem: "enables nothing"},
 		"list-spaces":      {on: one(fixture.ReloaderConfigMaps, "\tapp , ,app,\n"), reloads: true},
 		"list-upper-case":  {on: one(fixture.ReloaderConfigMaps, "APP"), problem: `the name "APP"`},
 		"list-line-break":  {on: one(fixture.ReloaderConfigMaps, "x\napp"), problem: "item 1"},
