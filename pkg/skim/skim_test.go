@@ -124,7 +124,7 @@ func readers(text string) map[string]io.Reader {
 func TestNextReturnsOneValueAfterAnother(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat(`\\\"x`, 50_000) + `"`
-	values := []string{`{"a":"}\"{"}`, `{"a":"","b":"\"}"}`, `[1,[2]]`, long, `17`, `"x"`, `null`, `{"b":` + long + `}`, `-1`}
+	values := []string{`{"a":"}\"{"}`, `["",{"a":"\""}]`, `[1,[2]]`, long, `17`, `"x"`, `null`, `{"b":` + long + `}`, `-1`}
 	for how, stream := range readers(strings.Join(values, "\n ")) {
 		r := skim.NewReader(stream)
 		for _, want := range values {
