@@ -73,15 +73,18 @@ func TestSecondMessageOfASubjectEndsTheWait(t *testing.T) {
 	})
 }
 
+// failAgainOnce fails the first attempt of the message "again".
+func failAgainOnce(_ context.Context, event *eventsv1.Event, attempt int) error {
+	if event.Name == "again" && attempt == 1 {
+		return apierrors.NewInternalError(errors.New("away"))
+	}
+	return nil
+}
+
 // Retries, which have waited before, wait for no quiet period.
 func TestRetriesDoNotWaitForAQuietPeriod(t *testing.T) {
 	t.Parallel()
-	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
-		if event.Name == "again" && attempt == 1 {
-			return apierrors.NewInternalError(errors.New("away"))
-		}
-		return nil
-	}}
+	a := &api{answer: failAgainOnce}
 	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		o.Put(message("shop", "again"))
@@ -97,12 +100,7 @@ func TestRetriesDoNotWaitForAQuietPeriod(t *testing.T) {
 // A retry does not wait for the quiet period of one new message, and does not end it.
 func TestRetryAndNewMessageOfANamespace(t *testing.T) {
 	t.Parallel()
-	a := &api{answer: func(_ context.Context, event *eventsv1.Event, attempt int) error {
-		if event.Name == "again" && attempt == 1 {
-			return apierrors.NewInternalError(errors.New("away"))
-		}
-		return nil
-	}}
+	a := &api{answer: failAgainOnce}
 	runWith(t, a, quietPeriod, func(t *testing.T, o *Outbox) {
 		t.Helper()
 		o.Put(message("shop", "again"))

@@ -191,14 +191,14 @@ func TestOnlyTheLeaderSendsEvents(t *testing.T) {
 		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("1")})
 		a.Offer(refresh.Content{Faulty: errors.New("data[config.yaml]: Required value"), Regarding: object("2")})
 		assert.Empty(t, a.events.take(), "a standby")
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // the time is fake
+		<-time.After(10 * time.Minute)
 		a.lead(t)
 		rejected := []string{"Warning ConfigurationRejected ConfigMap/config: the last valid configuration stays in force: data[config.yaml]: Required value"}
 		assert.Equal(t, rejected, a.events.take(), "the new leader reports what is wrong now")
-		time.Sleep(59 * time.Minute) //nolint:forbidigo // the time is fake
+		<-time.After(59 * time.Minute)
 		synctest.Wait()
 		assert.Empty(t, a.events.take())
-		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time is fake
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		assert.Equal(t, rejected, a.events.take(), "again when the API server has forgotten it")
 		other := object("3")
@@ -249,9 +249,9 @@ func TestNewLeaderReportsWhatWasAppliedWhileNoReplicaLed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newApplier(t, workload.NewKinds())
 		a.Offer(refresh.Content{Text: withKinds("a.io/v1/A=spec.t"), Regarding: object("1")})
-		time.Sleep(6 * time.Minute) //nolint:forbidigo // the time is fake
+		<-time.After(6 * time.Minute)
 		a.Offer(refresh.Content{Text: withKinds("b.io/v1/B=spec.t"), Regarding: object("2")})
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // the time is fake
+		<-time.After(5 * time.Minute)
 		a.Offer(refresh.Content{Text: []byte(header), Regarding: object("3")})
 		assert.Empty(t, a.events.take(), "a standby")
 		ctx, stop := context.WithCancel(t.Context())
