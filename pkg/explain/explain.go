@@ -272,8 +272,9 @@ func outlivesReload(in Input, w Warning) bool {
 }
 
 // hasRun reports whether the last reload has run the CronJob, unlike the one before that or an earlier one, whose run was refused: the loop
-// reports that right before a reload, and again for each one, since the text names the Job that it could not make. Some reloads for a change
-// have run nothing, and their last-reload does not show it: those that a client asked for, and releases before the present leader led.
+// reports that right before a reload, and again for each one, since the text names the Job that it could not make. It reports that right after
+// the reload where a write of a user brought the change: such a Warning is shown for one reload longer. Some reloads for a change have run
+// nothing, and their last-reload does not show it: those that a client asked for, and releases before the present leader led.
 func hasRun(in Input, refused time.Time) bool {
 	last, _ := in.View.Managed.LastReload(in.Now)
 	changes := cronrun.ChangesOfWrite(last)
