@@ -140,7 +140,7 @@ func (c *cache) memory(name string, floor *cache, of func(filling) int64, limit 
 // perObject is what remains in memory because of the index.
 func (c *cache) perObject(floor *cache, objects int) figure.Figure {
 	return figure.Figure{
-		Name: "memory held more than by a bare informer, per object", Unit: figure.Bytes,
+		Name: "memory held more than by a bare informer, per object", Unit: figure.Bytes, Budget: figure.AtMost(1000),
 		Value: float64(c.median(heldMemory)-floor.median(heldMemory)) / float64(objects),
 	}
 }
