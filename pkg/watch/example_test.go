@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubewatch "k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
 )
@@ -47,10 +49,12 @@ func ExampleBulk() {
 }
 
 func ExampleSingle() {
-	client := fakeClient(object("shop/web", class("haproxy")))
-	done := make(chan struct{})
+	client := fakeClient(object("shop/web", class("haproxy"))) // dynamic.NewForConfig in real life
+	changes := kubewatch.NewFake()
+	client.PrependWatchReactor("ingresses", clienttesting.DefaultWatchReactor(changes, nil))
+	loaded := make(chan struct{})
 	load := func(_ context.Context, object *unstructured.Unstructured) error {
-		defer close(done)
+		defer func() { loaded <- struct{}{} }()
 		if object == nil {
 			fmt.Println("not there: the defaults hold")
 			return nil
@@ -71,11 +75,17 @@ func ExampleSingle() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go single.Start(ctx) //nolint:errcheck // it was not stopped before
-	<-done
+	<-loaded
 	fmt.Println("synced:", single.IsSynced())
+	changes.Modify(object("shop/web", class("nginx"), generation(2)))
+	<-loaded
+	changes.Delete(object("shop/web", class("nginx"), generation(2)))
+	<-loaded
 	// Output:
 	// class: haproxy
 	// synced: true
+	// class: nginx
+	// not there: the defaults hold
 }
 
 func ExampleDebouncer() {
