@@ -3,7 +3,7 @@
 // with the live state, stamps the pod template and purges the annotation, or rejects the write.
 //
 // pod-reloader's own loop uses it for every reload. Other programs can use it as a client library: they need a client, a
-// workload and a digest. The package keeps no state and starts no goroutine.
+// workload and a digest, and no other package of this module. The package keeps no state and starts no goroutine.
 package poke
 
 import (
@@ -23,7 +23,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Request asks for the reload of one workload.
@@ -31,19 +30,19 @@ type Request struct {
 	schema.GroupVersionKind
 	Namespace, Name string
 	// Digest of the configuration that was seen: the content digest that pod-reloader writes on pod templates, SAP's
-	// revision digest, or digest.AnyCurrent, which is bound to the Generation even if that is 0.
+	// revision digest, or AnyCurrent, which is bound to the Generation even if that is 0.
 	Digest string
 	// Refs are the config objects that a content digest is over; nil if they are not known. A Record may have others as well, which
 	// a flag or an annotation hides from the workload for a time: without Refs, the answer is then Purged where it would be Current.
-	Refs []reference.Ref
+	Refs []Ref
 	// Generation of the workload that was read; 0 leaves it open. If the workload has another generation, the request is
 	// stale, and the webhook purges it. Without it, Reloaded may also mean an earlier reload by the same digest.
 	Generation int64
 	// UID of the workload that was read; empty leaves it open. If the workload was deleted and created again since, the
 	// request is stale: generations begin again, so that the answer may show a reload of the other workload.
 	UID types.UID
-	// Keys are the annotations of the installation; the zero value has the default prefix.
-	Keys annotation.Keys
+	// Keys are the annotations of the installation; the zero value has the default prefix. See NewKeys.
+	Keys Keys
 	// Further is what the same write changes besides, as a JSON merge patch; nil if nothing. The webhook does not look at it.
 	Further map[string]any
 }
@@ -84,7 +83,7 @@ const (
 type Result struct {
 	Outcome Outcome
 	// LastReload explains the reload; set if Reloaded.
-	LastReload record.LastReload
+	LastReload LastReload
 }
 
 // Patcher is what a poke needs of a client; every controller-runtime client is one.
@@ -132,14 +131,14 @@ func merged(into, further map[string]any) map[string]any {
 	return all
 }
 
-func (r Request) keys() annotation.Keys {
+func (r Request) keys() Keys {
 	return cmp.Or(r.Keys, annotation.DefaultKeys())
 }
 
 // Dummy returns the value of the dummy annotation: the digest, bound to a generation unless that is 0. A request for the live
 // state always is: the webhook rejects an unbound one, and a kind without generations has 0.
 func Dummy(given string, generation int64) string {
-	if generation == 0 && given != digest.AnyCurrent {
+	if generation == 0 && given != AnyCurrent {
 		return given
 	}
 	return digest.Bind(given, generation)
@@ -173,17 +172,17 @@ func Judge(answer metav1.Object, r Request) Result {
 // isOfAnother reports whether the request was made for another workload of the name, or, as one for the live state always is that names no
 // generation, for a kind without generations.
 func (r Request) isOfAnother(answer metav1.Object) bool {
-	return r.UID != "" && answer.GetUID() != r.UID || r.Digest == digest.AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0
+	return r.UID != "" && answer.GetUID() != r.UID || r.Digest == AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0
 }
 
 // provenBy reports whether a reload was made with the digest, or is the only one that can have been made of the generation.
-func (r Request) provenBy(last record.LastReload) bool {
-	return r.Digest == digest.AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
+func (r Request) provenBy(last LastReload) bool {
+	return r.Digest == AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
 }
 
 // reloadedBy reports whether a reload that the digest has proven is the answer to the request. Without a Generation an earlier one is,
 // unless another content was adopted since.
-func (r Request) reloadedBy(last record.LastReload, rec record.Record, answered int64) bool {
+func (r Request) reloadedBy(last LastReload, rec record.Record, answered int64) bool {
 	if r.Generation == 0 {
 		return rec.Stamped() || !rec.BelongsTo(last.Hash)
 	}

@@ -150,13 +150,13 @@ func TestDoClassifiesFailures(t *testing.T) {
 
 func TestDoWritesTheDummyAndNothingElse(t *testing.T) {
 	t.Parallel()
-	other, err := annotation.NewKeys("example.org")
+	other, err := poke.NewKeys("example.org")
 	require.NoError(t, err)
 	tests := map[string]struct {
-		keys annotation.Keys
+		keys poke.Keys
 		want string
 	}{
-		"default prefix": {annotation.Keys{}, "pod-reloader.cs.sap.com/config-hash"},
+		"default prefix": {poke.Keys{}, "pod-reloader.cs.sap.com/config-hash"},
 		"another":        {other, "example.org/config-hash"},
 	}
 	for name, tc := range tests {
