@@ -5,7 +5,7 @@
 // What a page's author has to know: a fenced block is sh, go, yaml, text or mermaid. The blocks of a page are run in their
 // order, each by a shell of its own in a directory that has manifests/ and chart/, as the administrator of a cluster that
 // pod-reloader is installed in (docs/installing.md: that has cert-manager). A yaml block that begins with "# NAME.yaml" is
-// stored under that name.
+// stored under that name. A Go program is stored as "program", for steps after it.
 //
 // HTML comments, which the page does not show, say the rest, each on lines of its own:
 //

@@ -156,9 +156,10 @@ func (r *reader) follow(t *testing.T, b block) {
 	case "sh":
 		require.NoError(t, compare(b.expected, r.bash(t, r.dir, b.text)), where)
 	case "go":
-		file := filepath.Join(t.TempDir(), "main.go")
+		file, program := filepath.Join(t.TempDir(), "main.go"), filepath.Join(r.dir, "program")
 		require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
-		require.NoError(t, compare(b.expected, r.within(t, compiling, toolchain.RootOf(t), "go vet "+file+" && go run "+file)), where)
+		build := "go vet " + file + " && go build -o " + program + " " + file
+		require.NoError(t, compare(b.expected, r.within(t, compiling, toolchain.RootOf(t), build+" && "+program)), where)
 	case "yaml":
 		r.judge(t, where, b.text)
 	case "text", "mermaid":
