@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,7 @@ const (
 
 var (
 	flagName    = regexp.MustCompile("`--([a-z][A-Za-z0-9-]+)")
+	flagRow     = regexp.MustCompile("(?m)^\\| (`--[^|]+) \\| ([^|]*)\\|")
 	metricName  = regexp.MustCompile(`pod_reloader_[a-z_]+[a-z]`)
 	metricTable = regexp.MustCompile("(?m)^\\| `(pod_reloader_[a-z_]+)` \\| (?:counter|gauge|histogram)")
 	eventTable  = regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\| (?:Normal|Warning) \\|")
@@ -55,6 +57,30 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	documented := firstCells(t, flagsPage)
 	options.NewFlags().All().VisitAll(func(f *pflag.Flag) {
 		assert.Contains(t, documented, "`--"+f.Name+"`", "%s has no row for the flag --%s", flagsPage, f.Name)
+	})
+}
+
+// A flag whose default is empty has an empty cell, or one that says on what its default depends.
+func TestDefaultsOfFlagsAreThoseOfThePage(t *testing.T) {
+	t.Parallel()
+	defaults := map[string]string{}
+	for _, row := range flagRow.FindAllStringSubmatch(readPage(t, flagsPage).prose, -1) {
+		for _, name := range flagName.FindAllStringSubmatch(row[1], -1) {
+			defaults[name[1]] = strings.TrimSpace(row[2])
+		}
+	}
+	options.NewFlags().All().VisitAll(func(f *pflag.Flag) {
+		cell := defaults[f.Name]
+		if f.DefValue == "" || f.DefValue == "[]" {
+			assert.NotRegexp(t, "^`[^`]*`$", cell, "--%s has no default", f.Name)
+			return
+		}
+		documented := strings.TrimPrefix(regexp.MustCompile("^`[^`]*").FindString(cell), "`")
+		if d, err := time.ParseDuration(documented); err == nil && f.Value.Type() == "duration" {
+			documented = d.String()
+		}
+		elsewhere := cell == "Reloader's" || f.Name == "zap-devel"
+		assert.True(t, elsewhere || documented == f.DefValue, "%s has the default %s for --%s, which is %s", flagsPage, cell, f.Name, f.DefValue)
 	})
 }
 
