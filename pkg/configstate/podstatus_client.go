@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/podstatus"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/skim"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
@@ -100,57 +101,21 @@ func (l *podStatusList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// errNoList says that an answer is something else, such as the page of a proxy: it does not say that there are no objects.
-var errNoList = errors.New("the response is no list")
-
-// decode reads a list item by item: the response, with the managed fields of each, can be much larger than what is kept.
-func (l *podStatusList) decode(decoder *json.Decoder) error {
-	if begin, err := decoder.Token(); err != nil {
-		return err
-	} else if begin != json.Delim('{') {
-		return errNoList
-	}
-	found := false
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		switch key {
-		case "items":
-			found = true
-			err = l.decodeItems(decoder)
-		case "metadata":
-			err = decoder.Decode(&l.ListMeta)
-		default:
-			err = decoder.Decode(&json.RawMessage{})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.Token(); err != nil { // }
-		return err
-	}
-	if !found {
-		return errNoList
-	}
-	return nil
-}
-
-func (l *podStatusList) decodeItems(decoder *json.Decoder) error {
-	if begin, err := decoder.Token(); err != nil || begin == nil { // [ or null
-		return err
-	}
-	for decoder.More() {
+// readPodStatusList reads a list item by item: the response, with the managed fields of each, can be much larger than what is kept.
+func readPodStatusList(from io.Reader) (*podStatusList, error) {
+	list := &podStatusList{}
+	err := skim.ReadList(from, &list.ListMeta, func(text []byte) error {
 		var item podStatus
-		if err := decoder.Decode(&item); err != nil {
+		if err := json.Unmarshal(text, &item); err != nil {
 			return err
 		}
-		l.Items = append(l.Items, item)
+		list.Items = append(list.Items, item)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read a list of pod statuses: %w", err)
 	}
-	_, err := decoder.Token() // ]
-	return err
+	return list, nil
 }
 
 // podStatuses starts a request for the pod statuses of a namespace; the empty one is all of them.
@@ -170,13 +135,7 @@ func (c *client) listPodStatuses(ctx context.Context, namespace string, options 
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	list := &podStatusList{}
-	if err := list.decode(json.NewDecoder(body)); err != nil {
-		return nil, fmt.Errorf("read a list of pod statuses: %w", err)
-	}
-	// The connection can be used again only when its end has been seen.
-	_, err = io.Copy(io.Discard, body)
-	return list, err
+	return readPodStatusList(body)
 }
 
 // runPodStatuses is run for the watch of pod statuses.

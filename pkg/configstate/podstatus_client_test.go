@@ -53,8 +53,8 @@ func TestPodStatusListIsDecodedItemByItem(t *testing.T) {
 		`{"metadata":{"resourceVersion":"7"},"items":null,"kind":"L"}`:                           {0, "7"},
 		`{"items":[],"metadata":{}}`: {0, ""},
 	} {
-		var list podStatusList
-		require.NoError(t, list.decode(json.NewDecoder(strings.NewReader(text))), text)
+		list, err := readPodStatusList(strings.NewReader(text))
+		require.NoError(t, err, text)
 		assert.Len(t, list.Items, want.items, text)
 		assert.Equal(t, want.version, list.ResourceVersion, text)
 	}
@@ -62,7 +62,7 @@ func TestPodStatusListIsDecodedItemByItem(t *testing.T) {
 		"", "{", `{"kind"`, `{"kind":`, `{"kind":"L"`, `{"metadata":7}`, `{"metadata":7,"items":[]}`, `{"items":`, `{"items":[`, `{"items":[1]}`, `{"items":[{}`, `{"items":[{}]`,
 		`{}`, `[]`, `"maintenance"`, `7`, `{"message":"maintenance"}`, `{"kind":"Status","metadata":{}}`, // what a proxy may answer
 	} {
-		var list podStatusList
-		assert.Error(t, list.decode(json.NewDecoder(strings.NewReader(text))), text)
+		_, err := readPodStatusList(strings.NewReader(text))
+		assert.Error(t, err, text)
 	}
 }

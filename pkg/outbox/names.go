@@ -3,9 +3,7 @@ package outbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,47 +25,19 @@ func (c *Client) Names(
 		return "", err
 	}
 	defer func() { _ = body.Close() }()
-	page := namesPage{reader: skim.NewReader(body), use: use}
-	err = page.reader.Object(page.member)
-	if err == nil && !page.listed {
-		err = errors.New("the response is no list")
-	}
+	var page metav1.ListMeta
+	err = skim.ReadList(body, &page, func(text []byte) error {
+		var event struct {
+			Metadata struct{ Namespace, Name string }
+		}
+		if err := json.Unmarshal(text, &event); err != nil {
+			return err
+		}
+		use(event.Metadata.Namespace, event.Metadata.Name)
+		return nil
+	})
 	if err != nil {
 		return "", fmt.Errorf("read a list of Events: %w", err)
 	}
-	// The connection can be used again only when its end has been seen.
-	_, err = io.Copy(io.Discard, body)
-	return page.meta.Continue, err
-}
-
-// namesPage is a page that is being read.
-type namesPage struct {
-	reader *skim.Reader
-	use    func(namespace, name string)
-	meta   metav1.ListMeta
-	listed bool
-}
-
-// member reads one member of the list.
-func (p *namesPage) member(key string) error {
-	if key == "items" {
-		p.listed = true
-		return p.reader.List(p.item)
-	}
-	text, err := p.reader.Next()
-	if err != nil || key != "metadata" {
-		return err
-	}
-	return json.Unmarshal(text, &p.meta)
-}
-
-func (p *namesPage) item(text []byte) error {
-	var event struct {
-		Metadata struct{ Namespace, Name string }
-	}
-	if err := json.Unmarshal(text, &event); err != nil {
-		return err
-	}
-	p.use(event.Metadata.Namespace, event.Metadata.Name)
-	return nil
+	return page.Continue, nil
 }

@@ -2,6 +2,7 @@ package skim
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,31 @@ func (r *Reader) List(element func(text []byte) error) error {
 		}
 		return element(text)
 	})
+}
+
+// ReadList reads a list of the API server to its end, item by item: item is called with each, the metadata is decoded into metadata.
+func ReadList(from io.Reader, metadata any, item func(text []byte) error) error {
+	r, found := NewReader(from), false
+	err := r.Object(func(key string) error {
+		if key == "items" {
+			found = true
+			return r.List(item)
+		}
+		text, err := r.Next()
+		if err != nil || key != "metadata" {
+			return err
+		}
+		return json.Unmarshal(text, metadata)
+	})
+	if err == nil && !found {
+		err = errors.New("the response is no list") // but the page of a proxy, for example: it does not say that there are no objects
+	}
+	if err != nil {
+		return err
+	}
+	// The connection can be used again only when its end has been seen.
+	_, err = io.Copy(io.Discard, from)
+	return err
 }
 
 // items calls read for what is between two brackets, separated by commas.

@@ -70,33 +70,11 @@ func (f *follower) item(raw map[string]any) *item {
 // readList reads a list item by item.
 func (f *follower) readList(body io.Reader) (*items, error) {
 	list := &items{}
-	r := skim.NewReader(body)
-	found := false
-	err := r.Object(func(key string) error {
-		switch key {
-		case "metadata":
-			text, err := r.Next()
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(text, &list.ListMeta)
-		case "items":
-			found = true
-			return r.List(func(text []byte) error { return f.readItem(list, text) })
-		default:
-			_, err := r.Next()
-			return err
-		}
-	})
-	if err == nil && !found {
-		err = errors.New("the response is no list")
-	}
+	err := skim.ReadList(body, &list.ListMeta, func(text []byte) error { return f.readItem(list, text) })
 	if err != nil {
 		return nil, fmt.Errorf("read a list of workloads: %w", err)
 	}
-	// The connection can be used again only when its end has been seen.
-	_, err = io.Copy(io.Discard, body)
-	return list, err
+	return list, nil
 }
 
 func (f *follower) readItem(list *items, text []byte) error {
