@@ -59,7 +59,7 @@ func TestStreamedListIsTakenAsAWholeAndFollowed(t *testing.T) {
 		end := configMap("", "7")
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		w.Action(watch.Bookmark, end)
-		<-time.After(time.Minute) // the end of a silent stream is the decoder's
+		<-time.After(time.Minute) // the end of a silent stream is the transport's
 		w.Delete(configMap("c", "8"))
 		synctest.Wait()
 		assert.Len(t, sink.calls, 2)

@@ -3,7 +3,7 @@
 //
 // It belongs to the shell of the program. configstate, workloadstate, keyring and certs/rotate use it with requests, decoders and
 // stores of their own; what they share is the client, client-go's reflector, the pauses after failures, the end of a list that
-// stops coming, and the log lines. Stream ends silent watches, too; those of One are ended by the transport of package watchhealth.
+// stops coming, and the log lines. The transport of package watchhealth ends silent watches.
 package listwatch
 
 import (

@@ -335,27 +335,6 @@ func TestSinkIsGivenItsOwnObjectsOnly(t *testing.T) {
 	require.Error(t, s.Replace([]any{&corev1.Secret{}}, ""))
 }
 
-func TestSilentWatchEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		body, server := io.Pipe()
-		d := newDecoder(body, func() (watch.EventType, runtime.Object, error) {
-			_, err := body.Read(make([]byte, 1))
-			return watch.Added, configMap("a", "1"), err
-		})
-		go func() {
-			<-time.After(silence - time.Second)
-			_, _ = io.WriteString(server, "x")
-		}()
-		began := time.Now()
-		_, _, err := d.Decode()
-		require.NoError(t, err, "it is not silent for long enough")
-		_, _, err = d.Decode()
-		require.Equal(t, io.EOF, err, "a new watch goes on from here")
-		assert.Equal(t, 2*silence-time.Second, time.Since(began))
-	})
-}
-
 // A body that is not closed keeps its connection, and the server goes on sending.
 func TestStoppedStreamClosesItsBody(t *testing.T) {
 	t.Parallel()
@@ -375,7 +354,7 @@ func TestStreamThatBreaksIsAnOrdinaryEnd(t *testing.T) {
 	for end, want := range map[error]error{
 		io.EOF: io.EOF, io.ErrUnexpectedEOF: io.ErrUnexpectedEOF, fmt.Errorf("read: %w", io.EOF): io.EOF, broken: broken,
 	} {
-		d := newDecoder(io.NopCloser(nil), func() (watch.EventType, runtime.Object, error) { return "", nil, end })
+		d := &decoder{io.NopCloser(nil), func() (watch.EventType, runtime.Object, error) { return "", nil, end }}
 		_, _, err := d.Decode()
 		d.Close()
 		require.Equal(t, want, err, "StreamWatcher compares it so")

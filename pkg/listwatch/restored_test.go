@@ -37,7 +37,7 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 			seen: "9", ends: func(s *server, w *watch.FakeWatcher) {
 				w.Stop()
 				silent := <-s.watches
-				<-time.After(silence)
+				<-time.After(quiet + time.Second)
 				silent.Stop()
 			},
 			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
@@ -45,7 +45,7 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 		"a watch is silent after a bookmark": {
 			seen: "9", ends: func(_ *server, w *watch.FakeWatcher) {
 				w.Action(watch.Bookmark, configMap("", "9"))
-				<-time.After(silence)
+				<-time.After(quiet + time.Second)
 				w.Stop()
 			},
 			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
