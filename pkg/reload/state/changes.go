@@ -113,12 +113,9 @@ func (c *changes) BecomeLeader() {
 
 // HasPending reports whether a config event came since which the workload has not been found in order, and which no attempt has acted on: one
 // that fails for good, such as for a missing permission, does not keep it pending. Events from before this process led do not count.
-func (c *changes) HasPending(key workload.Key) (pending bool) {
-	c.find(key, func(e *arrivalsEntry) { pending = e.pending() })
-	return pending
-}
+func (c *changes) HasPending(key workload.Key) bool { return c.get(key).pending() }
 
-func (e *arrivalsEntry) pending() bool { return !e.FirstUnhandled.IsZero() && !e.inherited }
+func (e arrivalsEntry) pending() bool { return !e.FirstUnhandled.IsZero() && !e.inherited }
 
 // forgetUnlessPending forgets the events of a workload, unless one is pending.
 func (c *changes) forgetUnlessPending(key workload.Key) bool {
@@ -153,10 +150,7 @@ func (c *changes) StampedByOther(key workload.Key) Arrivals {
 }
 
 // LastEvent is when the last config event came, also since the attempt began.
-func (c *changes) LastEvent(key workload.Key) (last time.Time) {
-	c.find(key, func(e *arrivalsEntry) { last = e.Last })
-	return last
-}
+func (c *changes) LastEvent(key workload.Key) time.Time { return c.get(key).Last }
 
 // MarkActedOn records that the attempt has acted on its events, but failed. What comes later is given the time to settle.
 func (c *changes) MarkActedOn(key workload.Key) {

@@ -94,18 +94,13 @@ func (d *deferrals) IgnoresEvents(key workload.Key, lastEvent time.Time) (firm b
 
 // Wait returns how long to wait before the next attempt at a workload whose last config event came at a time; zero if none did.
 func (d *deferrals) Wait(key workload.Key, lastEvent, now time.Time) time.Duration {
-	var wait time.Duration
-	d.find(key, func(e *Deferral) {
-		at, _ := e.end(lastEvent)
-		wait = max(at.Sub(now), 0)
-	})
-	return wait
+	at, _ := d.get(key).end(lastEvent)
+	return max(at.Sub(now), 0)
 }
 
 // WaitToWrite returns how long after an attempt that failed no config event leads to any other write of the workload.
-func (d *deferrals) WaitToWrite(key workload.Key, now time.Time) (wait time.Duration) {
-	d.find(key, func(e *Deferral) { wait = max(e.NotBefore.Sub(now), 0) })
-	return wait
+func (d *deferrals) WaitToWrite(key workload.Key, now time.Time) time.Duration {
+	return max(d.get(key).NotBefore.Sub(now), 0)
 }
 
 // unreadWaits has since when a reload waits for custom resources that this process has not read yet.

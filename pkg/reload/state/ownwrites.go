@@ -29,9 +29,8 @@ func (w *ownWrites) RecordWrite(key workload.Key, generation int64, at time.Time
 // IsCacheBehind reports whether a cached generation is older than the last write, as far as that can be the cache's lag: a workload
 // that was created again or restored begins with a lower generation, and must not be left alone for ever.
 func (w *ownWrites) IsCacheBehind(key workload.Key, generation int64, now time.Time) bool {
-	behind := false
-	w.find(key, func(e *ownWrite) { behind = generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost })
-	return behind
+	e := w.get(key)
+	return generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost
 }
 
 // Stamped records the generation that a reload gave the workload.
@@ -40,17 +39,11 @@ func (w *ownWrites) Stamped(key workload.Key, generation int64, at time.Time) {
 }
 
 // StampedAt returns when the loop has reloaded the workload; zero if it has not.
-func (w *ownWrites) StampedAt(key workload.Key) time.Time {
-	var at time.Time
-	w.find(key, func(e *ownWrite) { at = e.stampedAt })
-	return at
-}
+func (w *ownWrites) StampedAt(key workload.Key) time.Time { return w.get(key).stampedAt }
 
 // IsStamped reports whether a generation is the one that the last reload gave the workload.
 func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
-	stamped := false
-	w.find(key, func(e *ownWrite) { stamped = generation != 0 && e.stamped == generation })
-	return stamped
+	return generation != 0 && w.get(key).stamped == generation
 }
 
 // takeovers has the foreign keys whose Record was taken over, by workload: each once, and takeoversAtMost in all, so that two

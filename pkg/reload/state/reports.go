@@ -66,11 +66,7 @@ func (r *reports) Observe(key workload.Key, text string, now time.Time) (isNew, 
 }
 
 // Seen returns when the last-reload annotation was first seen; zero if none was.
-func (r *reports) Seen(key workload.Key) time.Time {
-	var seen time.Time
-	r.find(key, func(e *reported) { seen = e.seen })
-	return seen
-}
+func (r *reports) Seen(key workload.Key) time.Time { return r.get(key).seen }
 
 // MarkDecided records that the reloads of the annotation that was seen last are decided.
 func (r *reports) MarkDecided(key workload.Key) {

@@ -24,13 +24,12 @@ type refusedEnd struct {
 }
 
 // Wait returns how long to wait before the end of a pause is tried again; 0 unless it was refused.
-func (r *resumes) Wait(key workload.Key, end PauseEnd, now time.Time) (wait time.Duration) {
-	r.find(key, func(e *refusedEnd) {
-		if e.end == end {
-			wait = max(e.until.Sub(now), 0)
-		}
-	})
-	return wait
+func (r *resumes) Wait(key workload.Key, end PauseEnd, now time.Time) time.Duration {
+	e := r.get(key)
+	if e.end != end {
+		return 0
+	}
+	return max(e.until.Sub(now), 0)
 }
 
 // Refused records that the end of a pause was refused, and returns how long to wait: longer each time, up to the longest wait of the pace,
@@ -68,8 +67,7 @@ func (u *unansweredEnds) Add(key workload.Key, since string) {
 }
 
 // Take returns when the pause began, and forgets it; empty if there is none.
-func (u *unansweredEnds) Take(key workload.Key) (since string) {
-	u.find(key, func(e *string) { since = *e })
-	u.Forget(key)
-	return since
+func (u *unansweredEnds) Take(key workload.Key) string {
+	defer u.Forget(key)
+	return u.get(key)
 }

@@ -40,18 +40,17 @@ func (r *runs) RecordJob(key workload.Key, made cronrun.Run, at time.Time) {
 
 // MadeBefore returns the last Job, if one of a name was made before it.
 func (r *runs) MadeBefore(key workload.Key, job string) (last string, ok bool) {
-	r.find(key, func(e *run) { last, ok = e.Job, e.Job != job && slices.Contains(e.names, job) })
-	return last, ok
+	e := r.get(key)
+	return e.Job, e.Job != job && slices.Contains(e.names, job)
 }
 
 // Unstamped returns the last Job and the content that its reload replaces, if a workload whose last reload is this one lacks that reload.
 func (r *runs) Unstamped(key workload.Key, lastReload string) (job, replaces string) {
-	r.find(key, func(e *run) {
-		if e.After == lastReload {
-			job, replaces = e.Job, e.Replaces
-		}
-	})
-	return job, replaces
+	e := r.get(key)
+	if e.After != lastReload {
+		return "", ""
+	}
+	return e.Job, e.Replaces
 }
 
 // AddDigests records what another attempt at the same reload knows of the Job that was made.
@@ -61,40 +60,34 @@ func (r *runs) AddDigests(key workload.Key, made cronrun.Run) {
 
 // Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
 func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.Duration) time.Duration {
-	var wait time.Duration
-	r.find(key, func(e *run) {
-		if e.Job != job {
-			wait = max(e.at.Add(distance).Sub(now), 0)
-		}
-	})
-	return wait
+	e := r.get(key)
+	if e.Job == job {
+		return 0
+	}
+	return max(e.at.Add(distance).Sub(now), 0)
 }
 
 // JobFor returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was pending for
 // that one was made after it, too, but follows the reload before it.
 func (r *runs) JobFor(key workload.Key, due cronrun.Run) (made cronrun.Run, ok bool) {
-	r.find(key, func(e *run) {
-		if ok = e.Job != "" && e.After == due.After && e.Follows == due.Follows; ok {
-			made = e.Run
-		}
-	})
-	return made, ok
+	e := r.get(key)
+	if e.Job == "" || e.After != due.After || e.Follows != due.Follows {
+		return cronrun.Run{}, false
+	}
+	return e.Run, true
 }
 
 // HasRun reports whether the last Job was made with a content.
-func (r *runs) HasRun(key workload.Key, content string) (has bool) {
-	r.find(key, func(e *run) { has = e.Job != "" && (e.Content == content || slices.Contains(e.Same, content)) })
-	return has
+func (r *runs) HasRun(key workload.Key, content string) bool {
+	e := r.get(key)
+	return e.Job != "" && (e.Content == content || slices.Contains(e.Same, content))
 }
 
 // SetPending records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
 func (r *runs) SetPending(key workload.Key) { r.with(key, func(e *run) { e.pending = true }) }
 
 // IsPending reports whether another Job is pending.
-func (r *runs) IsPending(key workload.Key) (owed bool) {
-	r.find(key, func(e *run) { owed = e.pending })
-	return owed
-}
+func (r *runs) IsPending(key workload.Key) bool { return r.get(key).pending }
 
 // Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
 // the stamp can be lost.

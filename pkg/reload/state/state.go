@@ -91,6 +91,12 @@ func (p *perWorkload[Entry]) find(key workload.Key, f func(*Entry)) {
 	}
 }
 
+// get returns a copy of the entry of a workload; zero if there is none. A map in it may be read under the lock only.
+func (p *perWorkload[Entry]) get(key workload.Key) (entry Entry) {
+	p.find(key, func(e *Entry) { entry = *e })
+	return entry
+}
+
 // Forget drops the entry of a workload.
 func (p *perWorkload[Entry]) Forget(key workload.Key) {
 	p.mu.Lock()

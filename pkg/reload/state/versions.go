@@ -35,10 +35,7 @@ func (v *Versions) NotAfter(key workload.Key, version string) {
 }
 
 // Since returns the version; empty if it is not known.
-func (v *Versions) Since(key workload.Key) (version string) {
-	v.find(key, func(e *string) { version = *e })
-	return version
-}
+func (v *Versions) Since(key workload.Key) string { return v.get(key) }
 
 // Creations has the resourceVersions at which workloads were created, of those that came while the loop watched, without a Record. Their
 // pods start with what the configuration is at that time, which may be another one when the loop reads it: in direct mode, where no
@@ -51,10 +48,7 @@ func (b *Creations) Created(key workload.Key, version string) {
 }
 
 // Version returns the resourceVersion of the creation; empty if it is not known, or has been recorded.
-func (b *Creations) Version(key workload.Key) (version string) {
-	b.find(key, func(e *string) { version = *e })
-	return version
-}
+func (b *Creations) Version(key workload.Key) string { return b.get(key) }
 
 // ForgetBefore forgets a creation that was before a version.
 func (b *Creations) ForgetBefore(key workload.Key, version string) {
