@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 )
 
 // metrics of the loop. All labels are bounded: kinds, causes, outcomes, reasons; never names.
@@ -14,9 +14,10 @@ type metrics struct {
 	verdicts *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics. Those already registered are used as they are.
+// newMetrics registers the metrics.
 func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count int), now func() time.Time) *metrics {
-	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	auto := promauto.With(reg)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_oldest_due_reload_age_seconds",
 		Help: "Age of the oldest reload that is due, or may be due after a change of a config object, and is not done; 0 if there is none.",
 	}, func() float64 {
@@ -25,18 +26,18 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 			return 0
 		}
 		return max(now().Sub(since), 0).Seconds() // a reload that --refractory holds back becomes due later
-	}))
-	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	})
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_due_reloads",
 		Help: "Workloads whose reload is due and not done.",
 	}, func() float64 {
 		_, count := oldest()
 		return float64(count)
-	}))
-	return &metrics{report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+	})
+	return &metrics{auto.NewCounterVec(prometheus.CounterOpts{
 		Name: "pod_reloader_verdicts_total",
 		Help: "Decisions to reload, hold or adopt, by reason: created, modified, deleted, several; unknown or foreign-key for adopt.",
-	}, []string{"verdict", "reason"}))}
+	}, []string{"verdict", "reason"})}
 }
 
 // verdict counts a decision that was not routine. What it counts is bounded: actions and types of changes.

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/pod-reloader/pod-reloader/pkg/poke"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -16,21 +16,22 @@ type metrics struct {
 	latencies                          *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics. Those already registered are used as they are.
+// newMetrics registers the metrics.
 func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return report.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels)
 	}
 	return &metrics{
 		pokes:     counter("reload_requests_total", "Reload requests to the webhook, by outcome.", "outcome"),
 		direct:    counter("direct_writes_total", "Templates stamped by the loop itself, because no webhook answered or in direct mode.", "kind"),
 		adoptions: counter("adoptions_total", "Records written without a restart: the current configuration was adopted as the running one.", "kind"),
 		failures:  counter("retries_total", "Failed attempts that are retried, by reason.", "reason"),
-		latencies: report.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		latencies: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pod_reloader_reload_duration_seconds",
 			Help:    "Time from the watch event of a config object to the stamped template, gates included.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 7.5, 10, 30, 60, 300},
-		}, []string{"kind"})),
+		}, []string{"kind"}),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -152,12 +152,13 @@ func (w writer) deleteJob(ctx context.Context, s gather.Subject, name string, op
 
 // registerWrites registers the metrics of the writes.
 func registerWrites(reg prometheus.Registerer, writes *inflight.Limit[workload.Key]) {
-	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	auto := promauto.With(reg)
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_in_flight",
 		Help: "Workloads with a slot for their writes: at most 64, and 128 more that have hung for a while; at most 8 in a namespace.",
-	}, func() float64 { return float64(writes.InFlight()) }))
-	report.Register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	}, func() float64 { return float64(writes.InFlight()) })
+	auto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pod_reloader_writes_waiting",
 		Help: "Workloads that wait for a slot for their writes, because their namespace or the program has reached its limit.",
-	}, func() float64 { return float64(writes.Waiting()) }))
+	}, func() float64 { return float64(writes.Waiting()) })
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -17,7 +18,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, byNamespace bool) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels))
+		return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: "pod_reloader_" + name, Help: help}, labels)
 	}
 	m := &metrics{
 		reloads: counter("reloads_total", "Workloads stamped, by kind of workload and kind of config object that caused it (several; or the cause where no object changed).", "kind", "cause"),
@@ -26,21 +27,6 @@ func newMetrics(reg prometheus.Registerer, byNamespace bool) *metrics {
 		m.byNamespace = counter("namespace_reloads_total", "Workloads stamped, by namespace; only with METRICS_COUNT_BY_NAMESPACE=enabled.", "namespace")
 	}
 	return m
-}
-
-// Register registers a collector, or returns the one that is registered already (two loops in one process: tests).
-func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	if reg == nil {
-		return c
-	}
-	if err := reg.Register(c); err != nil {
-		if already, ok := err.(prometheus.AlreadyRegisteredError); ok { //nolint:errorlint // returned unwrapped, as documented
-			if existing, ok := already.ExistingCollector.(C); ok {
-				return existing
-			}
-		}
-	}
-	return c
 }
 
 // labels are those of a reload in the metrics.

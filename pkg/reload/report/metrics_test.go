@@ -29,16 +29,3 @@ pod_reloader_namespace_reloads_total{namespace="shop"} 2
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want), "pod_reloader_namespace_reloads_total"))
 	}
 }
-
-// Two loops in one process count together.
-func TestSecondRegistrationReturnsTheFirstCollector(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	options := prometheus.CounterOpts{Name: "reloads"}
-	first := Register(registry, prometheus.NewCounter(options))
-	second := Register(registry, prometheus.NewCounter(options))
-	second.Inc()
-	require.InDelta(t, 1, testutil.ToFloat64(first), 0, "what the second loop counts is not exported")
-	unregistered := prometheus.NewCounter(options)
-	require.Same(t, unregistered, Register[prometheus.Counter](nil, unregistered), "without a registry")
-}
