@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,8 +19,19 @@ import (
 // update writes what the handler answers into testdata, to be read with care before it is committed.
 var update = flag.Bool("update", false, "write the answers into testdata")
 
-// fixture reads testdata/NAME as JSON.
+// fixture reads testdata/NAME as JSON. The request of a case is a merge patch to testdata/request.yaml, a write that changes nothing.
 func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	text := readYAML(t, name)
+	if filepath.Base(name) != "request.yaml" {
+		return text
+	}
+	merged, err := jsonpatch.MergePatch(readYAML(t, "request.yaml"), text)
+	require.NoError(t, err)
+	return merged
+}
+
+func readYAML(t testing.TB, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", name))
 	require.NoError(t, err)
