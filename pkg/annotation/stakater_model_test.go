@@ -1,12 +1,9 @@
 package annotation_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
-
-	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/pattern"
@@ -50,7 +47,7 @@ func (s situation) tracked() bool {
 		return false
 	case s.exclude == "true":
 		return false
-	case s.auto == "false":
+	case s.auto == "false": // though Reloader itself lets a list fire
 		return false
 	case s.auto == "true" && s.referenced:
 		return true
@@ -171,58 +168,4 @@ func fallback(src annotation.Source, dialect annotation.Dialect, stays string) a
 	}
 	intent, _ := annotation.Parse(moved, dialect)
 	return intent
-}
-
-// TestTargetedReloadTables has the rows of the two tables that specify targeted reload, with their words as the reason.
-func TestTargetedReloadTables(t *testing.T) {
-	t.Parallel()
-	const auto, search, match, ignore = "reloader.stakater.com/auto", "reloader.stakater.com/search", "reloader.stakater.com/match", "reloader.stakater.com/ignore"
-	tests := map[string]struct {
-		reason   string
-		workload map[string]string
-		objects  []map[string]string
-		global   bool
-		apart    bool
-		want     bool
-	}{
-		"precedence 1": {reason: "Reloads on any referenced resource change.", workload: map[string]string{auto: "true"}, objects: []map[string]string{nil, {match: "true"}, {match: "false"}}, want: true},
-		"precedence 2": {reason: "Explicitly disabled, no reload.", workload: map[string]string{auto: "false"}, objects: []map[string]string{nil, {match: "true"}}, global: true},
-		"precedence 2, a list beside it": {
-			reason:   "Explicitly disabled, no reload, though Reloader itself lets a list fire.",
-			workload: map[string]string{auto: "false", "configmap.reloader.stakater.com/reload": "app"}, objects: []map[string]string{nil},
-		},
-		"precedence 3, marked":       {reason: "Only reloads if the resource has match.", workload: map[string]string{search: "true"}, objects: []map[string]string{{match: "true"}}, want: true},
-		"precedence 3, not marked":   {reason: "Only reloads if the resource has match.", workload: map[string]string{search: "true"}, objects: []map[string]string{nil}},
-		"precedence 4":               {reason: "No annotations: no reload.", objects: []map[string]string{nil, {match: "true"}}},
-		"precedence 4, global":       {reason: "Unless --auto-reload-all is set.", objects: []map[string]string{nil, {match: "true"}}, global: true, want: true},
-		"auto, any resource":         {reason: "Reloads regardless of match: auto takes precedence.", workload: map[string]string{auto: "true"}, objects: []map[string]string{nil, {match: "true"}, {match: "false"}}, want: true},
-		"search, match":              {reason: "Reloads if the resource is referenced.", workload: map[string]string{search: "true"}, objects: []map[string]string{{match: "true"}}, want: true},
-		"search, match, apart":       {reason: "Reloads only if the resource is referenced.", workload: map[string]string{search: "true"}, objects: []map[string]string{{match: "true"}}, apart: true},
-		"search, no match":           {reason: "Does not reload.", workload: map[string]string{search: "true"}, objects: []map[string]string{nil, {}}},
-		"search, match false":        {reason: "Does not reload.", workload: map[string]string{search: "true"}, objects: []map[string]string{{match: "false"}}},
-		"auto and search":            {reason: "Auto takes precedence, search is ignored.", workload: map[string]string{auto: "true", search: "true"}, objects: []map[string]string{nil, {match: "true"}, {match: "false"}}, want: true},
-		"auto false and search":      {reason: "Auto false blocks search.", workload: map[string]string{auto: "false", search: "true"}, objects: []map[string]string{{match: "true"}}},
-		"search, ignore":             {reason: "Ignore wins, no reload.", workload: map[string]string{search: "true"}, objects: []map[string]string{{ignore: "true"}, {ignore: "true", match: "true"}}},
-		"auto, ignore":               {reason: "Ignore wins over auto, too.", workload: map[string]string{auto: "true"}, objects: []map[string]string{{ignore: "true"}}},
-		"search false":               {reason: "It asks for nothing.", workload: map[string]string{search: "false"}, objects: []map[string]string{{match: "true"}}},
-		"auto and a list, unmatched": {reason: "Auto takes what the list does not name.", workload: map[string]string{auto: "true", "configmap.reloader.stakater.com/reload": "x"}, objects: []map[string]string{nil}, want: true},
-		"search and a list":          {reason: "A list beside search is a union with it.", workload: map[string]string{search: "true", "configmap.reloader.stakater.com/reload": "x"}, objects: []map[string]string{{match: "true"}}, want: true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), AutoReloadAll: tc.global}
-			src := annotation.Source{Workload: tc.workload}
-			if !tc.apart {
-				src.References = []reference.Reference{{Ref: configMap("app")}}
-			}
-			for _, object := range tc.objects {
-				intent, problems := annotation.Parse(src, dialect)
-				assert.Empty(t, problems)
-				intent, _ = annotation.Resolve(intent, cluster{configMap("app"): dialect.Traits(reference.ConfigMap, nil, object)}, recorded{}, src.References)
-				_, tracked := intent.Tracked[configMap("app")]
-				assert.Equal(t, tc.want, tracked, "%s The object has %s.", tc.reason, fmt.Sprint(object))
-			}
-		})
-	}
 }
