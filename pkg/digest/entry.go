@@ -8,11 +8,9 @@
 package digest
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"hash"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,75 +78,17 @@ func (c Content) GoString() string {
 // value) triples, and the triples sorted by field and key. Every text is preceded by its length as 8 bytes, so that no
 // two contents have the same encoding. The payload streams through a small buffer. It panics for the zero Key.
 func (c Content) Entry(k Key) Entry {
-	e := newEncoder(hmac.New(sha256.New, k.secret()))
-	e.text("pod-reloader entry v1")
-	e.text(string(c.Ref.Kind))
-	e.text(c.Namespace)
-	e.text(c.Ref.Name)
-	e.number(len(c.text) + len(c.data) + len(c.binary))
+	e := k.MAC("pod-reloader entry v1")
+	e.Text(string(c.Ref.Kind))
+	e.Text(c.Namespace)
+	e.Text(c.Ref.Name)
+	e.Number(len(c.text) + len(c.data) + len(c.binary))
 	e.triples("binaryData", c.binary)
-	for _, key := range sortedKeys(c.text) {
-		e.text("data")
-		e.text(key)
-		e.text(c.text[key])
+	for _, key := range slices.Sorted(maps.Keys(c.text)) {
+		e.Text("data")
+		e.Text(key)
+		e.Text(c.text[key])
 	}
 	e.triples("data", c.data)
-	var entry Entry
-	e.hash.Sum(entry[:0])
-	return entry
-}
-
-// encoder writes length-prefixed values into a hash.
-type encoder struct {
-	hash   hash.Hash
-	buffer []byte // takes strings in pieces, which a hash cannot take as they are
-}
-
-func newEncoder(h hash.Hash) *encoder {
-	return &encoder{hash: h, buffer: make([]byte, 1024)}
-}
-
-// number writes a count or a length as 8 bytes, the most significant first.
-func (e *encoder) number(n int) {
-	binary.BigEndian.PutUint64(e.buffer[:8], uint64(n))
-	e.hash.Write(e.buffer[:8])
-}
-
-func (e *encoder) bytes(b []byte) {
-	e.number(len(b))
-	e.hash.Write(b)
-}
-
-func (e *encoder) text(s string) {
-	e.number(len(s))
-	e.plain(s)
-}
-
-// plain writes a text without its length.
-func (e *encoder) plain(s string) {
-	for len(s) > 0 {
-		n := copy(e.buffer, s)
-		e.hash.Write(e.buffer[:n])
-		s = s[n:]
-	}
-}
-
-func (e *encoder) triples(field string, values map[string][]byte) {
-	for _, key := range sortedKeys(values) {
-		e.text(field)
-		e.text(key)
-		e.bytes(values[key])
-	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return e.Sum()
 }

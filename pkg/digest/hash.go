@@ -65,12 +65,12 @@ func Hash(id KeyID, states map[reference.Ref]State) (string, error) {
 // of no Refs has a hash too.
 func HashRecorded(id KeyID, entries map[reference.Ref]string) string {
 	e := newEncoder(sha256.New())
-	e.text("pod-reloader config-hash v1")
-	e.number(len(entries))
+	e.Text("pod-reloader config-hash v1")
+	e.Number(len(entries))
 	for _, ref := range slices.SortedFunc(maps.Keys(entries), reference.Ref.Compare) {
-		e.text(string(ref.Kind))
-		e.text(ref.Name)
-		e.text(entries[ref])
+		e.Text(string(ref.Kind))
+		e.Text(ref.Name)
+		e.Text(entries[ref])
 	}
 	return string(id) + hex.EncodeToString(e.hash.Sum(nil))[:HashSize-len(id)]
 }
