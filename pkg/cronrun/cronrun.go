@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,11 +88,24 @@ func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
 	var active []ActiveJob
 	for _, job := range jobs {
 		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-		if owned && !finished(job) && job.GetDeletionTimestamp() == nil {
+		if owned && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Finished() && job.GetDeletionTimestamp() == nil {
 			active = append(active, ActiveJob{job.GetName(), job.GetUID()})
 		}
 	}
 	return active
+}
+
+// owner makes the CronJob the controller of a Job, which its history limits then count. It does not block the deletion of its
+// owner: with the admission plugin OwnerReferencesPermissionEnforcement that needs a permission of its own.
+func (c CronJob) owner() []metav1.OwnerReference {
+	controller := true
+	return []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "CronJob", Name: c.Name(), UID: types.UID(c.UID()), Controller: &controller,
+	}}
+}
+
+func ownedBy(uid string) func(metav1.OwnerReference) bool {
+	return func(owner metav1.OwnerReference) bool { return string(owner.UID) == uid }
 }
 
 // longestPrefix is how much of the name of a CronJob the names of its Jobs have; a CronJob's name has at most 52 bytes.
