@@ -200,10 +200,7 @@ func TestDeadline(t *testing.T) {
 		w.hang = true
 		s := newHandler(t, w, nil, logr.Discard())
 		r := httptest.NewRequest(http.MethodPost, webhook.Path+"?timeout=60ms", bytes.NewReader(fixture(t, "create/request.yaml")))
-		r.Header.Set("Content-Type", "application/json")
-		recorder := httptest.NewRecorder()
-		s.handler.ServeHTTP(recorder, r)
-		response := responseOf(t, recorder)
+		response := responseOf(t, sendRequest(s.handler, "192.0.2.1", r))
 		assert.True(t, response.Allowed)
 		assert.Contains(t, response.Warnings[0], "within 40ms")
 	})
@@ -217,10 +214,7 @@ func TestRequestInFlightIsDecidedWhenItsServerStops(t *testing.T) {
 	w.before = func(context.Context, string) { stop() }
 	s := newHandler(t, w, nil, logr.Discard())
 	r := httptest.NewRequest(http.MethodPost, webhook.Path, bytes.NewReader(fixture(t, "create/request.yaml"))).WithContext(ctx)
-	r.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	s.handler.ServeHTTP(recorder, r)
-	assert.Contains(t, string(responseOf(t, recorder).Patch), "config-hash")
+	assert.Contains(t, string(responseOf(t, sendRequest(s.handler, "192.0.2.1", r)).Patch), "config-hash")
 	assert.Equal(t, 1, decisions(t, s, "create", "stamped"))
 }
 

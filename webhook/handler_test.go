@@ -130,11 +130,7 @@ func newHandler(t testing.TB, w *world, change func(*webhook.Options), log logr.
 }
 
 func post(handler http.Handler, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, webhook.Path, bytes.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, r)
-	return recorder
+	return send(handler, "192.0.2.1", bytes.NewReader(body))
 }
 
 // responseOf returns the answer to a review.

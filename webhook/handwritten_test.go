@@ -1,12 +1,10 @@
 package webhook_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -75,11 +73,6 @@ func (d deployment) after(t testing.TB, body []byte, response *admissionv1.Admis
 	return d
 }
 
-// ask is post by a caller with an address.
-func ask(handler http.Handler, body []byte) *httptest.ResponseRecorder {
-	return send(handler, "10.0.0.1", bytes.NewReader(body))
-}
-
 func updating(t testing.TB, old, current deployment) []byte {
 	t.Helper()
 	return []byte(review(fmt.Sprintf(`"operation":"UPDATE","object":%s,"oldObject":%s`, current.raw(t), old.raw(t))))
@@ -93,7 +86,7 @@ func stamped(t testing.TB, s setup) deployment {
 		onTemplate: map[string]string{}, image: "cart:1", replicas: 1, generation: "3",
 	}
 	body := []byte(review(fmt.Sprintf(`"operation":"CREATE","object":%s`, d.raw(t))))
-	d = d.after(t, body, responseOf(t, ask(s.handler, body)))
+	d = d.after(t, body, responseOf(t, post(s.handler, body)))
 	require.Contains(t, d.onWorkload, annotation.DefaultKeys().ConfigRecord)
 	require.Contains(t, d.onTemplate, annotation.DefaultKeys().ConfigHash)
 	return d
@@ -134,7 +127,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 			old := stamped(t, s)
 			asking := old.with(func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigHash] = tt.dummy })
 			body := updating(t, old, asking)
-			response := responseOf(t, ask(s.handler, body))
+			response := responseOf(t, post(s.handler, body))
 			if tt.conflict {
 				require.False(t, response.Allowed)
 				assert.EqualValues(t, http.StatusConflict, response.Result.Code)
@@ -158,7 +151,7 @@ func TestImpossibleGenerations(t *testing.T) {
 		old := stamped(t, s).with(func(d *deployment) { d.generation = generation })
 		asking := old.with(func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigHash] = "live@3" })
 		body := updating(t, old, asking)
-		stored := asking.after(t, body, responseOf(t, ask(s.handler, body)))
+		stored := asking.after(t, body, responseOf(t, post(s.handler, body)))
 		assert.Equal(t, old, stored, "generation %s", generation)
 	}
 }
@@ -232,7 +225,7 @@ func TestHandwrittenManagedAnnotationsAreRestored(t *testing.T) {
 	for name, written := range handwritings(t, old) {
 		edited := old.with(written.on)
 		body := updating(t, old, edited)
-		response := responseOf(t, ask(s.handler, body))
+		response := responseOf(t, post(s.handler, body))
 		assert.Equal(t, old, edited.after(t, body, response), name)
 		for _, warning := range response.Warnings {
 			assert.Less(t, len(warning), 1024, name)
@@ -260,7 +253,7 @@ func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 					}
 				})
 				body := updating(t, old, edited)
-				stored := edited.after(t, body, responseOf(t, ask(s.handler, body)))
+				stored := edited.after(t, body, responseOf(t, post(s.handler, body)))
 				if !release {
 					assert.Equal(t, old.onTemplate, stored.onTemplate, name)
 				}
@@ -282,11 +275,11 @@ func TestHandwrittenNewerRecordStaysWhereItIsStored(t *testing.T) {
 	for _, text := range []string{"v2:", "v999999:x", "v2:" + strings.Repeat("x", 40<<10)} {
 		newer := func(d *deployment) { d.onWorkload[annotation.DefaultKeys().ConfigRecord] = text }
 		body := updating(t, good, good.with(newer))
-		assert.Equal(t, good, good.with(newer).after(t, body, responseOf(t, ask(s.handler, body))), "an edit is taken back")
+		assert.Equal(t, good, good.with(newer).after(t, body, responseOf(t, post(s.handler, body))), "an edit is taken back")
 
 		old := good.with(newer)
 		released := old.with(func(d *deployment) { d.image = "cart:2" })
 		body = updating(t, old, released)
-		assert.Equal(t, released, released.after(t, body, responseOf(t, ask(s.handler, body))))
+		assert.Equal(t, released, released.after(t, body, responseOf(t, post(s.handler, body))))
 	}
 }

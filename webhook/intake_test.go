@@ -231,10 +231,7 @@ func TestLargeBodiesCountTheirLength(t *testing.T) {
 		begun := make([]*source, 5)
 		for i := range begun {
 			begun[i] = &source{most: 2 << 20, then: func() error { <-stop; return io.ErrUnexpectedEOF }}
-			r := httptest.NewRequest(http.MethodPost, webhook.Path, begun[i])
-			r.Header.Set("Content-Type", "application/json")
-			r.ContentLength = 3 << 20
-			running.Go(func() { s.handler.ServeHTTP(httptest.NewRecorder(), r) })
+			running.Go(func() { sendSized(s.handler, "192.0.2.1", begun[i], 3<<20) })
 		}
 		synctest.Wait()
 		readOn := 0

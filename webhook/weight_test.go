@@ -83,7 +83,7 @@ func TestLargestWorkloadsAreDecided(t *testing.T) {
 			t.Parallel()
 			s := newHandler(t, newWorld(t), nil, logr.Discard())
 			object := deploymentOf(x)
-			responseOf(t, ask(s.handler, []byte(review(`"operation":"UPDATE","object":`+object+`,"oldObject":`+object))))
+			responseOf(t, post(s.handler, []byte(review(`"operation":"UPDATE","object":`+object+`,"oldObject":`+object))))
 			assert.Zero(t, decisions(t, s, "none", "malformed"))
 			assert.Zero(t, decisions(t, s, "none", "busy"))
 		})
@@ -101,7 +101,7 @@ func TestReviewThatIsTooLargePassesUnchecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newHandler(t, newWorld(t), nil, logr.Discard())
-			response := responseOf(t, ask(s.handler, []byte(reviewOf("shop", list(element, 3<<20)))))
+			response := responseOf(t, post(s.handler, []byte(reviewOf("shop", list(element, 3<<20)))))
 			assert.True(t, response.Allowed)
 			assert.Empty(t, response.Patch)
 			assert.Equal(t, []string{"pod-reloader could not check this write: the workload is too large; it retries by itself"}, response.Warnings)
