@@ -3,7 +3,6 @@ package webhook_test
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,22 +15,6 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 )
-
-// TestPatchKeepsTheRest applies each fixture's patch: nothing but our annotations may differ afterwards.
-func TestPatchKeepsTheRest(t *testing.T) {
-	t.Parallel()
-	requests, err := filepath.Glob("testdata/*/request.yaml")
-	require.NoError(t, err)
-	for _, path := range requests {
-		name := filepath.Base(filepath.Dir(path))
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			body := fixture(t, name+"/request.yaml")
-			s := newHandler(t, newWorld(t), nil, logr.Discard())
-			requireHarmless(t, body, responseOf(t, post(s.handler, body)))
-		})
-	}
-}
 
 // requireHarmless fails if a patch changes anything but annotations of ours.
 func requireHarmless(t testing.TB, body []byte, response *admissionv1.AdmissionResponse) {
@@ -79,7 +62,7 @@ func clean(v any) any {
 
 // FuzzReview shows that no body makes the handler panic, and that no patch does harm.
 func FuzzReview(f *testing.F) {
-	// Small seeds: the fuzzer minimizes what it finds, and TestPatchKeepsTheRest has the big ones.
+	// Small seeds: the fuzzer minimizes what it finds, and TestFixtures has the big ones.
 	const lists, managed = `"annotations":{"pod-reloader.cs.sap.com/configmaps":"app,x"}`, `"annotations":{"pod-reloader.cs.sap.com/config-hash":"1"}`
 	for _, fields := range []string{
 		`"operation":"CREATE","object":{"metadata":{` + lists + `},"spec":{"template":{"x":1}}}`,
