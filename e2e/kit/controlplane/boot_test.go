@@ -39,32 +39,6 @@ func TestKubectlReportsTheVersion(t *testing.T) {
 	assert.Contains(t, out, "Client Version: v"+cp.Version()+".")
 }
 
-func TestRunsADeployment(t *testing.T) {
-	t.Parallel()
-	namespace := cp.Namespace(t)
-	require.NoError(t, cp.Client().Create(t.Context(), newDeployment(namespace)))
-
-	_, err := cp.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/web", "--timeout="+timeout.String())
-	require.NoError(t, err)
-	var pods corev1.PodList
-	require.NoError(t, cp.Client().List(t.Context(), &pods, client.InNamespace(namespace)))
-	require.Len(t, pods.Items, 2)
-	for _, pod := range pods.Items {
-		assert.NotEmpty(t, pod.Spec.NodeName, "the scheduler bound it")
-		assert.Equal(t, corev1.PodRunning, pod.Status.Phase)
-	}
-}
-
-func TestNamespacesOfTestsDiffer(t *testing.T) {
-	t.Parallel()
-	one := cp.Namespace(t, map[string]string{"team": "one"})
-	other := cp.Namespace(t)
-	assert.NotEqual(t, one, other)
-	var namespace corev1.Namespace
-	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Name: one}, &namespace))
-	assert.Equal(t, "one", namespace.Labels["team"])
-}
-
 func TestTwoControlPlanesAtOnce(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()

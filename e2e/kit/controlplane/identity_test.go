@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,19 +57,6 @@ func awaitPermissions(t *testing.T, reader client.Client, namespace string) {
 	require.NoError(t, poll.Until(ctx, "the permissions of the reader", 100*time.Millisecond, func(ctx context.Context) error {
 		return reader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	}))
-}
-
-func TestAnIdentityHasItsPermissionsAndNoOthers(t *testing.T) {
-	t.Parallel()
-	namespace := cp.Namespace(t)
-	require.NoError(t, cp.Apply(t.Context(), readerRole(namespace)))
-	reader := clientFor(t, controlplane.ServiceAccount(namespace, "reader"))
-
-	awaitPermissions(t, reader, namespace)
-	err := reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace))
-	assert.True(t, apierrors.IsForbidden(err), "%v", err)
-	err = reader.List(t.Context(), &corev1.ConfigMapList{})
-	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
 func TestAKubeconfigIsItsIdentity(t *testing.T) {

@@ -17,8 +17,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
@@ -137,24 +135,6 @@ func TestProxyPassesTheEndOfAStreamOn(t *testing.T) {
 	rest, err := io.ReadAll(c)
 	require.NoError(t, err)
 	assert.Equal(t, "last words", string(rest))
-}
-
-func TestProxyDelaysTheAPIServer(t *testing.T) {
-	t.Parallel()
-	proxy, err := controlplane.NewProxy(cp.Address())
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, proxy.Close()) }()
-	config := cp.Admin()
-	config.Host = "https://" + proxy.Addr()
-	c := newClient(t, config)
-	get := func() time.Duration {
-		begun := time.Now()
-		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}))
-		return time.Since(begun)
-	}
-	get()
-	proxy.SetDelay(100 * time.Millisecond)
-	assert.GreaterOrEqual(t, get(), 200*time.Millisecond)
 }
 
 func TestBalancerGoesByReadiness(t *testing.T) {

@@ -1,16 +1,10 @@
 package controlplane_test
 
 import (
-	"context"
-	"encoding/json"
-	"net"
-	"net/http"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,33 +32,6 @@ webhooks:
   - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
 `
 
-// serveGreeter runs a webhook that greets every object.
-func serveGreeter(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	require.NoError(t, cp.ServingCert(dir, "greeter.greeter.svc"))
-	mux := http.NewServeMux()
-	mux.HandleFunc("/mutate", func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		kind := admissionv1.PatchTypeJSONPatch
-		review.Response = &admissionv1.AdmissionResponse{
-			UID: review.Request.UID, Allowed: true, PatchType: &kind,
-			Patch: []byte(`[{"op":"add","path":"/data","value":{"greeting":"hello"}}]`),
-		}
-		_ = json.NewEncoder(w).Encode(review)
-	})
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	server := &http.Server{Handler: mux}
-	go func() { _ = server.ServeTLS(listener, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return listener.Addr().String()
-}
-
 func decodeWebhooks(t *testing.T) *registrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	objects, err := controlplane.Decode([]byte(shipped))
@@ -73,28 +40,6 @@ func decodeWebhooks(t *testing.T) *registrationv1.MutatingWebhookConfiguration {
 	var config registrationv1.MutatingWebhookConfiguration
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, &config))
 	return &config
-}
-
-func TestAWebhookBehindABalancer(t *testing.T) {
-	t.Parallel()
-	b := newBalancer(t)
-	b.AddBackend("replica", serveGreeter(t), nil)
-	require.NoError(t, b.AwaitReady(t.Context(), 1))
-	config := decodeWebhooks(t)
-	require.NoError(t, controlplane.RedirectWebhooks(config, b.Addr(), cp.CA()))
-	require.NoError(t, cp.Client().Create(t.Context(), config))
-	t.Cleanup(func() {
-		_, _ = cp.Kubectl(context.WithoutCancel(t.Context()), "delete", "mutatingwebhookconfiguration", "greeter")
-	})
-	namespace := cp.Namespace(t, map[string]string{"greet": "true"})
-
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		cm := newConfigMap(namespace, "")
-		cm.GenerateName = "greeted-"
-		require.NoError(c, cp.Client().Create(t.Context(), cm))
-		assert.Equal(c, "hello", cm.Data["greeting"])
-	}, timeout, tick, "API servers learn of a new webhook a moment later")
-	assert.Positive(t, b.Accepted()["replica"])
 }
 
 func TestRedirectChangesNothingElse(t *testing.T) {
@@ -150,14 +95,4 @@ func TestApply(t *testing.T) {
 	require.NoError(t, cp.Client().Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "first"}, &corev1.ConfigMap{}))
 	err = cp.Apply(t.Context(), configMap("no-such-namespace", "homeless"))
 	require.ErrorContains(t, err, "apply ConfigMap no-such-namespace/homeless")
-}
-
-func TestKubectlTakesInput(t *testing.T) {
-	t.Parallel()
-	namespace := cp.Namespace(t)
-	out, err := cp.KubectlInput(t.Context(), configMap(namespace, "piped"), "apply", "-f", "-")
-	require.NoError(t, err)
-	assert.Equal(t, "configmap/piped created\n", out)
-	_, err = cp.Kubectl(t.Context(), "get", "configmap", "missing", "-n", namespace)
-	require.ErrorContains(t, err, `configmaps "missing" not found`)
 }
