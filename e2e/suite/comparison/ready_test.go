@@ -14,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -111,43 +109,4 @@ func get(c *assert.CollectT, url string) (int, string) {
 	body, err := io.ReadAll(response.Body)
 	assert.NoError(c, err)
 	return response.StatusCode, string(body)
-}
-
-// SAP's chart has one replica and failurePolicy Fail: while it restarts, every write of a workload fails. Ours has two
-// and Ignore: without one of them nothing changes, and without both every write passes.
-func TestOneReplicaDownWebhookStillAnswers(t *testing.T) {
-	s := fixture.New(t, shared)
-	s.ConfigMap("app", fixture.Data{"key": "1"})
-	require.Len(t, shared.Replicas(), 2, "manifests/ has two replicas")
-
-	for n, replica := range shared.Replicas() {
-		require.NoError(t, replica.Stop(s.Patiently()))
-		require.NoError(t, shared.Balancer().AwaitReady(s.Patiently(), 1), "the cluster has taken %s out of the Service", replica.Name())
-		for i := range 10 {
-			name := "web-" + strconv.Itoa(n) + "-" + strconv.Itoa(i)
-			w := s.Deployment(name, fixture.Uses{ConfigMaps: []string{"app"}})
-			assert.NotEmpty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash],
-				"%s was created while %s is down: the other replica stamps it", w, replica.Name())
-		}
-		require.NoError(t, shared.StartAll(s.Patiently()))
-	}
-
-	require.NoError(t, shared.StopAll(s.Patiently()))
-	w := s.Deployment("without-webhook", fixture.Uses{ConfigMaps: []string{"app"}})
-	assert.Empty(t, fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash], "no webhook stamps it, and it was created all the same")
-	policies(t, s)
-	require.NoError(t, shared.StartAll(s.Patiently()))
-	s.AwaitKnown(w)
-	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(w, 1, "what the webhook missed is reloaded")
-}
-
-// policies asserts that every webhook of the installation lets writes pass while no replica answers.
-func policies(t *testing.T, s *fixture.Fixture) {
-	t.Helper()
-	configuration := &admissionv1.MutatingWebhookConfiguration{}
-	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: shared.WebhookConfiguration()}, configuration))
-	for _, webhook := range configuration.Webhooks {
-		assert.Equal(t, admissionv1.Ignore, *webhook.FailurePolicy, "%s: no write depends on us", webhook.Name)
-	}
 }
