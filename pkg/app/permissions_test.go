@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
@@ -34,9 +32,8 @@ type asker struct {
 	mu        sync.Mutex
 	questions int
 	leads     bool
-	// inherited and err are the answer about the Events of an earlier leader, asked counts the questions.
+	// inherited is the answer about the Events of an earlier leader, asked counts the questions.
 	inherited bool
-	err       error
 	asked     int
 	events    *events.FakeRecorder
 }
@@ -62,7 +59,7 @@ func newAsker() *asker {
 			},
 			predecessor: predecessor{failing: func(context.Context) (bool, error) {
 				a.asked++
-				return a.inherited, a.err
+				return a.inherited, nil
 			}},
 		},
 	}
@@ -126,7 +123,9 @@ func TestPreflightReportsMissingPermissionsOnce(t *testing.T) {
 func TestNewLeaderReportsThatPermissionsAreGrantedAfterItsPredecessor(t *testing.T) {
 	t.Parallel()
 	a := newAsker()
-	a.inherited, a.denied = true, map[string]bool{"list": true, "patch": true}
+	a.inherited, a.leads = true, true
+	assert.Empty(t, a.pass(t, 0), "the configuration was not read")
+	a.leads, a.denied = false, map[string]bool{"list": true, "patch": true}
 	a.configure()
 	assert.Empty(t, a.pass(t, 0), "it does not lead")
 	a.denied, a.failing, a.leads = nil, true, true
@@ -137,33 +136,6 @@ func TestNewLeaderReportsThatPermissionsAreGrantedAfterItsPredecessor(t *testing
 	assert.Equal(t, []string{permissionsGranted}, a.pass(t, permissionsLook))
 	assert.Empty(t, a.pass(t, time.Hour))
 	assert.Equal(t, 1, a.asked)
-}
-
-func TestNewLeaderAsksOnceWhichPermissionsItsPredecessorMissed(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		err          error
-		unconfigured bool
-		want         int
-	}{
-		"nothing was reported":           {want: 1},
-		"no permission to list Events":   {err: apierrors.NewForbidden(eventsv1.Resource("events"), "", nil), want: 1},
-		"no answer":                      {err: errors.New("timeout"), want: inheritTries},
-		"the configuration was not read": {unconfigured: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAsker()
-			a.err, a.leads = tc.err, true
-			if !tc.unconfigured {
-				a.configure()
-			}
-			for range 2 * inheritTries {
-				assert.Empty(t, a.pass(t, permissionsLook))
-			}
-			assert.Equal(t, tc.want, a.asked)
-		})
-	}
 }
 
 // slow has each question take some time, or until it is given up.
