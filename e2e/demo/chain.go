@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"regexp"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // The custom resource that the Deployment proxy names, the Secret below it, and where the sub-commands of pod-reloader find
@@ -27,18 +23,7 @@ func (d *demo) define(ctx context.Context) error {
 	if _, err := d.shell.brief(ctx, apply("e2e/demo/chain/resources.yaml")...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, defaultPatience)
-	defer cancel()
-	return poll.Until(ctx, "the custom resources to be served", interval, func(ctx context.Context) error {
-		for _, kind := range []string{"KafkaProxy", "VirtualKafkaCluster", "KafkaService"} {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kroxylicious.io", Version: "v1alpha1", Kind: kind + "List"})
-			if err := d.cp.Client().List(ctx, list); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return d.cp.AwaitServed(ctx)
 }
 
 // configure writes how the custom resources refer to each other, and grants the permission to read them.

@@ -15,6 +15,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/demo/narration"
 	"github.com/pod-reloader/pod-reloader/e2e/demo/scorecard"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // interval is how often a condition is looked at that the observer does not see.
@@ -24,23 +25,17 @@ const interval = 50 * time.Millisecond
 func (d *demo) awaitEvents(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, d.options.patience)
 	defer cancel()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
+	return poll.Until(ctx, "the Events", interval, func(ctx context.Context) error {
 		all := &eventsv1.EventList{}
 		if err := d.cp.Client().List(ctx, all, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list Events: %w", err)
 		}
 		reloads := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool { return e.Reason != "Reloaded" })
-		if len(reloads) >= n {
-			return nil
+		if len(reloads) < n {
+			return fmt.Errorf("%d of %d were written", len(reloads), n)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d Events were written within %s", len(reloads), n, d.options.patience)
-		}
-	}
+		return nil
+	})
 }
 
 // replicaSets are how many each of some Deployments must have had at the end: a second witness, kept by Kubernetes.
