@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/bench/model"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
-	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
 )
 
 // beside is pod-reloader beside a model.
 type beside struct {
-	command *exec.Cmd
-	began   time.Time
-	log     string
+	*controlplane.Process
+
+	began time.Time
 }
 
 // settings are flags and environment variables of pod-reloader, in addition to those that it always has beside a model.
@@ -31,11 +29,8 @@ func startBeside(ctx context.Context, e *environment, m *model.Model, more setti
 	if err != nil {
 		return nil, err
 	}
-	directory := filepath.Join(e.cp.Dir(), numbered(e.name+"-model", m.Workloads))
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory: %w", err)
-	}
-	kubeconfig := filepath.Join(directory, "kubeconfig")
+	name := numbered(e.name+"-model", m.Workloads)
+	kubeconfig := filepath.Join(e.cp.Dir(), name+".kubeconfig")
 	content := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: model\n"+
 		"clusters: [{name: model, cluster: {server: \"http://%s\"}}]\n"+
 		"contexts: [{name: model, context: {cluster: model, user: model}}]\nusers: [{name: model, user: {}}]\n", m.Address())
@@ -46,19 +41,9 @@ func startBeside(ctx context.Context, e *environment, m *model.Model, more setti
 		"--kubeconfig=" + kubeconfig, "--namespace=" + model.Home, "--webhook=false", "--settle=0s", "--refractory=0s",
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 	}, more.args...)
-	b := &beside{log: filepath.Join(directory, "log"), command: exec.CommandContext(ctx, path, args...)}
-	log, err := os.Create(b.log)
-	if err != nil {
-		return nil, fmt.Errorf("create a log: %w", err)
-	}
-	defer func() { _ = log.Close() }()
-	b.command.Env = append(toolchain.Inherited(), more.env...)
-	b.command.Stdout, b.command.Stderr = log, log
-	b.began = time.Now()
-	if err := b.command.Start(); err != nil {
-		return nil, fmt.Errorf("start pod-reloader: %w", err)
-	}
-	return b, nil
+	b := &beside{began: time.Now()}
+	b.Process, err = e.cp.StartProcess(ctx, controlplane.Program{Name: name, Path: path, Args: args, Env: more.env})
+	return b, err
 }
 
 // quiet is for how long pod-reloader uses next to no processor time when it has nothing to do any more.
@@ -70,7 +55,7 @@ func (b *beside) atRest(ctx context.Context, between time.Duration) (time.Durati
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for before := time.Duration(-1); ; {
-		used, err := processorTime(b.command.Process.Pid)
+		used, err := processorTime(b.PID())
 		if err != nil {
 			return 0, fmt.Errorf("read the processor time of pod-reloader: %w", err)
 		}
@@ -82,19 +67,6 @@ func (b *beside) atRest(ctx context.Context, between time.Duration) (time.Durati
 			return 0, fmt.Errorf("wait until pod-reloader is at rest: %w", err)
 		}
 	}
-}
-
-// end ends pod-reloader at once: nothing is asked of it any more.
-func (b *beside) end() {
-	_ = b.command.Process.Kill()
-	_ = b.command.Wait()
-}
-
-// said is the end of its log.
-func (b *beside) said() string {
-	content, _ := os.ReadFile(b.log)
-	lines := strings.Split(string(content), "\n")
-	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
 // startModel starts a model and pod-reloader beside it, and waits until the changes that pod-reloader missed are new templates.
@@ -111,8 +83,8 @@ func (e *environment) startModel(ctx context.Context, cluster model.Cluster, mor
 	}
 	for range model.Probes {
 		if err := m.Await(ctx); err != nil {
-			process.end()
-			return nil, nil, errors.Join(fmt.Errorf("start beside %d workloads: %w\n%s", cluster.Workloads, err, process.said()), m.Stop())
+			process.Kill()
+			return nil, nil, errors.Join(fmt.Errorf("start beside %d workloads: %w\n%s", cluster.Workloads, err, process.LogEnd()), m.Stop())
 		}
 	}
 	return m, process, nil

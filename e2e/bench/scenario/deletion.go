@@ -46,7 +46,7 @@ func deletions(ctx context.Context, e *environment, workloads int) (found delete
 		return deleted{}, err
 	}
 	defer func() { err = errors.Join(err, m.Stop()) }()
-	defer process.end()
+	defer process.Kill()
 	before, err := process.atRest(ctx, quiet)
 	if err != nil {
 		return deleted{}, err
@@ -73,7 +73,7 @@ func deletions(ctx context.Context, e *environment, workloads int) (found delete
 		return deleted{}, err
 	}
 	if err := m.Await(ctx); err != nil {
-		return deleted{}, fmt.Errorf("change behind the deletions: %w\n%s", err, process.said())
+		return deleted{}, fmt.Errorf("change behind the deletions: %w\n%s", err, process.LogEnd())
 	}
 	found.off = max(m.Written()-model.Probes-1, 0)
 	e.say("%d workloads: %s for a deletion and a creation", workloads, found.used.Round(time.Millisecond))

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 )
 
@@ -113,31 +113,12 @@ func (p *subjectProcess) fill() (found filling, err error) {
 		return filling{}, err
 	}
 	found.used = after - before
-	if found.peak, err = processMemory(pid, "VmHWM"); err != nil {
+	if found.peak, err = controlplane.ProcessMemory(pid, "VmHWM"); err != nil {
 		return filling{}, err
 	}
 	if _, err := p.order("rest"); err != nil {
 		return filling{}, err
 	}
-	found.held, err = processMemory(pid, "VmRSS")
+	found.held, err = controlplane.ProcessMemory(pid, "VmRSS")
 	return found, err
-}
-
-// processMemory is a figure of the kernel about the memory of a process, in bytes: VmRSS is what is resident, VmHWM the
-// most that ever was.
-func processMemory(pid int, field string) (int64, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of a process: %w", err)
-	}
-	_, rest, _ := bytes.Cut(content, []byte("\n"+field+":"))
-	line, _, found := bytes.Cut(rest, []byte(" kB\n"))
-	if !found {
-		return 0, fmt.Errorf("read the memory of a process: no %s in its status", field)
-	}
-	kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of a process: %w", err)
-	}
-	return kilobytes << 10, nil
 }

@@ -76,7 +76,7 @@ func (g *grown) rest(ctx context.Context, between time.Duration) (err error) {
 }
 
 func (g *grown) end() error {
-	g.process.end()
+	g.process.Kill()
 	return g.Stop()
 }
 
@@ -93,7 +93,7 @@ func compare(ctx context.Context, e *environment, event model.Event, few, many *
 		for _, g := range []*grown{few, many} {
 			cost, err := g.cost(ctx, event, round)
 			if err != nil {
-				return fmt.Errorf("%d workloads: %w\n%s", g.Workloads, err, g.process.said())
+				return fmt.Errorf("%d workloads: %w\n%s", g.Workloads, err, g.process.LogEnd())
 			}
 			e.say("%d workloads: %s: %s", g.Workloads, event.Name, cost)
 			g.costs = append(g.costs, cost)
@@ -104,7 +104,7 @@ func compare(ctx context.Context, e *environment, event model.Event, few, many *
 
 // cost is the processor time of an event, the mean of a round. Before and after that, pod-reloader is at rest.
 func (g *grown) cost(ctx context.Context, event model.Event, round int) (time.Duration, error) {
-	before, err := processorTime(g.process.command.Process.Pid)
+	before, err := processorTime(g.process.PID())
 	if err != nil {
 		return 0, err
 	}
@@ -150,6 +150,6 @@ func resting(ctx context.Context, e *environment) ([]figure.Figure, error) {
 
 // inMinute is the processor time that pod-reloader has used in a minute since it was at rest.
 func (g *grown) inMinute() (time.Duration, error) {
-	used, err := processorTime(g.process.command.Process.Pid)
+	used, err := processorTime(g.process.PID())
 	return time.Duration(float64(used-g.used) / time.Since(g.rested).Minutes()), err
 }

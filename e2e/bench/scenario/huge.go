@@ -54,9 +54,9 @@ func inModel(ctx context.Context, e *environment, workloads int) (found modelled
 		return modelled{}, err
 	}
 	defer func() { err = errors.Join(err, m.Stop()) }()
-	defer process.end()
+	defer process.Kill()
 	found.caughtUp = time.Since(process.began)
-	used, err := processorTime(process.command.Process.Pid)
+	used, err := processorTime(process.PID())
 	if err != nil {
 		return modelled{}, err
 	}
@@ -65,7 +65,7 @@ func inModel(ctx context.Context, e *environment, workloads int) (found modelled
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
 			return modelled{}, err
 		}
-		bytes, err := processMemory(process.command.Process.Pid, "VmRSS")
+		bytes, err := process.ResidentMemory()
 		if err != nil {
 			return modelled{}, err
 		}

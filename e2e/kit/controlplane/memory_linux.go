@@ -1,39 +1,27 @@
 package controlplane
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 )
 
-// ResidentMemory is how much memory of the machine the process holds now, in bytes: VmRSS.
-func (p *Process) ResidentMemory() (int64, error) {
-	return p.status("VmRSS:")
-}
-
-// PeakMemory is the most memory that the process ever held, in bytes: VmHWM.
-func (p *Process) PeakMemory() (int64, error) {
-	return p.status("VmHWM:")
-}
-
-func (p *Process) status(field string) (int64, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+// ProcessMemory is a figure of the kernel about the memory of a process, in bytes: VmRSS is what is resident, VmHWM the
+// most that ever was.
+func ProcessMemory(pid int, field string) (int64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, fmt.Errorf("read the memory of %s: %w", p.Name(), err)
+		return 0, fmt.Errorf("read the memory of a process: %w", err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() {
-		rest, found := bytes.CutPrefix(lines.Bytes(), []byte(field))
-		if !found {
-			continue
-		}
-		kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(rest, []byte("kB")))), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the memory of %s: %w", p.Name(), err)
-		}
-		return kilobytes << 10, nil
+	_, rest, _ := bytes.Cut(content, []byte("\n"+field+":"))
+	line, _, found := bytes.Cut(rest, []byte(" kB\n"))
+	if !found {
+		return 0, fmt.Errorf("read the memory of process %d: no %s in its status", pid, field)
 	}
-	return 0, fmt.Errorf("read the memory of %s: no %s in its status", p.Name(), field)
+	kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return kilobytes << 10, nil
 }

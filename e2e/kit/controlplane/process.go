@@ -69,6 +69,15 @@ func (p *Process) Name() string { return p.program.Name }
 // one after another.
 func (p *Process) LogPath() string { return p.logPath }
 
+// LogEnd is the end of that file.
+func (p *Process) LogEnd() string { return tail(p.logPath, 20) }
+
+// ResidentMemory is how much memory of the machine the process holds now, in bytes.
+func (p *Process) ResidentMemory() (int64, error) { return ProcessMemory(p.PID(), "VmRSS") }
+
+// PeakMemory is the most memory that the process ever held, in bytes.
+func (p *Process) PeakMemory() (int64, error) { return ProcessMemory(p.PID(), "VmHWM") }
+
 // PID is the process id, or 0 when it does not run.
 func (p *Process) PID() int {
 	if r := p.current(); r != nil {
@@ -135,7 +144,7 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 	if err := p.awaitReady(ctx, r); err != nil {
 		p.Kill()
-		return fmt.Errorf("start %s: %w\n%s", p.Name(), err, tail(p.logPath, 20))
+		return fmt.Errorf("start %s: %w\n%s", p.Name(), err, p.LogEnd())
 	}
 	return nil
 }
