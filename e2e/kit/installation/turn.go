@@ -43,6 +43,14 @@ func NewInTurn(t *testing.T, cp *controlplane.ControlPlane, options Options) *In
 	return i
 }
 
+// NewPromptInTurn is [NewInTurn] without the refractory gate and with a short settle time, in which each write waits for the webhook.
+func NewPromptInTurn(t *testing.T, cp *controlplane.ControlPlane, options Options) *Installation {
+	t.Helper()
+	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
+	options.Patient = true
+	return NewInTurn(t, cp, options)
+}
+
 // leave gives the lease back and takes the webhook away. The API server waits for its webhook, which is away only where no
 // process listens.
 func (i *Installation) leave(ctx context.Context) error {

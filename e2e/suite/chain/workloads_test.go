@@ -45,14 +45,14 @@ func workloadsAreFoundByOwnerAndByLabel(t *testing.T, cp *controlplane.ControlPl
 	owned, labelled := f.owned("owned"), f.Deployment("labelled", fixture.Uses{Labels: map[string]string{instance: "my-proxy"}})
 	other := f.Deployment("other", fixture.Uses{Labels: map[string]string{instance: "another"}})
 	f.Settled()
-	assert.Empty(t, ours(f.Get(owned)), "the configuration does not ask for owners yet")
+	assert.Empty(t, fixture.Ours(f.Get(owned)), "the configuration does not ask for owners yet")
 
 	f.configure(configuration + finding)
 	f.AwaitAdopted(owned, theProxy)
 	f.AwaitAdopted(labelled, theProxy)
 	f.Settled()
 	f.changes("being found restarts nothing", 0, owned, labelled, other)
-	assert.Empty(t, ours(f.Get(other)), "no object has the name in its label")
+	assert.Empty(t, fixture.Ours(f.Get(other)), "no object has the name in its label")
 	f.SetSecret("tls", "tls.crt", "2")
 	f.AwaitChanges(owned, 1, "a TLS Secret below the owner")
 	f.AwaitChanges(labelled, 1, "a TLS Secret below the object that the label names")
@@ -170,7 +170,7 @@ func (f *found) restoresWhatAnOperatorRemoves(owned observe.Workload) {
 		return err
 	})
 	after := f.Get(owned)
-	assert.Equal(f, ours(before)[fixture.ConfigRecord], ours(after)[fixture.ConfigRecord])
+	assert.Equal(f, fixture.Ours(before)[fixture.ConfigRecord], fixture.Ours(after)[fixture.ConfigRecord])
 	assert.Equal(f, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after))
 }
 
@@ -200,18 +200,7 @@ func (f *found) stampsWhatIsCreated() {
 	})
 	plain := f.Manifest("Deployment", "plain", fixture.Uses{Labels: map[string]string{instance: "unknown"}})
 	require.NoError(f, f.Create(f.Context(), plain, client.DryRunAll))
-	assert.Empty(f, ours(plain), "the webhook is asked, and no object has this name")
-}
-
-// ours are our annotations of a workload.
-func ours(o *unstructured.Unstructured) map[string]string {
-	all := map[string]string{}
-	for key, value := range o.GetAnnotations() {
-		if strings.HasPrefix(key, "pod-reloader.") {
-			all[key] = value
-		}
-	}
-	return all
+	assert.Empty(f, fixture.Ours(plain), "the webhook is asked, and no object has this name")
 }
 
 var errNotStamped = errors.New("it has no hash")

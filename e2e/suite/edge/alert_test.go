@@ -89,7 +89,7 @@ func reloadIsPostedOnce(t *testing.T, cp *controlplane.ControlPlane) {
 	sink := &receiver{alerts: map[string][]receivedAlert{}}
 	server := httptest.NewServer(sink)
 	t.Cleanup(server.Close)
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		Env: []string{"ALERT_ON_RELOAD=true", "ALERT_SINK=webhook", "ALERT_WEBHOOK_URL=" + server.URL + "/t0ken", "ALERT_ADDITIONAL_INFO=test cluster"},
 	})
 	s := fixture.New(t, in)
@@ -159,7 +159,7 @@ func changeIsPostedInsteadOfAReload(t *testing.T, cp *controlplane.ControlPlane)
 	sink := &receiver{alerts: map[string][]receivedAlert{}}
 	server := httptest.NewServer(sink)
 	t.Cleanup(server.Close)
-	in := installed(t, cp, installation.Options{Args: []string{"--webhook-url=" + server.URL}})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{"--webhook-url=" + server.URL}})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	web, late := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}}), s.Deployment("late", fixture.Uses{})

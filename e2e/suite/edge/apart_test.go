@@ -74,11 +74,3 @@ func TestScopes(t *testing.T) {
 		{Name: "LongestLists", Run: longestListsDelayNoOtherWorkload},
 	})
 }
-
-// installed is an installation that stops before the next one starts on its control plane.
-func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
-	t.Helper()
-	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
-	options.Patient = true
-	return installation.NewInTurn(t, cp, options)
-}

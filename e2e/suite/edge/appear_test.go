@@ -18,7 +18,7 @@ import (
 // later restarts nothing, nor does an object whose creation was not seen.
 func createdForAPattern(t *testing.T, cp *controlplane.ControlPlane, withoutWebhook bool) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		WithoutWebhook: withoutWebhook, Args: []string{"--reload-on-create"}, Components: []string{"run-cronjobs"},
 	})
 	s := fixture.New(t, in)

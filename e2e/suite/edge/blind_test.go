@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // The permissions to list and watch Secrets are withdrawn while get stays: it shows in a metric, an Event and `why`, a change is
@@ -95,17 +97,9 @@ func assertSeesSecretsAgain(s *fixture.Fixture, w observe.Workload) {
 // patiently waits for what takes minutes: a watch must fail for a while to be reported, and is re-checked each minute.
 func patiently(s *fixture.Fixture, what string, holds func() error) {
 	s.Helper()
-	var err error
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-		if err = holds(); err == nil {
-			return
-		}
-		select {
-		case <-s.Context().Done():
-		case <-time.After(time.Second):
-		}
-	}
-	require.NoError(s, err, what)
+	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
+	defer cancel()
+	require.NoError(s, poll.Until(ctx, what, time.Second, func(context.Context) error { return holds() }))
 }
 
 // health compares the metric of the watch of Secrets on each replica.

@@ -31,7 +31,7 @@ func longList() string {
 // in another namespace stay prompt, and the memory and the reads of pod-reloader stay bounded.
 func longestListsDelayNoOtherWorkload(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		Replicas: 1, LongLease: true, Args: []string{"--settle=100ms"},
 	})
 	big, small := fixture.New(t, in), fixture.New(t, in)

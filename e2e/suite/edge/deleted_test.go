@@ -33,7 +33,7 @@ func job(s *fixture.Fixture, name string, uses fixture.Uses) *unstructured.Unstr
 // With --reload-on-delete, the deletion of an object that an expression selects creates a Job again. The new one does not track the object.
 func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	s := fixture.New(t, installed(t, cp, installation.Options{Args: []string{"--reload-on-delete"}, Components: []string{"recreate-jobs"}}))
+	s := fixture.New(t, installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{"--reload-on-delete"}, Components: []string{"recreate-jobs"}}))
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
 	s.ConfigMap("app-1", fixture.Data{"key": "1"})
 	manifest := job(s, "import", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}})

@@ -24,7 +24,7 @@ import (
 // a Deployment is reloaded later.
 func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	s := fixture.New(t, installed(t, cp, installation.Options{Components: []string{"recreate-jobs"}}))
+	s := fixture.New(t, installation.NewPromptInTurn(t, cp, installation.Options{Components: []string{"recreate-jobs"}}))
 	uses := fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app"}}
 	app := s.ConfigMap("app", fixture.Data{"key": "1"})
 	manifest := job(s, "import", uses)

@@ -16,7 +16,7 @@ import (
 // Direct mode: no webhook is registered, the loop writes the managed annotations itself.
 func directMode(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{WithoutWebhook: true})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{WithoutWebhook: true})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})

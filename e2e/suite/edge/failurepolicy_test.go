@@ -3,7 +3,6 @@ package edge_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,7 +65,5 @@ func setFailurePolicy(s *fixture.Fixture, policy admissionv1.FailurePolicyType) 
 // setImage is a release; the error is the user's.
 func setImage(s *fixture.Fixture, of observe.Workload, image string, options ...client.PatchOption) error {
 	s.Helper()
-	path := strings.Join(observe.KindNamed(of.Kind).TemplatePath(), "/")
-	patch := fmt.Sprintf(`[{"op":"replace","path":"/%s/spec/containers/0/image","value":%q}]`, path, image)
-	return s.Patch(s.Patiently(), fixture.Object(of), client.RawPatch(types.JSONPatchType, []byte(patch)), options...)
+	return s.Patch(s.Patiently(), fixture.Object(of), fixture.Image(of, image), options...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -224,7 +226,8 @@ func (c constantChange) restartsGoOn(t *testing.T) {
 	}
 	minutes := 1 + int(time.Since(began)/time.Minute)
 	for _, w := range all {
-		for reason, count := range warnings(s, w) {
+		warnings := slices.DeleteFunc(s.Events(w), func(e eventsv1.Event) bool { return e.Type != corev1.EventTypeWarning })
+		for reason, count := range fixture.CountByReason(warnings) {
 			assert.LessOrEqual(t, count, minutes*warningsAtOnce, "Warning Events %s about %s in %d min", reason, w.Name, minutes)
 		}
 	}
@@ -256,22 +259,6 @@ func (c constantChange) write(s *fixture.Fixture) (end func() int64) {
 		assert.Zero(s, failed.Load(), "writes that failed")
 		return written.Load()
 	}
-}
-
-// warnings counts the Warning Events about a workload, by reason.
-func warnings(s *fixture.Fixture, w observe.Workload) map[string]int {
-	s.Helper()
-	count := map[string]int{}
-	for _, event := range s.Events(w) {
-		if event.Type != corev1.EventTypeWarning {
-			continue
-		}
-		count[event.Reason]++
-		if event.Series != nil {
-			count[event.Reason] += int(event.Series.Count) - 1
-		}
-	}
-	return count
 }
 
 // stripped shows that the loop waits for a writer that removes what the loop has written, or writes another junk, again and again, reports

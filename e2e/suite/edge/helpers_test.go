@@ -1,9 +1,7 @@
 package edge_test
 
 import (
-	"maps"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +19,6 @@ const interval = 50 * time.Millisecond
 func asked(s *fixture.Fixture, writes func()) {
 	s.Helper()
 	poll.Repeat(s, 5, fixture.LeftOut, func(int) bool { return fixture.Promptly(writes) })
-}
-
-// ours are the annotations of a workload that pod-reloader reads or writes.
-func ours(object *unstructured.Unstructured) map[string]string {
-	annotations := object.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return !strings.HasPrefix(key, "pod-reloader.cs.sap.com/") })
-	return annotations
 }
 
 // stage is a fixture on the shared installation, whose permissions must have been enough up to its end.

@@ -133,7 +133,7 @@ func TestWrongDigestIsRejectedWithBothDigests(t *testing.T) {
 		}
 		after := s.Get(w)
 		assert.Equal(t, before.Object["spec"], after.Object["spec"], "%s: nothing was stored", w)
-		assert.Equal(t, ours(before), ours(after), "%s: nothing was stored", w)
+		assert.Equal(t, fixture.Ours(before), fixture.Ours(after), "%s: nothing was stored", w)
 		s.AssertChanges(w, 0, "a rejected request restarts nothing")
 	}
 }
@@ -296,7 +296,7 @@ func editByHand(user *fixture.Fixture, heard *controlplane.Warnings, w observe.W
 		if !fixture.Promptly(func() { answer = user.MergeWorkload(w, edit.patch) }) {
 			return false
 		}
-		assert.Equal(user, ours(before), ours(answer), "%s after %s", w, edit.patch)
+		assert.Equal(user, fixture.Ours(before), fixture.Ours(answer), "%s after %s", w, edit.patch)
 		assert.Equal(user, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(answer), "%s after %s", w, edit.patch)
 		if texts := strings.Join(heard.Take(), "\n"); edit.silent {
 			assert.Empty(user, texts, "%s: a removal, as by a manifest, needs no warning: %s", w, edit.patch)

@@ -22,7 +22,7 @@ import (
 // again the one that the write was computed from. Then the write goes on, and after that the first leader.
 func lateWriteOfFrozenLeader(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		WithoutWebhook: true, Args: []string{
 			// The API server gives the write up after half a minute.
 			"--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s", "--refractory=0s",
@@ -71,7 +71,7 @@ func lateWriteChangesNothing(s *fixture.Fixture) (conclusive bool) {
 	first.Thaw()
 	awaitEnd(s, first)
 	s.AwaitExactly(3, "the late write changes nothing", w)
-	assert.Equal(s, ours(reloaded), ours(s.Get(w)), "nor does it change a managed annotation")
+	assert.Equal(s, fixture.Ours(reloaded), fixture.Ours(s.Get(w)), "nor does it change a managed annotation")
 	s.SetConfigMap("app", "key", "4")
 	s.AwaitExactly(4, "the new leader goes on", w)
 	return true

@@ -20,7 +20,7 @@ import (
 func stampThatIsNotStored(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	forgetful := fixture.Fleet{Group: "forgetful.example.com", Template: "spec.pods.template", Forgetful: true}
-	in := installed(t, cp, installation.Options{Args: []string{forgetful.Flag()}})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{forgetful.Flag()}})
 	forgetful.Define(t, in)
 	s := forgetful.Fixture(t, in)
 	forgetful.Route(s)

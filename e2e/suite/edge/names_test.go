@@ -49,7 +49,7 @@ subjects:
 // guard admits no annotation with the default prefix. Other flags without a test of their own are set as well.
 func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		Replicas: -1, LongLease: true, Prefix: otherPrefix, Components: []string{"every-workload", "recreate-jobs", "guard"},
 		Args: []string{
 			"--auto-annotation=" + otherAuto, "--leader-election-id=" + otherLease, "--rerun-finished-jobs",

@@ -18,7 +18,7 @@ import (
 // An installation for one namespace, with no permission anywhere else.
 func scopeOfNamespaces(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, Components: []string{"namespaced"},
 	})
 	inside, outside := fixture.In(t, in, "my-app"), fixture.New(t, in)
@@ -33,7 +33,7 @@ func scopeOfNamespaces(t *testing.T, cp *controlplane.ControlPlane) {
 // Namespaces by their labels.
 func scopeOfNamespaceSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true, Components: []string{"namespace-selector"},
 	})
 	inside, outside := fixture.New(t, in), fixture.New(t, in, map[string]string{"pod-reloader": "disabled"})
@@ -58,7 +58,7 @@ func scopeOfNamespaceSelector(t *testing.T, cp *controlplane.ControlPlane) {
 // Workloads by their labels.
 func scopeOfObjectSelector(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{Args: []string{"--object-selector=tier!=db,tier notin (cache)"}})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{"--object-selector=tier!=db,tier notin (cache)"}})
 	s := fixture.New(t, in)
 	selected := fixture.Uses{ConfigMaps: []string{"app"}, Labels: map[string]string{"tier": "web"}}
 	for _, tier := range []string{"db", "cache"} {

@@ -21,7 +21,7 @@ import (
 // the new pods wait for it, and start with it by themselves.
 func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{Args: []string{"--missing-required=reload"}})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{"--missing-required=reload"}})
 	s := fixture.New(t, in)
 	s.Secret("db", fixture.Data{"key": "1"})
 	workloads := s.EveryKind("web", fixture.Uses{Secrets: []string{"db"}})
@@ -46,7 +46,7 @@ func missingRequiredReload(t *testing.T, cp *controlplane.ControlPlane) {
 // A last-reload is a day ahead, from a wrong clock: the refractory period counts from when it is seen.
 func reloadByAClockThatIsAhead(t *testing.T, cp *controlplane.ControlPlane, withoutWebhook bool) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{Replicas: 1, WithoutWebhook: withoutWebhook, Args: []string{"--refractory=1s"}})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{Replicas: 1, WithoutWebhook: withoutWebhook, Args: []string{"--refractory=1s"}})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})

@@ -87,7 +87,7 @@ func (b *brokenSink) options() installation.Options {
 func reloadDespiteSinkThatHangs(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	sink := newBrokenSink(t, true)
-	in := installed(t, cp, sink.options())
+	in := installation.NewPromptInTurn(t, cp, sink.options())
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	const rounds = 11
@@ -145,7 +145,7 @@ func (b *brokenSink) accounts(s *fixture.Fixture, in *installation.Installation,
 func reloadDespiteSinkThatFails(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	sink := newBrokenSink(t, false)
-	in := installed(t, cp, sink.options())
+	in := installation.NewPromptInTurn(t, cp, sink.options())
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "0"})
 	workloads := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}})

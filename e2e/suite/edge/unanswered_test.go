@@ -18,7 +18,7 @@ import (
 func behindProxy(t *testing.T, cp *controlplane.ControlPlane) (*faultyProxy, *fixture.Fixture, observe.Workload) {
 	t.Helper()
 	proxy := &faultyProxy{}
-	in := installed(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{LongLease: true, Connect: func(config *rest.Config) { proxy.serve(t, config) }})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Secret("db", fixture.Data{"key": "1"})

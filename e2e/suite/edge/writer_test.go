@@ -61,7 +61,7 @@ func TestDryRunAnswersTheSameAndWritesNothing(t *testing.T) {
 		assert.Empty(t, requests.By(shared.Identity().User).In(s.Namespace).Writes(), "%s: a dry run has effects", w)
 		after := s.Get(w)
 		assert.Equal(t, before.GetGeneration(), after.GetGeneration(), "%s was changed by a dry run", w)
-		assert.Equal(t, ours(before), ours(after), "%s was changed by a dry run", w)
+		assert.Equal(t, fixture.Ours(before), fixture.Ours(after), "%s was changed by a dry run", w)
 		s.AssertChanges(w, 0, "nothing but dry runs")
 	}
 }
@@ -96,7 +96,7 @@ func TestServerSideApplyByAnotherManager(t *testing.T) {
 				apply(w.Kind)
 			}
 			after := s.Get(w)
-			assert.Equal(t, ours(before), ours(after), "%s: managed annotations on the workload survive", w)
+			assert.Equal(t, fixture.Ours(before), fixture.Ours(after), "%s: managed annotations on the workload survive", w)
 			assert.Equal(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(after), "%s: managed annotations on the template survive", w)
 		}
 		s.AwaitExactly(round, "applying the same manifest again restarts nothing", workloads...)

@@ -3,7 +3,6 @@ package promise_test
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -103,7 +102,7 @@ func releaseOneAfterTheOther(s *fixture.Fixture, w observe.Workload, hashes map[
 // setImage changes the image in a pod template and returns the stamp that it got.
 func setImage(s *fixture.Fixture, of observe.Workload, image string) string {
 	s.Helper()
-	object, path := fixture.Object(of), strings.Join(observe.KindNamed(of.Kind).TemplatePath(), "/")
-	s.JSONPatch(object, of.Name, fmt.Sprintf(`[{"op":"replace","path":"/%s/spec/containers/0/image","value":%q}]`, path, image))
+	object := fixture.Object(of)
+	require.NoError(s, s.Patch(s.Context(), object, fixture.Image(of, image)))
 	return fixture.TemplateAnnotations(object)[fixture.ConfigHash]
 }

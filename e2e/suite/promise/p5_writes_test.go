@@ -62,9 +62,8 @@ func newOutage(t *testing.T, cp *controlplane.ControlPlane) *outage {
 
 // setImage writes a template as a user; the error is the user's.
 func (f *outage) setImage(ctx context.Context, of observe.Workload, image string) (time.Duration, error) {
-	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image)
 	started := time.Now()
-	err := f.users.Patch(ctx, fixture.Object(of), client.RawPatch("application/json-patch+json", []byte(patch)))
+	err := f.users.Patch(ctx, fixture.Object(of), fixture.Image(of, image))
 	return time.Since(started), err
 }
 

@@ -124,7 +124,7 @@ func withdrawEvents(s *fixture.Fixture) (giveBack func()) {
 // reported counts the reloads of a workload that Events report.
 func reported(s *fixture.Fixture, w observe.Workload) int {
 	s.Helper()
-	return reloads(s.Events(w))
+	return fixture.CountByReason(s.Events(w))["Reloaded"]
 }
 
 // reportedInAll counts those of all workloads of a fixture.
@@ -132,19 +132,5 @@ func reportedInAll(s *fixture.Fixture) int {
 	s.Helper()
 	all := &eventsv1.EventList{}
 	require.NoError(s, s.List(s.Context(), all, client.InNamespace(s.Namespace)))
-	return reloads(all.Items)
-}
-
-func reloads(events []eventsv1.Event) int {
-	count := 0
-	for _, event := range events {
-		if event.Reason != "Reloaded" {
-			continue
-		}
-		count++
-		if event.Series != nil {
-			count += int(event.Series.Count) - 1
-		}
-	}
-	return count
+	return fixture.CountByReason(all.Items)["Reloaded"]
 }

@@ -21,7 +21,7 @@ func scopeOfReloadersFlags(t *testing.T, cp *controlplane.ControlPlane) {
 	mark, err := cp.Audit().Mark()
 	require.NoError(t, err)
 	ignored := cp.Namespace(t, map[string]string{"pod-reloader": "enabled"})
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		KeepRunning: true, LongLease: true,
 		Components: []string{"namespace-selector", "auto-reload-all"}, // the one has the permission to read namespaces, the other the webhook
 		Args: []string{

@@ -57,14 +57,6 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// installed is an installation that stops before the next one starts on its control plane.
-func installed(t *testing.T, cp *controlplane.ControlPlane, options installation.Options) *installation.Installation {
-	t.Helper()
-	options.Args = append([]string{"--refractory=0s", "--settle=200ms", "--shutdown-grace-period=200ms"}, options.Args...)
-	options.Patient = true
-	return installation.NewInTurn(t, cp, options)
-}
-
 // create creates a workload out of a manifest, and leaves that as it is.
 func create(s *fixture.Fixture, manifest *unstructured.Unstructured) observe.Workload {
 	s.Helper()

@@ -23,7 +23,7 @@ import (
 func underStrategy(t *testing.T, cp *controlplane.ControlPlane, strategy string) {
 	t.Helper()
 	fixture.ServeKind(t, cp, "Rollout")
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		Replicas: 1, KeepRunning: true, LongLease: true, Components: []string{"argo-rollouts"}, Args: []string{"--reload-strategy=" + strategy},
 	})
 	t.Run("Reload", func(t *testing.T) { t.Parallel(); reloadUnderStrategy(fixture.New(t, in), strategy) })
@@ -37,7 +37,7 @@ func underStrategy(t *testing.T, cp *controlplane.ControlPlane, strategy string)
 
 func strategyInDirectMode(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{
+	in := installation.NewPromptInTurn(t, cp, installation.Options{
 		Replicas: 1, WithoutWebhook: true, Args: []string{"--reload-strategy=env-vars", "--env-vars-hash=sha1"},
 	})
 	s := fixture.New(t, in)
