@@ -74,7 +74,7 @@ func (f *Flags) addDigest(set *pflag.FlagSet) {
 
 func (f *Flags) addProcess(set *pflag.FlagSet) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: $KUBECONFIG, or ~/.kube/config; if there is none, the service account in a cluster)")
-	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, the service account's, or that of the kubeconfig's context)")
-	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: $POD_NAME without its two suffixes, or pod-reloader)")
+	set.StringVar(&f.namespace, "namespace", "", "`namespace` of this installation (default: $POD_NAMESPACE, $RELOADER_NAMESPACE, the service account's, $KUBERNETES_NAMESPACE, or that of the kubeconfig's context)")
+	set.StringVar(&f.installation, "installation-name", "", "`name` of this installation's Deployment, and of its lease (default: $RELOADER_DEPLOYMENT_NAME, $POD_NAME without its two suffixes, or pod-reloader)")
 	f.election.add(set)
 }

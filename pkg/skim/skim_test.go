@@ -210,6 +210,15 @@ func TestObjectAndList(t *testing.T) {
 	}
 }
 
+// A connection is used again only if its body was read to the end.
+func TestListIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	tail := strings.NewReader("\n")
+	_, _, err := listing(io.MultiReader(strings.NewReader(`{"metadata":{},"items":[]}`), tail))
+	require.NoError(t, err)
+	assert.Zero(t, tail.Len(), "bytes of the body that were not read")
+}
+
 // Where a body ends early at the end of an item, what is missing must not count as deleted.
 func TestObjectMustBeClosed(t *testing.T) {
 	t.Parallel()
