@@ -163,7 +163,7 @@ func rulesOf(flags []string) (oracle.Options, error) {
 		Settle: g.settle, SettleMax: g.settleMax, Refractory: g.refractory, Lease: lease, Retry: retry,
 		Prefix:  prefixOf(flags),
 		InScope: scope.InScope, CustomKind: scope.CustomKind, Ignored: scope.Ignored, Hidden: scope.Hidden, Configuration: configurationOf(line),
-		Webhook: webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line), ReloadOnCreate: line.switchedOn(createFlag),
+		Direct: !webhook, RerunFinished: rerun, AutoReloadAll: auto, Strategy: strategyOf(line), ReloadOnCreate: line.switchedOn(createFlag),
 		ReloadOnDelete:        line.switchedOn(deleteFlag),
 		ReloadMissingRequired: line.last("--missing-required", "hold") == "reload", Revision: line.last("--hash", "content") == "revision",
 	}, cmp.Or(gatesErr, scopeErr, webhookErr, rerunErr, autoErr, leaseErr, retryErr)

@@ -136,7 +136,7 @@ func TestRulesAreReadFromTheFlags(t *testing.T) {
 	plain, err := rulesOf(nil)
 	require.NoError(t, err)
 	assert.Equal(t, [3]time.Duration{time.Second, 5 * time.Second, 5 * time.Second}, [3]time.Duration{plain.Settle, plain.SettleMax, plain.Refractory})
-	assert.True(t, plain.Webhook, "direct mode is asked for")
+	assert.False(t, plain.Direct, "direct mode is asked for")
 	assert.Empty(t, plain.Strategy, "only the hash is written")
 	assert.Empty(t, plain.Configuration.Name)
 
@@ -146,7 +146,7 @@ func TestRulesAreReadFromTheFlags(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, [3]time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second}, [3]time.Duration{all.Settle, all.SettleMax, all.Refractory})
-	assert.False(t, all.Webhook)
+	assert.True(t, all.Direct)
 	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.ReloadOnCreate && all.ReloadOnDelete && all.CustomKind && all.ReloadMissingRequired && all.Revision)
 	assert.Equal(t, "env-vars", all.Strategy)
 	assert.Equal(t, 4*time.Second, all.Retry)

@@ -13,31 +13,29 @@ import (
 func beginMatching(s *harness) {
 	beginAsking(world.Object{"secret." + otherDomain + "reload": "db.*", "configmap." + otherDomain + "reload": "named"})(s)
 	s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1") })
-	s.wait(time.Minute)
-	s.tick()
+	s.later(time.Minute)
 }
 
 func TestPromptWhereCreationsCount(t *testing.T) {
 	t.Parallel()
-	counted := Options{Webhook: true, ReloadOnCreate: true}
-	late := func(s *harness) { s.wait(time.Minute); s.tick() }
+	counted := Options{ReloadOnCreate: true}
 	runLaw(t, "prompt", map[string]lawCase{
 		"a name": {options: counted, want: "prompt/created", because: "the flag says so", happens: func(s *harness) {
 			beginMatching(s)
 			s.set(configMap("named"), "1")
-			late(s)
+			s.later(time.Minute)
 		}},
 		"an expression": {options: counted, want: "prompt/appeared", because: "the flag says so", happens: func(s *harness) {
 			beginMatching(s)
 			s.set(secret("db-2"), "1")
-			late(s)
+			s.later(time.Minute)
 		}},
 		"an expression, and a label of the workload": {
 			options: counted, want: "prompt/appeared", because: "that asks for nothing else", happens: func(s *harness) {
 				beginMatching(s)
 				s.set(secret("db-2"), "1")
 				s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/note", "x") })
-				late(s)
+				s.later(time.Minute)
 			},
 		},
 		"an expression, reloaded": {options: counted, because: "that is what it is for", happens: func(s *harness) {
@@ -45,38 +43,37 @@ func TestPromptWhereCreationsCount(t *testing.T) {
 			s.set(secret("db-2"), "1")
 			s.wait(2 * time.Second)
 			s.reload(cart, "b")
-			late(s)
+			s.later(time.Minute)
 		}},
 		"an expression, and the workload asks anew": {options: counted, because: "it may be taken for one that was selected later", happens: func(s *harness) {
 			beginMatching(s)
 			s.set(secret("db-2"), "1")
 			s.edit(cart, func(o world.Object) { setAnnotation(o, otherAuto, "true") })
-			late(s)
+			s.later(time.Minute)
 		}},
 		"an expression, and a fault": {options: counted, because: "no replica need have seen it", happens: func(s *harness) {
 			beginMatching(s)
 			s.set(secret("db-2"), "1")
 			s.fault("frozen", replica, 2*time.Second)
-			s.wait(time.Hour)
-			s.tick()
+			s.later(time.Hour)
 		}},
 		"an expression, without a record": {options: counted, because: "nothing is known yet", happens: func(s *harness) {
 			beginMatching(s)
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "") })
 			s.set(secret("db-2"), "1")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"an expression, without the flag": {options: Options{Webhook: true}, because: "creations do not count", happens: func(s *harness) {
+		"an expression, without the flag": {because: "creations do not count", happens: func(s *harness) {
 			beginMatching(s)
 			s.set(secret("db-2"), "1")
-			late(s)
+			s.later(time.Minute)
 		}},
 	})
 }
 
 func TestKeptWhereCreationsCount(t *testing.T) {
 	t.Parallel()
-	counted := Options{Webhook: true, ReloadOnCreate: true}
+	counted := Options{ReloadOnCreate: true}
 	reload := func(s *harness) {
 		s.wait(2 * time.Second)
 		s.reload(cart, "b")
@@ -105,14 +102,13 @@ func TestKeptWhereCreationsCount(t *testing.T) {
 
 func TestPendingAppearanceIsOwed(t *testing.T) {
 	t.Parallel()
-	s := newHarness(t, Options{Webhook: true, ReloadOnCreate: true})
+	s := newHarness(t, Options{ReloadOnCreate: true})
 	beginMatching(s)
 	law := &appearedLaw{ledger: s.oracle.ledger}
 	assert.False(t, law.owes(s.now))
 	s.set(secret("db-2"), "1")
 	assert.True(t, law.owes(s.now))
 	s.reload(cart, "b")
-	s.wait(time.Second)
-	s.tick()
+	s.later(time.Second)
 	assert.False(t, law.owes(s.now))
 }

@@ -241,7 +241,7 @@ func (l *faultLog) excuse(w *workload, from time.Time) time.Time {
 
 // couldSee reports whether the webhook surely saw a request that was refused.
 func (l *faultLog) couldSee(w *workload, r world.Reply) bool {
-	return l.options.Webhook && l.healthy(w, r.Call.Arrived) && !l.slow.during(w.id.namespace, r.Call.Arrived, r.At)
+	return !l.options.Direct && l.healthy(w, r.Call.Arrived) && !l.slow.during(w.id.namespace, r.Call.Arrived, r.At)
 }
 
 // disturbedBesides reports whether other faults may have kept the program from saying until now what it does not see: then the earlier

@@ -7,7 +7,6 @@ import (
 
 func TestExplainedByNotes(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	// noted is a reload because of app, and an Event with a text.
 	noted := func(note string) func(s *harness) {
 		return func(s *harness) {
@@ -18,20 +17,20 @@ func TestExplainedByNotes(t *testing.T) {
 		}
 	}
 	runLaw(t, "explained", map[string]lawCase{
-		"names the cause": {options: hooked, because: "app has changed", happens: func(s *harness) {
+		"names the cause": {because: "app has changed", happens: func(s *harness) {
 			noted("pod template updated: configmap/app modified")(s)
 			s.quiet()
 		}},
-		"names no cause": {options: hooked, want: "explained/note", because: "app has changed", happens: func(s *harness) {
+		"names no cause": {want: "explained/note", because: "app has changed", happens: func(s *harness) {
 			noted("pod template updated")(s)
 			s.quiet()
 		}},
-		"names another object": {options: hooked, want: "explained/note", because: "extra has not changed", happens: func(s *harness) {
+		"names another object": {want: "explained/note", because: "extra has not changed", happens: func(s *harness) {
 			noted("pod template updated: configmap/extra modified")(s)
 			s.quiet()
 		}},
 		"names the cause of an earlier reload": {
-			options: hooked, because: "which reload an Event reports is not known",
+			because: "which reload an Event reports is not known",
 			happens: func(s *harness) {
 				noted("pod template updated: configmap/app modified")(s)
 				s.set(configMap("extra"), "2")
@@ -43,7 +42,7 @@ func TestExplainedByNotes(t *testing.T) {
 			},
 		},
 		"names no cause, written by a later leader": {
-			options: hooked, because: "of an earlier reload, it knows no changes",
+			because: "of an earlier reload, it knows no changes",
 			happens: func(s *harness) {
 				s.oracle.Leader(replica, s.now)
 				s.beginWithChange()
@@ -55,7 +54,7 @@ func TestExplainedByNotes(t *testing.T) {
 			},
 		},
 		"names another object, written by a later leader": {
-			options: hooked, want: "explained/note", because: "it is no cause",
+			want: "explained/note", because: "it is no cause",
 			happens: func(s *harness) {
 				s.oracle.Leader(replica, s.now)
 				s.beginWithChange()
@@ -67,7 +66,7 @@ func TestExplainedByNotes(t *testing.T) {
 			},
 		},
 		"names no cause, two reloads while nothing was seen": {
-			options: hooked, because: "of the first one, only the time is in the annotation of the second",
+			because: "of the first one, only the time is in the annotation of the second",
 			happens: func(s *harness) {
 				s.beginWithChange()
 				s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Begin: true})
@@ -84,7 +83,7 @@ func TestExplainedByNotes(t *testing.T) {
 				s.quiet()
 			},
 		},
-		"names what has no annotation": {options: hooked, because: "there was no space for the changes", happens: func(s *harness) {
+		"names what has no annotation": {because: "there was no space for the changes", happens: func(s *harness) {
 			reloadUnannotated(s)
 			s.quiet()
 		}},

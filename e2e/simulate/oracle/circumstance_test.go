@@ -8,16 +8,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// changed is begin, and a change of app that the program has had time to notice.
-func (s *harness) changed() {
-	s.begin()
-	s.set(configMap("app"), "2")
-	s.wait(time.Second)
-}
-
 func TestLateReloadNamesTheCircumstances(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	writes := func(n int, every time.Duration) func(*harness) {
 		return func(s *harness) {
 			s.begin()
@@ -30,30 +22,27 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 	}
 	runLaw(t, "prompt", map[string]lawCase{
 		"written faster than requests are answered": {
-			options: hooked, want: "prompt/modified/hammered", because: "settle-max bounds the wait", happens: writes(300, 100*time.Millisecond),
+			want: "prompt/modified/hammered", because: "settle-max bounds the wait", happens: writes(300, 100*time.Millisecond),
 		},
 		"written all the time": {
-			options: hooked, want: "prompt/modified/constant-change", because: "settle-max bounds the wait", happens: writes(60, 400*time.Millisecond),
+			want: "prompt/modified/constant-change", because: "settle-max bounds the wait", happens: writes(60, 400*time.Millisecond),
 		},
-		"written now and then": {options: hooked, want: "prompt/modified", because: "the settle time is over", happens: writes(8, 3*time.Second)},
-		"after a denial": {options: hooked, want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *harness) {
+		"written now and then": {want: "prompt/modified", because: "the settle time is over", happens: writes(8, 3*time.Second)},
+		"after a denial": {want: "prompt/modified/blind", because: "the backoff is over", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.fault("permissions", "configmaps", 30*time.Second)
-			s.wait(8 * time.Minute)
-			s.tick()
+			s.later(8 * time.Minute)
 		}},
-		"key lost": {options: hooked, want: "prompt/modified/key-lost", because: "the workload was there for long enough to be adopted", happens: func(s *harness) {
+		"key lost": {want: "prompt/modified/key-lost", because: "the workload was there for long enough to be adopted", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
-			s.wait(10 * time.Minute)
-			s.tick()
+			s.later(10 * time.Minute)
 			s.set(configMap("app"), "2")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"key lost while a reload under it is on its way": {options: hooked, because: "its stamp is adopted, too", happens: func(s *harness) {
+		"key lost while a reload under it is on its way": {because: "its stamp is adopted, too", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.set(configMap("app"), "2")
@@ -71,10 +60,9 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.set(configMap("app"), "3")
 			s.wait(time.Second)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "c") }))
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"key lost, and the webhook does not accept what the program writes": {options: hooked, because: "it is not adopted yet", happens: func(s *harness) {
+		"key lost, and the webhook does not accept what the program writes": {because: "it is not adopted yet", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -84,29 +72,26 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }))
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"key lost, and the pause ends before the adoption": {options: hooked, because: "the end of a pause compares nothing", happens: func(s *harness) {
+		"key lost, and the pause ends before the adoption": {because: "the end of a pause compares nothing", happens: func(s *harness) {
 			s.loseKeyInPause()
 			s.resumes()
 			s.wait(time.Second)
 			s.set(configMap("app"), "3")
 			s.wait(time.Second)
 			s.record("v1:two")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"key lost, and the pause ends after the adoption": {options: hooked, want: "prompt/modified/key-lost", because: "it is adopted", happens: func(s *harness) {
+		"key lost, and the pause ends after the adoption": {want: "prompt/modified/key-lost", because: "it is adopted", happens: func(s *harness) {
 			s.loseKeyInPause()
 			s.record("v1:two")
 			s.resumes()
 			s.wait(time.Second)
 			s.set(configMap("app"), "3")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"managed annotations of a lost key come back, and the program says so": {options: hooked, because: "two installations must not fight", happens: func(s *harness) {
+		"managed annotations of a lost key come back, and the program says so": {because: "two installations must not fight", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -117,28 +102,27 @@ func TestLateReloadNamesTheCircumstances(t *testing.T) {
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.wait(10 * time.Minute)
 			s.set(configMap("app"), "2")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"a record of a lost key comes back without a stamp, and the program says so": {because: "two installations must not fight", happens: func(s *harness) {
+		"a record of a lost key comes back without a stamp, and the program says so": {options: Options{Direct: true}, because: "two installations must not fight", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.changeLate()
 		}},
-		"the same, and the program says nothing": {want: "prompt/modified", because: "no one would know", happens: func(s *harness) {
+		"the same, and the program says nothing": {options: Options{Direct: true}, want: "prompt/modified", because: "no one would know", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.changeLate()
 		}},
-		"the same, and the program records anew": {want: "prompt/modified", because: "it knows what the pods run with", happens: func(s *harness) {
+		"the same, and the program records anew": {options: Options{Direct: true}, want: "prompt/modified", because: "it knows what the pods run with", happens: func(s *harness) {
 			s.recordLost()
 			s.undoTo("v1:one")
 			s.event(cart, "blind", "Warning", "ForeignDigestKey")
 			s.record("v1:two")
 			s.changeLate()
 		}},
-		"a record under the newer key comes back": {want: "prompt/modified", because: "it can be read", happens: func(s *harness) {
+		"a record under the newer key comes back": {options: Options{Direct: true}, want: "prompt/modified", because: "it can be read", happens: func(s *harness) {
 			s.recordLost()
 			s.record("v1:three")
 			s.undoTo("v1:two")
@@ -186,27 +170,24 @@ func (s *harness) undoTo(value string) {
 
 // changeLate is a change long after all that was to be found out.
 func (s *harness) changeLate() {
-	s.wait(10 * time.Minute)
-	s.tick()
+	s.later(10 * time.Minute)
 	s.set(configMap("app"), "2")
-	s.wait(time.Minute)
-	s.tick()
+	s.later(time.Minute)
 }
 
 func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "explained", map[string]lawCase{
-		"not reported after a fault": {options: hooked, want: "explained/event-missing/after-fault", because: "there is no Event", happens: func(s *harness) {
+		"not reported after a fault": {want: "explained/event-missing/after-fault", because: "there is no Event", happens: func(s *harness) {
 			s.fault("api-errors", "", time.Second)
 			s.wait(5 * time.Minute)
-			s.changed()
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reloaded again soon": {options: hooked, want: "explained/event-missing/overtaken", because: "there is one Event for two", happens: func(s *harness) {
-			s.changed()
+		"reloaded again soon": {want: "explained/event-missing/overtaken", because: "there is one Event for two", happens: func(s *harness) {
+			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.set(configMap("app"), "3")
@@ -215,16 +196,16 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reported twice after a clock was wrong": {options: hooked, want: "explained/event-doubled/clock", because: "it was reported before", happens: func(s *harness) {
+		"reported twice after a clock was wrong": {want: "explained/event-doubled/clock", because: "it was reported before", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			s.wait(20 * time.Minute)
-			s.changed()
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.reportReload(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"copied from a workload that a clock that was ahead let be reloaded twice": {options: hooked, happens: func(s *harness) {
+		"copied from a workload that a clock that was ahead let be reloaded twice": {happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			ahead := s.now.Add(time.Hour).UTC().Format(time.RFC3339)
 			copied := edited(stamped(manifest(cart, "app:1"), "a"), func(o world.Object) {
@@ -237,8 +218,8 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 			s.reportReload(cart)
 			s.quiet()
 		}},
-		"an old annotation came back": {options: hooked, want: "explained/event-doubled/annotations-back", because: "it was reported before", happens: func(s *harness) {
-			s.changed()
+		"an old annotation came back": {want: "explained/event-doubled/annotations-back", because: "it was reported before", happens: func(s *harness) {
+			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			before := world.Text(world.Annotations(s.objects[cart]), prefix+reloadAnnotation)
@@ -252,7 +233,6 @@ func TestMissingAndDoubledEventsNameTheCircumstances(t *testing.T) {
 
 func TestLeader(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	const other = "replica-1.1"
 	write := func(s *harness) { s.request(other, "patch", cart, []byte(`{"metadata":{"labels":{}}}`)) }
 	takeOver := func(s *harness) {
@@ -260,14 +240,14 @@ func TestLeader(t *testing.T) {
 			world.Object{"spec": world.Object{"holderIdentity": other}})
 	}
 	runLaw(t, "leader", map[string]lawCase{
-		"the leader writes":      {options: hooked, because: "it holds the lease", happens: func(s *harness) { s.begin(); takeOver(s); s.wait(2 * time.Minute); write(s) }},
-		"another replica writes": {options: hooked, want: "leader/patch", because: "it does not hold the lease", happens: func(s *harness) { s.begin(); write(s) }},
-		"the former leader writes": {options: hooked, because: "the request was under way", happens: func(s *harness) {
+		"the leader writes":      {because: "it holds the lease", happens: func(s *harness) { s.begin(); takeOver(s); s.wait(2 * time.Minute); write(s) }},
+		"another replica writes": {want: "leader/patch", because: "it does not hold the lease", happens: func(s *harness) { s.begin(); write(s) }},
+		"the former leader writes": {because: "the request was under way", happens: func(s *harness) {
 			s.begin()
 			takeOver(s)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"labels":{}}}`))
 		}},
-		"another replica writes after a fault": {options: hooked, because: "the lease may have run out", happens: func(s *harness) {
+		"another replica writes after a fault": {because: "the lease may have run out", happens: func(s *harness) {
 			s.begin()
 			s.fault("api-away", "replica-0", time.Second)
 			write(s)
@@ -277,7 +257,6 @@ func TestLeader(t *testing.T) {
 
 func TestKeptByTheWebhook(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	held := func(s *harness, do func()) {
 		s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "configmaps", Begin: true})
 		do()
@@ -287,21 +266,21 @@ func TestKeptByTheWebhook(t *testing.T) {
 	}
 	runLaw(t, "kept", map[string]lawCase{
 		"PUT while a required object is missing": {
-			options: hooked, want: "kept/missing-required/update", because: "the pods could not start", happens: func(s *harness) {
+			want: "kept/missing-required/update", because: "the pods could not start", happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
 				s.wait(time.Second)
 				s.sends("update", cart, manifest(cart, "one"), "b")
 			},
 		},
-		"release while a required object is missing": {options: hooked, because: "the user asked for it", happens: func(s *harness) {
+		"release while a required object is missing": {because: "the user asked for it", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
 			s.sends("update", cart, manifest(cart, "two"), "b")
 		}},
 		"release while watches are held, restarted again": {
-			options: hooked, want: "kept/program", because: "the webhook reads what is live", happens: func(s *harness) {
+			want: "kept/program", because: "the webhook reads what is live", happens: func(s *harness) {
 				s.begin()
 				held(s, func() {
 					s.set(configMap("app"), "2")
@@ -312,7 +291,7 @@ func TestKeptByTheWebhook(t *testing.T) {
 				s.rollout(cart)
 			},
 		},
-		"release while the API server is away, restarted again": {options: hooked, because: "the webhook could not read", happens: func(s *harness) {
+		"release while the API server is away, restarted again": {because: "the webhook could not read", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "api-away", Begin: true})
 			s.set(configMap("app"), "2")
@@ -328,7 +307,6 @@ func TestKeptByTheWebhook(t *testing.T) {
 
 func TestHotLoop(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	attempts := func(n int, every time.Duration) func(*harness) {
 		return func(s *harness) {
 			s.begin()
@@ -345,23 +323,23 @@ func TestHotLoop(t *testing.T) {
 		}
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
-		"no pause": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
-		"no pause after a clock was ahead": {options: hooked, because: "what it has noted lies in the future", happens: func(s *harness) {
+		"no pause": {want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: attempts(70, 10*time.Millisecond)},
+		"no pause after a clock was ahead": {because: "what it has noted lies in the future", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			attempts(70, 10*time.Millisecond)(s)
 		}},
-		"no pause long after a clock was ahead": {options: hooked, want: "hot-loop/patch", because: "all of that is past", happens: func(s *harness) {
+		"no pause long after a clock was ahead": {want: "hot-loop/patch", because: "all of that is past", happens: func(s *harness) {
 			s.fault("clock", "replica-0", time.Second)
 			s.wait(20 * time.Minute)
 			attempts(70, 10*time.Millisecond)(s)
 		}},
-		"pauses":               {options: hooked, because: "it waits", happens: attempts(200, 200*time.Millisecond)},
-		"no pause about a Job": {options: hooked, want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: aboutJob},
-		"no pause about a Job, no refractory time": {options: hooked, because: "each change may be a reload of a suspended Job", happens: func(s *harness) {
+		"pauses":               {because: "it waits", happens: attempts(200, 200*time.Millisecond)},
+		"no pause about a Job": {want: "hot-loop/patch", because: "attempts are to be repeated ever more rarely", happens: aboutJob},
+		"no pause about a Job, no refractory time": {because: "each change may be a reload of a suspended Job", happens: func(s *harness) {
 			s.oracle.Timing(replica, time.Second, 5*time.Second, 0)
 			aboutJob(s)
 		}},
-		"open gates": {options: hooked, because: "each change is a reload", happens: func(s *harness) {
+		"open gates": {because: "each change is a reload", happens: func(s *harness) {
 			s.begin()
 			for i := range 70 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -369,6 +347,6 @@ func TestHotLoop(t *testing.T) {
 				s.wait(10 * time.Millisecond)
 			}
 		}},
-		"a burst": {options: hooked, because: "the state moves on", happens: attempts(40, 10*time.Millisecond)},
+		"a burst": {because: "the state moves on", happens: attempts(40, 10*time.Millisecond)},
 	})
 }

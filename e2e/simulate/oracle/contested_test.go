@@ -27,31 +27,31 @@ func TestContestedRecord(t *testing.T) {
 		s.quiet()
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
-		"written again at once": {want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) { contest(s, 30, time.Second) }},
-		"written in between": {because: "the write lasted", happens: func(s *harness) {
+		"written again at once": {options: Options{Direct: true}, want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) { contest(s, 30, time.Second) }},
+		"written in between": {options: Options{Direct: true}, because: "the write lasted", happens: func(s *harness) {
 			for range 5 {
 				contest(s, 5, time.Second)
 				s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:a") }))
 				s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:b") }))
 			}
 		}},
-		"written ever more rarely": {because: "the pauses grow", happens: func(s *harness) {
+		"written ever more rarely": {options: Options{Direct: true}, because: "the pauses grow", happens: func(s *harness) {
 			contest(s, 8, 5*time.Second)
 			s.event(cart, "one", "Warning", "RecordContested")
 			later(s)
 		}},
 	})
 	runLaw(t, "visible", map[string]lawCase{
-		"no Event": {want: "visible/contested", because: "users must find the writer", happens: func(s *harness) {
+		"no Event": {options: Options{Direct: true}, want: "visible/contested", because: "users must find the writer", happens: func(s *harness) {
 			contest(s, 8, 5*time.Second)
 			later(s)
 		}},
-		"an Event": {because: "it says so", happens: func(s *harness) {
+		"an Event": {options: Options{Direct: true}, because: "it says so", happens: func(s *harness) {
 			contest(s, 8, 5*time.Second)
 			s.event(cart, "one", "Warning", "RecordContested")
 			later(s)
 		}},
-		"two removals": {because: "a release removes it once", happens: func(s *harness) {
+		"two removals": {options: Options{Direct: true}, because: "a release removes it once", happens: func(s *harness) {
 			contest(s, 2, 5*time.Second)
 			later(s)
 		}},

@@ -8,35 +8,23 @@ import (
 
 func TestCountedReloads(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "explained", map[string]lawCase{
-		"not counted": {options: hooked, want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"not counted": {want: "explained/not-counted", because: "the counter is 0", happens: func(s *harness) {
+			s.beginWithReload()
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 0, nil)
 			s.quiet()
 		}},
-		"neither reported nor counted": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reloadSilently(cart, "b", "configmap/app modified")
-			s.rollout(cart)
-			s.wait(5 * time.Minute)
-			s.quiet()
-		}},
 		"not counted, another workload was deleted": {
-			options: hooked, want: "explained/metric-missing/after-fault", because: "this one is still there", happens: countedBesides(0),
+			want: "explained/metric-missing/after-fault", because: "this one is still there", happens: countedBesides(0),
 		},
-		"counted, the reload of a deleted workload is not":    {options: hooked, because: "that needs no Event", happens: countedBesides(1)},
-		"not counted by a replica that was killed":            {options: hooked, because: "its count is lost", happens: uncounted("down", replica, time.Second)},
-		"not counted by a replica that was killed much later": {options: hooked, want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
-		"not counted by a replica, another one was killed":    {options: hooked, want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
-		"not counted by a replica that was frozen":            {options: hooked, want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
-		"not counted by a replica that was frozen and killed": {options: hooked, because: "the answer did not reach it", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"counted, the reload of a deleted workload is not":    {because: "that needs no Event", happens: countedBesides(1)},
+		"not counted by a replica that was killed":            {because: "its count is lost", happens: uncounted("down", replica, time.Second)},
+		"not counted by a replica that was killed much later": {want: "explained/metric-missing/after-fault", because: "it had the time to count", happens: uncounted("down", replica, 2*time.Minute)},
+		"not counted by a replica, another one was killed":    {want: "explained/metric-missing/after-fault", because: "it wrote no Event", happens: uncounted("down", "replica-1.1", time.Second)},
+		"not counted by a replica that was frozen":            {want: "explained/metric-missing/after-fault", because: "it goes on", happens: uncounted("frozen", "replica-0", time.Second)},
+		"not counted by a replica that was frozen and killed": {because: "the answer did not reach it", happens: func(s *harness) {
+			s.beginWithReload()
 			s.fault("frozen", "replica-0", 2*time.Minute)
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica, Begin: true})
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-0.2"})
@@ -45,59 +33,55 @@ func TestCountedReloads(t *testing.T) {
 			s.scrape("replica-0.2", 0, nil)
 			s.quiet()
 		}},
-		"counted twice": {options: hooked, want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"counted twice": {want: "explained/metric-doubled", because: "the counter is 2", happens: func(s *harness) {
+			s.beginWithReload()
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
-		"counted twice where no annotation reports it": {options: hooked, want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
+		"counted twice where no annotation reports it": {want: "explained/metric-doubled", because: "two reloads count three", happens: func(s *harness) {
 			reloadUnannotated(s)
 			s.scrape(replica, 3, nil)
 			s.quiet()
 		}},
 		"counted twice across leaders": {
-			options: hooked, want: "explained/metric-doubled/after-fault", because: "all clocks are right", happens: countedAcrossLeaders("", 0, 2),
+			want: "explained/metric-doubled/after-fault", because: "all clocks are right", happens: countedAcrossLeaders("", 0, 2),
 		},
 		"counted twice, the clock of the old leader is wrong": {
-			options: hooked, want: "explained/metric-doubled/clock", because: "it can measure how long it waits", happens: countedAcrossLeaders("replica-0", 0, 2),
+			want: "explained/metric-doubled/clock", because: "it can measure how long it waits", happens: countedAcrossLeaders("replica-0", 0, 2),
 		},
 		"counted twice, the clock of the new leader is wrong": {
-			options: hooked, because: "to it, the reload is not old enough", happens: countedAcrossLeaders("replica-1", 0, 2),
+			because: "to it, the reload is not old enough", happens: countedAcrossLeaders("replica-1", 0, 2),
 		},
 		"not counted across leaders": {
-			options: hooked, want: "explained/metric-missing/after-fault", because: "the old leader had the time to count", happens: countedAcrossLeaders("", 0, 0),
+			want: "explained/metric-missing/after-fault", because: "the old leader had the time to count", happens: countedAcrossLeaders("", 0, 0),
 		},
 		"not counted, the old leader was killed too early": {
-			options: hooked, because: "the reload is too old for the new one", happens: uncountedByALateLeader,
+			because: "the reload is too old for the new one", happens: uncountedByALateLeader,
 		},
 		"not counted, the clock of the new leader is wrong": {
-			options: hooked, because: "to it, the reload is old", happens: countedAcrossLeaders("replica-1", 0, 0),
+			because: "to it, the reload is old", happens: countedAcrossLeaders("replica-1", 0, 0),
 		},
 		"counted three times, the clock of the new leader is wrong": {
-			options: hooked, want: "explained/metric-doubled/clock", because: "there is one new leader", happens: countedAcrossLeaders("replica-1", 0, 3),
+			want: "explained/metric-doubled/clock", because: "there is one new leader", happens: countedAcrossLeaders("replica-1", 0, 3),
 		},
 		"counted twice, a wrong clock has dated the reload": {
-			options: hooked, because: "the new leader does not know how old it is", happens: countedAcrossLeaders("replica-0", 10*time.Minute, 2),
+			because: "the new leader does not know how old it is", happens: countedAcrossLeaders("replica-0", 10*time.Minute, 2),
 		},
 		"counted again by a leader that is refused now and then": {
-			options: hooked, because: "it may lack the permission to write Events", happens: countedByARefusedLeader(time.Minute, 2),
+			because: "it may lack the permission to write Events", happens: countedByARefusedLeader(time.Minute, 2),
 		},
 		"counted twice by a leader that is refused now and then": {
-			options: hooked, want: "explained/metric-doubled/after-fault", because: "one reload counts three", happens: countedByARefusedLeader(time.Minute, 3),
+			want: "explained/metric-doubled/after-fault", because: "one reload counts three", happens: countedByARefusedLeader(time.Minute, 3),
 		},
 		"counted again by a leader that is refused later": {
-			options: hooked, want: "explained/metric-doubled/after-fault", because: "the reload is too old", happens: countedByARefusedLeader(6*time.Minute, 2),
+			want: "explained/metric-doubled/after-fault", because: "the reload is too old", happens: countedByARefusedLeader(6*time.Minute, 2),
 		},
 		"not counted, a leader is refused now and then": {
-			options: hooked, want: "explained/metric-missing/after-fault", because: "it counts too much at most", happens: countedByARefusedLeader(time.Minute, 0),
+			want: "explained/metric-missing/after-fault", because: "it counts too much at most", happens: countedByARefusedLeader(time.Minute, 0),
 		},
-		"counted by two replicas in turn": {options: hooked, because: "the sum counts", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"counted by two replicas in turn": {because: "the sum counts", happens: func(s *harness) {
+			s.beginWithReload()
 			s.set(configMap("app"), "3")
 			s.wait(10 * time.Second)
 			s.reload(cart, "c", "configmap/app modified")
@@ -170,9 +154,7 @@ func countedAcrossLeaders(wrong string, ahead time.Duration, counts float64) fun
 func countedByARefusedLeader(later time.Duration, counts float64) func(s *harness) {
 	return func(s *harness) {
 		s.oracle.Leader(replica, s.now)
-		s.beginWithChange()
-		s.reload(cart, "b", "configmap/app modified")
-		s.rollout(cart)
+		s.beginWithReload()
 		s.wait(later)
 		s.oracle.Fault(Fault{At: s.now, Kind: "denied", Begin: true})
 		s.oracle.Leader("replica-1.1", s.now)

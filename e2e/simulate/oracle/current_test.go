@@ -23,27 +23,26 @@ func quietly(happens func(s *harness)) func(s *harness) {
 
 func TestCurrent(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	change := func(s *harness) {
 		s.begin()
 		s.set(configMap("app"), "2")
 	}
 	runLaw(t, "current", map[string]lawCase{
-		"all is well":     {options: hooked, because: "nothing happened", happens: quietly(func(s *harness) { s.begin() })},
-		"never restarted": {options: hooked, want: "current/modified", because: "a missed change", happens: quietly(unjudged(change))},
-		"restarted": {options: hooked, because: "it runs with the new content", happens: quietly(func(s *harness) {
+		"all is well":     {because: "nothing happened", happens: quietly(func(s *harness) { s.begin() })},
+		"never restarted": {want: "current/modified", because: "a missed change", happens: quietly(unjudged(change))},
+		"restarted": {because: "it runs with the new content", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		})},
-		"rollout paused": {options: hooked, because: "the template is right, the pods wait", happens: quietly(func(s *harness) {
+		"rollout paused": {because: "the template is right, the pods wait", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
 			s.reload(cart, "b", "configmap/app modified")
 		})},
-		"rollout stuck": {options: hooked, because: "the template is right, and a pod does not start", happens: quietly(func(s *harness) {
+		"rollout stuck": {because: "the template is right, and a pod does not start", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
@@ -53,46 +52,44 @@ func TestCurrent(t *testing.T) {
 				o["status"] = world.Object{"phase": "Pending"}
 			}))
 		})},
-		"rollout that nothing keeps": {options: hooked, want: "current/rollout", because: "the pods do not wait", happens: quietly(func(s *harness) {
+		"rollout that nothing keeps": {want: "current/rollout", because: "the pods do not wait", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 		})},
-		"held": {options: hooked, because: "pods could not start", happens: quietly(func(s *harness) {
+		"held": {because: "pods could not start", happens: quietly(func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.remove(user, configMap("app"))
 		})},
-		"deleted object that is not required": {options: hooked, want: "current/deleted", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
+		"deleted object that is not required": {want: "current/deleted", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("extra"))
 		}))},
-		"created object that is not required": {options: hooked, want: "current/created", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
+		"created object that is not required": {want: "current/created", because: "a missed change", happens: quietly(unjudged(func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.rollout(cart)
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "1")
 		}))},
-		"excluded": {options: hooked, because: "it is not looked after", happens: quietly(func(s *harness) {
+		"excluded": {because: "it is not looked after", happens: quietly(func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
-			})
+			s.edit(cart, excludedBy("ignored"))
 			s.set(configMap("app"), "2")
 		})},
-		"pods that started in between": {options: hooked, because: "the program knows nothing of pods", happens: quietly(func(s *harness) {
+		"pods that started in between": {because: "the program knows nothing of pods", happens: quietly(func(s *harness) {
 			change(s)
 			s.rollout(cart)
 			s.set(configMap("app"), "1")
 		})},
-		"adopted with the new content": {because: "the first sight was after the change", happens: quietly(func(s *harness) {
+		"adopted with the new content": {options: Options{Direct: true}, because: "the first sight was after the change", happens: quietly(func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "")
 			s.rollout(cart)
 			s.set(configMap("app"), "2")
 		})},
-		"managed annotations taken away while the webhook was away": {options: hooked, because: "nothing was known any more", happens: quietly(func(s *harness) {
+		"managed annotations taken away while the webhook was away": {because: "nothing was known any more", happens: quietly(func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"config-record", "") })
@@ -101,27 +98,27 @@ func TestCurrent(t *testing.T) {
 			s.wait(time.Second)
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
 		})},
-		"key lost": {options: hooked, because: "it cannot be compared", happens: quietly(func(s *harness) {
+		"key lost": {because: "it cannot be compared", happens: quietly(func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
 			s.set(configMap("app"), "2")
 		})},
-		"rolled back to old pods": {options: hooked, want: "current/modified/undone", because: "the webhook must compare with what they run with", happens: quietly(func(s *harness) {
+		"rolled back to old pods": {want: "current/modified/undone", because: "the webhook must compare with what they run with", happens: quietly(func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.sends("update", cart, manifest(cart, "broken"), "b")
 			s.wait(time.Minute)
 			s.sends("update", cart, manifest(cart, "one"), "a")
 		})},
-		"newly listed": {options: hooked, because: "its content at the edit is the one that counts", happens: quietly(func(s *harness) {
+		"newly listed": {because: "its content at the edit is the one that counts", happens: quietly(func(s *harness) {
 			s.set(configMap("more"), "1")
 			s.begin()
 			s.set(configMap("more"), "2")
 			s.wait(time.Minute)
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
 		})},
-		"newly listed, then changed": {options: hooked, want: "current/modified", because: "it is listed", happens: quietly(unjudged(func(s *harness) {
+		"newly listed, then changed": {want: "current/modified", because: "it is listed", happens: quietly(unjudged(func(s *harness) {
 			s.set(configMap("more"), "1")
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,more") }), "a")
@@ -143,7 +140,7 @@ func unjudged(happens func(s *harness)) func(s *harness) {
 
 func TestCurrentOfStatefulSetIsJudgedByItsRevision(t *testing.T) {
 	t.Parallel()
-	s := webhookHarness(t)
+	s := newHarness(t, Options{})
 	store := world.Key{Resource: world.StatefulSets, Namespace: "shop", Name: "store"}
 	s.set(configMap("app"), "1")
 	s.sends("create", store, manifest(store, "one"), "a")

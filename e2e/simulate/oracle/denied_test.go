@@ -19,13 +19,11 @@ func (s *harness) denies(scope string) {
 
 func TestDeniedWritesAreVisible(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	denied := func(scope string, after func(s *harness)) func(s *harness) {
 		return func(s *harness) {
 			s.denies(scope)
 			after(s)
-			s.wait(5 * time.Minute)
-			s.tick()
+			s.later(5 * time.Minute)
 		}
 	}
 	gauges := func(value float64) func(s *harness) {
@@ -45,23 +43,23 @@ func TestDeniedWritesAreVisible(t *testing.T) {
 		})
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"reported":          {options: hooked, because: "an Event says so", happens: denied("deployments", func(s *harness) { s.event(cart, "failed", "Warning", "ReloadFailed") })},
-		"not reported":      {options: hooked, want: "visible/denied", because: "nothing says why it is late", happens: denied("deployments", func(*harness) {})},
-		"another reason":    {options: hooked, want: "visible/denied", because: "it is about something else", happens: denied("deployments", func(s *harness) { s.event(cart, "other", "Warning", "ObjectMissing") })},
-		"about another one": {options: hooked, want: "visible/denied", because: "it is about another workload", happens: denied("deployments", func(s *harness) { s.event(nightly, "failed", "Warning", "ReloadFailed") })},
-		"changed back": {options: hooked, because: "nothing is due", happens: denied("deployments", func(s *harness) {
+		"reported":          {because: "an Event says so", happens: denied("deployments", func(s *harness) { s.event(cart, "failed", "Warning", "ReloadFailed") })},
+		"not reported":      {want: "visible/denied", because: "nothing says why it is late", happens: denied("deployments", func(*harness) {})},
+		"another reason":    {want: "visible/denied", because: "it is about something else", happens: denied("deployments", func(s *harness) { s.event(cart, "other", "Warning", "ObjectMissing") })},
+		"about another one": {want: "visible/denied", because: "it is about another workload", happens: denied("deployments", func(s *harness) { s.event(nightly, "failed", "Warning", "ReloadFailed") })},
+		"changed back": {because: "nothing is due", happens: denied("deployments", func(s *harness) {
 			s.wait(time.Second)
 			s.set(configMap("app"), "1")
 		})},
-		"no Events either": {options: hooked, because: "no Event can be written", happens: denied("deployments", func(s *harness) {
+		"no Events either": {because: "no Event can be written", happens: denied("deployments", func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: writesDenied, Scope: "events", Begin: true})
 		})},
-		"counted":            {options: hooked, because: "one reload is due", happens: gauges(1)},
-		"not counted":        {options: hooked, want: "visible/due", because: "one reload is due", happens: gauges(0)},
-		"explained":          {options: hooked, because: "it prints the Event", happens: why("a reload is due\n\nWarning 3m ago, ReloadFailed: deployments.apps \"cart\" is forbidden\n")},
-		"not explained":      {options: hooked, want: "visible/denied-why", because: "nothing says why it is late", happens: why("a reload is due\n")},
-		"reported long ago":  {options: hooked, because: "the same is not said twice", happens: func(s *harness) { deniedAgain(s, 10*time.Second) }},
-		"reported once only": {options: hooked, want: "visible/denied", because: "the permission was there in between", happens: func(s *harness) { deniedAgain(s, 5*time.Minute) }},
+		"counted":            {because: "one reload is due", happens: gauges(1)},
+		"not counted":        {want: "visible/due", because: "one reload is due", happens: gauges(0)},
+		"explained":          {because: "it prints the Event", happens: why("a reload is due\n\nWarning 3m ago, ReloadFailed: deployments.apps \"cart\" is forbidden\n")},
+		"not explained":      {want: "visible/denied-why", because: "nothing says why it is late", happens: why("a reload is due\n")},
+		"reported long ago":  {because: "the same is not said twice", happens: func(s *harness) { deniedAgain(s, 10*time.Second) }},
+		"reported once only": {want: "visible/denied", because: "the permission was there in between", happens: func(s *harness) { deniedAgain(s, 5*time.Minute) }},
 	})
 }
 
@@ -79,13 +77,11 @@ func deniedAgain(s *harness, gap time.Duration) {
 	if gap > time.Minute {
 		s.set(configMap("app"), "3")
 	}
-	s.wait(5 * time.Minute)
-	s.tick()
+	s.later(5 * time.Minute)
 }
 
 func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	late := func(scope string, then func(s *harness)) func(s *harness) {
 		return func(s *harness) {
 			s.denies(scope)
@@ -102,22 +98,22 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 	}
 	minute := func(s *harness) { s.wait(time.Minute) }
 	runLaw(t, "prompt", map[string]lawCase{
-		"the workload's own kind": {options: hooked, because: "it cannot be written", happens: late("deployments", minute)},
-		"another kind":            {options: hooked, want: "prompt/modified", because: "the permission to write this one is there", happens: late("statefulsets", minute)},
-		"Events":                  {options: hooked, want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
-		"the lease":               {options: hooked, because: "nothing leads", happens: late("leases", minute)},
-		"given back":              {options: hooked, because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},
-		"given back ago":          {options: hooked, want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
+		"the workload's own kind": {because: "it cannot be written", happens: late("deployments", minute)},
+		"another kind":            {want: "prompt/modified", because: "the permission to write this one is there", happens: late("statefulsets", minute)},
+		"Events":                  {want: "prompt/modified", because: "a reload needs none", happens: late("events", minute)},
+		"the lease":               {because: "nothing leads", happens: late("leases", minute)},
+		"given back":              {because: "it is tried again every half minute", happens: back("deployments", 30*time.Second)},
+		"given back ago":          {want: "prompt/modified/after-fault", because: "it is tried again every half minute", happens: back("deployments", 90*time.Second)},
 	})
 	runLaw(t, "explained", map[string]lawCase{
-		"Events denied": {options: hooked, because: "they cannot be written", happens: func(s *harness) {
+		"Events denied": {because: "they cannot be written", happens: func(s *harness) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"Events allowed again": {options: hooked, want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *harness) {
+		"Events allowed again": {want: "explained/event-missing/after-fault", because: "they are made up for", happens: func(s *harness) {
 			s.denies("events")
 			s.wait(time.Second)
 			s.reloadSilently(cart, "b", "configmap/app modified")
@@ -130,7 +126,7 @@ func TestDeniedWritesHoldUpNothingElse(t *testing.T) {
 
 func TestReadsMayRepeatWhereWritesAreDenied(t *testing.T) {
 	t.Parallel()
-	runLaw(t, "cost", map[string]lawCase{"read again": {options: Options{Webhook: true}, because: "a fault lasts", happens: func(s *harness) {
+	runLaw(t, "cost", map[string]lawCase{"read again": {because: "a fault lasts", happens: func(s *harness) {
 		s.denies("deployments")
 		for range 2 {
 			s.request(replica, "get", world.Key{Resource: world.ConfigMaps, Namespace: "shop", Name: "extra"}, nil)

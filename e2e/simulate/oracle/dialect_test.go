@@ -71,7 +71,7 @@ func TestTrackedInTheSecondDialect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookHarness(t)
+			s := newHarness(t, Options{})
 			s.set(configMap("app"), "1")
 			s.set(configMap("extra"), "1")
 			s.mark(configMap("extra"), "match", "true")
@@ -109,7 +109,7 @@ func TestWorkloadsWithoutAnnotationsAreAutomaticWhereTheFlagSaysSo(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHarness(t, Options{Webhook: true, AutoReloadAll: true})
+			s := newHarness(t, Options{AutoReloadAll: true})
 			s.sends("create", cart, asked(test.annotations), "")
 			assert.Equal(t, test.want, s.oracle.workloads[idOf(cart)].refs)
 		})
@@ -118,7 +118,7 @@ func TestWorkloadsWithoutAnnotationsAreAutomaticWhereTheFlagSaysSo(t *testing.T)
 
 func TestBothDialectsAreAUnion(t *testing.T) {
 	t.Parallel()
-	s := webhookHarness(t)
+	s := newHarness(t, Options{})
 	s.begin()
 	s.edit(cart, func(o world.Object) { setAnnotation(o, "secret."+otherDomain+"reload", "db") })
 	w := s.oracle.workloads[idOf(cart)]
@@ -146,8 +146,6 @@ func asksUnrecorded(bulk int) func(s *harness) {
 
 func TestPromptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
-	late := func(s *harness) { s.wait(time.Minute); s.tick() }
 	// recorded changes a ConfigMap after an annotation of a user has displaced the record, and perhaps made space for it again.
 	recorded := func(s *harness, again bool) {
 		beginAsking(auto())(s)
@@ -156,8 +154,7 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 				setAnnotation(o, prefix+recordAnnotation, text)
 				setAnnotation(o, "example.com/bulk", bulk)
 			})
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}
 		record("v1", "")
 		record("", strings.Repeat("x", annotationLimit-1000))
@@ -167,57 +164,57 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 		s.set(configMap("extra"), "2")
 	}
 	runLaw(t, "prompt", map[string]lawCase{
-		"modified": {options: hooked, want: "prompt/modified", because: "auto tracks it", happens: func(s *harness) {
+		"modified": {want: "prompt/modified", because: "auto tracks it", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"deleted": {options: hooked, because: "deletions do not count", happens: func(s *harness) {
+		"deleted": {because: "deletions do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
-			late(s)
+			s.later(time.Minute)
 		}},
-		"back with other content": {options: hooked, want: "prompt/modified", because: "the pods have the earlier content", happens: func(s *harness) {
+		"back with other content": {want: "prompt/modified", because: "the pods have the earlier content", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "2")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"created": {options: hooked, because: "creations do not count", happens: func(s *harness) {
+		"created": {because: "creations do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"created, then modified": {options: hooked, want: "prompt/created", because: "the next change counts", happens: func(s *harness) {
+		"created, then modified": {want: "prompt/created", because: "the next change counts", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
-			late(s)
+			s.later(time.Minute)
 			s.set(secret("db"), "2")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"without the mark": {options: hooked, because: "search wants it", happens: func(s *harness) {
+		"without the mark": {because: "search wants it", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"with the mark": {options: hooked, want: "prompt/modified", because: "search finds it", happens: func(s *harness) {
+		"with the mark": {want: "prompt/modified", because: "search finds it", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.mark(configMap("extra"), "match", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
 				o["data"] = world.Object{"key": "2"}
 			}))
-			late(s)
+			s.later(time.Minute)
 		}},
-		"without space for the record": {options: hooked, because: "the hash alone proves nothing", happens: func(s *harness) {
+		"without space for the record": {because: "the hash alone proves nothing", happens: func(s *harness) {
 			recorded(s, false)
-			late(s)
+			s.later(time.Minute)
 		}},
-		"with space for the record again": {options: hooked, want: "prompt/modified", because: "it is known what the pods run with", happens: func(s *harness) {
+		"with space for the record again": {want: "prompt/modified", because: "it is known what the pods run with", happens: func(s *harness) {
 			recorded(s, true)
-			late(s)
+			s.later(time.Minute)
 		}},
-		"changed again after a reload without space for the record": {options: hooked, because: "the hash alone proves nothing", happens: func(s *harness) {
+		"changed again after a reload without space for the record": {because: "the hash alone proves nothing", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.edit(cart, func(o world.Object) {
 				setAnnotation(o, prefix+recordAnnotation, "v1")
@@ -233,75 +230,74 @@ func TestPromptInTheSecondDialect(t *testing.T) {
 			s.rollout(cart)
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "3")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"asks without space for the record": {options: hooked, because: "the hash alone proves nothing from then on", happens: func(s *harness) {
+		"asks without space for the record": {because: "the hash alone proves nothing from then on", happens: func(s *harness) {
 			asksUnrecorded(annotationLimit - 1000)(s)
-			late(s)
+			s.later(time.Minute)
 		}},
-		"asks with space for the record": {options: hooked, want: "prompt/modified", because: "the change is due already", happens: func(s *harness) {
+		"asks with space for the record": {want: "prompt/modified", because: "the change is due already", happens: func(s *harness) {
 			asksUnrecorded(1000)(s)
-			late(s)
+			s.later(time.Minute)
 		}},
-		"marked just after the change": {options: hooked, because: "what is newly tracked is taken as it is found", happens: func(s *harness) {
+		"marked just after the change": {because: "what is newly tracked is taken as it is found", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
 			s.mark(configMap("extra"), "match", "true")
-			late(s)
+			s.later(time.Minute)
 		}},
-		"ignored": {options: hooked, because: "the object says so", happens: func(s *harness) {
+		"ignored": {because: "the object says so", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.mark(configMap("extra"), "ignore", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
 				o["data"] = world.Object{"key": "2"}
 			}))
-			late(s)
+			s.later(time.Minute)
 		}},
 	})
 }
 
 func TestKeptInTheSecondDialect(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	reload := func(s *harness, changes ...string) {
 		s.wait(2 * time.Second)
 		s.reload(cart, "b", changes...)
 		s.rollout(cart)
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"modified": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
+		"modified": {because: "that is what it is for", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
 			reload(s, "configmap/extra modified")
 		}},
-		"deleted": {options: hooked, want: "kept/program/touched", because: "deletions do not count", happens: func(s *harness) {
+		"deleted": {want: "kept/program/touched", because: "deletions do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			reload(s)
 		}},
-		"created": {options: hooked, want: "kept/program/touched", because: "creations do not count", happens: func(s *harness) {
+		"created": {want: "kept/program/touched", because: "creations do not count", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(secret("db"), "1")
 			reload(s)
 		}},
-		"back with other content": {options: hooked, because: "the pods have the earlier content", happens: func(s *harness) {
+		"back with other content": {because: "the pods have the earlier content", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
 			s.wait(time.Minute)
 			s.set(configMap("extra"), "2")
 			reload(s, "configmap/extra modified")
 		}},
-		"marked": {options: hooked, want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *harness) {
+		"marked": {want: "kept/program/touched", because: "it is only tracked from now on", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.mark(configMap("extra"), "match", "true")
 			reload(s)
 		}},
-		"without the mark": {options: hooked, want: "kept/program", because: "it is not tracked", happens: func(s *harness) {
+		"without the mark": {want: "kept/program", because: "it is not tracked", happens: func(s *harness) {
 			beginAsking(world.Object{otherSearch: "true"})(s)
 			s.set(configMap("extra"), "2")
 			reload(s)
 		}},
-		"ignored long ago": {options: hooked, want: "kept/program", because: "it is not tracked any more", happens: func(s *harness) {
+		"ignored long ago": {want: "kept/program", because: "it is not tracked any more", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.mark(configMap("extra"), "ignore", "true")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -309,7 +305,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			}))
 			reload(s)
 		}},
-		"ignored just after the change": {options: hooked, because: "the program may not have heard of it", happens: func(s *harness) {
+		"ignored just after the change": {because: "the program may not have heard of it", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.set(configMap("extra"), "2")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -317,7 +313,7 @@ func TestKeptInTheSecondDialect(t *testing.T) {
 			}))
 			reload(s)
 		}},
-		"off": {options: hooked, want: "kept/program", because: "nothing is tracked", happens: func(s *harness) {
+		"off": {want: "kept/program", because: "nothing is tracked", happens: func(s *harness) {
 			beginAsking(world.Object{otherAuto: "false", "configmap." + otherDomain + "reload": "extra"})(s)
 			s.set(configMap("extra"), "2")
 			reload(s)

@@ -16,11 +16,7 @@ import (
 func uncounted(kind, scope string, later time.Duration) func(s *harness) {
 	return func(s *harness) {
 		s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
-		s.begin()
-		s.set(configMap("app"), "2")
-		s.wait(time.Second)
-		s.reload(cart, "b", "configmap/app modified")
-		s.rollout(cart)
+		s.beginWithReload()
 		s.wait(later)
 		s.oracle.Fault(Fault{At: s.now, Kind: kind, Scope: scope, Begin: true})
 		s.wait(time.Second)
@@ -38,65 +34,64 @@ func uncounted(kind, scope string, later time.Duration) func(s *harness) {
 
 func TestExplainedByAnnotations(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "explained", map[string]lawCase{
-		"no annotation": {options: hooked, want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
+		"no annotation": {want: "explained/annotation-missing", because: "nothing says why", happens: func(s *harness) {
 			s.beginWithChange()
 			s.stamp(cart, "b", "")
 		}},
-		"broken annotation": {options: hooked, want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
+		"broken annotation": {want: "explained/annotation-broken", because: "it is no JSON", happens: func(s *harness) {
 			s.beginWithChange()
 			s.stamp(cart, "b", "today")
 		}},
-		"wrong time": {options: hooked, want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
+		"wrong time": {want: "explained/time", because: "it was an hour later", happens: func(s *harness) {
 			s.beginWithChange()
 			s.stamp(cart, "b", strings.Replace(s.lastReloadOfApp(), s.now.Format("T15"), s.now.Add(-time.Hour).Format("T15"), 1))
 		}},
-		"wrong clock": {options: hooked, because: "the clock of the replica is wrong", happens: func(s *harness) {
+		"wrong clock": {because: "the clock of the replica is wrong", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
 			s.beginWithChange()
 			s.stamp(cart, "b", fmt.Sprintf(`{"time":%q}`, s.now.Add(-time.Hour).Format(time.RFC3339)))
 		}},
-		"wrong cause": {options: hooked, want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
+		"wrong cause": {want: "explained/cause", because: "extra has not changed", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 		}},
-		"one of the causes": {options: hooked, because: "both have changed", happens: func(s *harness) {
+		"one of the causes": {because: "both have changed", happens: func(s *harness) {
 			s.beginWithChangesOfBoth()
 			s.reload(cart, "b", "configmap/app modified", "configmap/extra modified")
 			s.rollout(cart)
 		}},
-		"none of the causes": {options: hooked, want: "explained/cause-missing", because: "app has changed", happens: func(s *harness) {
+		"none of the causes": {want: "explained/cause-missing", because: "app has changed", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b")
 		}},
-		"one of two causes": {options: hooked, want: "explained/cause-missing", because: "extra has changed, too", happens: func(s *harness) {
+		"one of two causes": {want: "explained/cause-missing", because: "extra has changed, too", happens: func(s *harness) {
 			s.beginWithChangesOfBoth()
 			s.reload(cart, "b", "configmap/app modified")
 		}},
 		"one of two causes, while some replicas do not look at the other one": {
-			options: hooked, because: "the replica that reloads cannot name it", happens: func(s *harness) {
+			because: "the replica that reloads cannot name it", happens: func(s *harness) {
 				s.beginWithChangesOfBoth()
 				s.oracle.Rescope(s.now, Scope{InScope: everything, Hidden: Hidden{Kinds: []string{configMapList}}})
 				s.reload(cart, "b", "configmap/app modified")
 			},
 		},
 		"one of two causes, while some replicas look at fewer kinds": {
-			options: hooked, want: "explained/cause-missing", because: "ConfigMaps are not of them", happens: func(s *harness) {
+			want: "explained/cause-missing", because: "ConfigMaps are not of them", happens: func(s *harness) {
 				s.beginWithChangesOfBoth()
 				s.oracle.Rescope(s.now, Scope{InScope: everything, Hidden: Hidden{Kinds: []string{secretList}}})
 				s.reload(cart, "b", "configmap/app modified")
 			},
 		},
-		"one of two causes, the other one is counted": {options: hooked, because: "there was no space for its name", happens: func(s *harness) {
+		"one of two causes, the other one is counted": {because: "there was no space for its name", happens: func(s *harness) {
 			s.beginWithChangesOfBoth()
 			s.stamp(cart, "b", strings.Replace(s.lastReloadOfApp(), "]", `],"more":1`, 1))
 		}},
-		"any object": {options: hooked, because: "only the hash was known", happens: func(s *harness) {
+		"any object": {because: "only the hash was known", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "* modified")
 		}},
-		"none of the causes, changed during the request": {options: hooked, because: "it may have been read before", happens: func(s *harness) {
+		"none of the causes, changed during the request": {because: "it may have been read before", happens: func(s *harness) {
 			s.beginWithChange()
 			call := s.call(replica, "patch", cart, []byte(`{}`))
 			s.oracle.Request(call)
@@ -105,32 +100,32 @@ func TestExplainedByAnnotations(t *testing.T) {
 				setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
 			}))
 		}},
-		"wrong type": {options: hooked, want: "explained/cause-type", because: "app has been there all the time", happens: func(s *harness) {
+		"wrong type": {want: "explained/cause-type", because: "app has been there all the time", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app created")
 		}},
-		"type of a deletion": {options: hooked, because: "extra is gone", happens: func(s *harness) {
+		"type of a deletion": {because: "extra is gone", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("extra"))
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/extra deleted")
 		}},
-		"type of a creation": {options: hooked, want: "explained/cause-type", because: "it was never there", happens: func(s *harness) {
+		"type of a creation": {want: "explained/cause-type", because: "it was never there", happens: func(s *harness) {
 			s.beginWithNew("new")
 			s.reload(cart, "b", "configmap/new modified")
 		}},
-		"type of what comes back": {options: hooked, because: "the earlier content may be recorded", happens: func(s *harness) {
+		"type of what comes back": {because: "the earlier content may be recorded", happens: func(s *harness) {
 			s.set(configMap("new"), "1")
 			s.remove(user, configMap("new"))
 			s.beginWithNew("new")
 			s.reload(cart, "b", "configmap/new modified")
 		}},
-		"reported though no annotation does, after one that does": {options: hooked, because: "two reloads have two Events", happens: func(s *harness) {
+		"reported though no annotation does, after one that does": {because: "two reloads have two Events", happens: func(s *harness) {
 			reloadUnannotated(s)
 			s.scrape(replica, 2, nil)
 			s.quiet()
 		}},
-		"reported twice where no annotation does": {options: hooked, want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
+		"reported twice where no annotation does": {want: "explained/event-doubled", because: "two reloads have three Events", happens: func(s *harness) {
 			reloadUnannotated(s)
 			s.reportReload(cart)
 			s.quiet()
@@ -151,40 +146,35 @@ func (s *harness) beginWithNew(name string) {
 
 func TestExplainedByEvents(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "explained", map[string]lawCase{
-		"reported": {options: hooked, because: "one Event, one count", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"reported": {because: "one Event, one count", happens: func(s *harness) {
+			s.beginWithReload()
 			s.wait(5 * time.Minute)
 			s.scrape(replica, 1, nil)
 			s.quiet()
 		}},
-		"not reported": {options: hooked, want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
+		"not reported": {want: "explained/event-missing", because: "there is no Event", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"reported twice": {options: hooked, want: "explained/event-doubled", because: "there are two Events", happens: func(s *harness) {
+		"reported twice": {want: "explained/event-doubled", because: "there are two Events", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.reportReload(cart)
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"written again under the same name": {options: hooked, because: "it is one Event", happens: func(s *harness) {
+		"written again under the same name": {because: "it is one Event", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reload(cart, "b", "configmap/app modified")
 			s.eventWith(cart, "reload-1", "Normal", "Reloaded", "pod template updated: configmap/app modified")
 			s.rollout(cart)
 			s.quiet()
 		}},
-		"series": {options: hooked, because: "one Event counts two", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"series": {because: "one Event counts two", happens: func(s *harness) {
+			s.beginWithReload()
 			s.set(configMap("app"), "3")
 			s.wait(10 * time.Second)
 			s.reloadSilently(cart, "c", "configmap/app modified")
@@ -193,7 +183,7 @@ func TestExplainedByEvents(t *testing.T) {
 			s.write(replica, "patch", event, edited(s.objects[event], func(o world.Object) { o["series"] = world.Object{"count": 2} }))
 			s.quiet()
 		}},
-		"name taken by another Event": {options: hooked, because: "names made of the time collide in fake time", happens: func(s *harness) {
+		"name taken by another Event": {because: "names made of the time collide in fake time", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
@@ -205,10 +195,8 @@ func TestExplainedByEvents(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
 			s.quiet()
 		}},
-		"written again by another leader": {options: hooked, because: "the name is that of the reload", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"written again by another leader": {because: "the name is that of the reload", happens: func(s *harness) {
+			s.beginWithReload()
 			body := `{"metadata":{"name":"reload-1"},"reason":"Reloaded","note":"other words",` +
 				`"regarding":{"kind":"Deployment","namespace":"shop","name":"cart","uid":"uid-cart","resourceVersion":"7"}}`
 			call := s.call("replica-1.1", "create", world.Key{Resource: world.Events, Namespace: "shop"}, []byte(body))
@@ -216,21 +204,19 @@ func TestExplainedByEvents(t *testing.T) {
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: http.StatusConflict})
 			s.quiet()
 		}},
-		"excluded soon after": {options: hooked, because: "the program lets it alone", happens: func(s *harness) {
+		"excluded soon after": {because: "the program lets it alone", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.rollout(cart)
-			s.edit(cart, func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
-			})
+			s.edit(cart, excludedBy("ignored"))
 			s.quiet()
 		}},
-		"excluded for a while soon after": {options: hooked, because: "the program let it alone", happens: func(s *harness) {
+		"excluded for a while soon after": {because: "the program let it alone", happens: func(s *harness) {
 			s.excludedAfterReload()
 			s.quiet()
 		}},
 		"excluded for a while, reported after another reload": {
-			options: hooked, because: "the later one has its Event",
+			because: "the later one has its Event",
 			happens: func(s *harness) {
 				s.excludedAfterReload()
 				s.set(configMap("app"), "3")
@@ -241,7 +227,7 @@ func TestExplainedByEvents(t *testing.T) {
 			},
 		},
 		"excluded for a while, not reported after another reload": {
-			options: hooked, want: "explained/event-missing", because: "the program looked after it again",
+			want: "explained/event-missing", because: "the program looked after it again",
 			happens: func(s *harness) {
 				s.excludedAfterReload()
 				s.set(configMap("app"), "3")
@@ -251,12 +237,12 @@ func TestExplainedByEvents(t *testing.T) {
 				s.quiet()
 			},
 		},
-		"edited by hand soon after": {options: hooked, because: "the annotation that reports it is gone", happens: func(s *harness) {
+		"edited by hand soon after": {because: "the annotation that reports it is gone", happens: func(s *harness) {
 			s.editedByHandAfterReload()
 			s.quiet()
 		}},
 		"edited by hand before another reload": {
-			options: hooked, want: "explained/event-missing/after-fault", because: "the later one has its annotation",
+			want: "explained/event-missing/after-fault", because: "the later one has its annotation",
 			happens: func(s *harness) {
 				s.editedByHandAfterReload()
 				s.set(configMap("app"), "3")
@@ -266,13 +252,13 @@ func TestExplainedByEvents(t *testing.T) {
 				s.quiet()
 			},
 		},
-		"deleted soon after": {options: hooked, because: "there is nothing to report on", happens: func(s *harness) {
+		"deleted soon after": {because: "there is nothing to report on", happens: func(s *harness) {
 			s.beginWithChange()
 			s.reloadSilently(cart, "b", "configmap/app modified")
 			s.remove(user, cart)
 			s.quiet()
 		}},
-		"a new leader reports the last ones": {options: hooked, because: "the annotation names no more", happens: func(s *harness) {
+		"a new leader reports the last ones": {because: "the annotation names no more", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 5 {
@@ -280,7 +266,7 @@ func TestExplainedByEvents(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"a new leader does not report the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "the annotation names five", happens: func(s *harness) {
+		"a new leader does not report the last ones": {want: "explained/event-missing/after-fault", because: "the annotation names five", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			s.oracle.Leader("replica-1.1", s.now)
 			for range 4 {
@@ -288,21 +274,21 @@ func TestExplainedByEvents(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"the leader reports the last ones": {options: hooked, want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *harness) {
+		"the leader reports the last ones": {want: "explained/event-missing/after-fault", because: "it has made all of them", happens: func(s *harness) {
 			reloadUnreported(s, 8)
 			for range 5 {
 				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
-		"more reloads than Events can wait": {options: hooked, because: "the oldest were dropped", happens: func(s *harness) {
+		"more reloads than Events can wait": {because: "the oldest were dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting {
 				s.reportReload(cart)
 			}
 			s.quiet()
 		}},
-		"more reloads than Events can wait, and more are missing": {options: hooked, want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *harness) {
+		"more reloads than Events can wait, and more are missing": {want: "explained/event-missing/after-fault", because: "only those beyond the bound are dropped", happens: func(s *harness) {
 			reloadUnreported(s, mostWaiting+8)
 			for range mostWaiting - 1 {
 				s.reportReload(cart)
@@ -317,9 +303,7 @@ func (s *harness) excludedAfterReload() {
 	s.beginWithChange()
 	s.reloadSilently(cart, "b", "configmap/app modified")
 	s.rollout(cart)
-	s.edit(cart, func(o world.Object) {
-		world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
-	})
+	s.edit(cart, excludedBy("ignored"))
 	s.wait(time.Minute)
 	s.edit(cart, func(o world.Object) { delete(world.Section(o, "metadata"), "labels") })
 	s.wait(time.Minute)
@@ -354,9 +338,7 @@ func reloadUnreported(s *harness, n int) {
 // reloadUnannotated is a release that brings a change, then a reload by the program for whose annotation a user has left no space: each has
 // its Event.
 func reloadUnannotated(s *harness) {
-	s.begin()
-	s.set(configMap("app"), "2")
-	s.wait(time.Second)
+	s.beginWithChange()
 	sent := edited(s.objects[cart], func(o world.Object) {
 		objects(world.Section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two"
 	})
@@ -379,7 +361,7 @@ func reloadUnannotated(s *harness) {
 
 func TestReloadsOfUsersMayBeReported(t *testing.T) {
 	t.Parallel()
-	s := webhookHarness(t)
+	s := newHarness(t, Options{})
 	s.begin()
 	sent := edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") })
 	call := s.call(user, "update", cart, nil)

@@ -9,7 +9,6 @@ import (
 
 func TestGates(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	after := func(wait time.Duration) func(s *harness) {
 		return func(s *harness) {
 			s.begin()
@@ -32,22 +31,22 @@ func TestGates(t *testing.T) {
 		}
 	}
 	runLaw(t, "gates", map[string]lawCase{
-		"settled":        {options: hooked, because: "one second is enough", happens: after(time.Second)},
-		"a little early": {options: hooked, because: "clocks differ", happens: after(995 * time.Millisecond)},
-		"at once":        {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(10 * time.Millisecond)},
-		"half settled":   {options: hooked, want: "gates/settle", because: "nothing settled", happens: after(600 * time.Millisecond)},
-		"no settle":      {options: Options{Webhook: true, Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
-		"rested":         {options: hooked, because: "five seconds are enough", happens: again(5*time.Second, nil)},
-		"not rested":     {options: hooked, want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
-		"own timing of a replica": {options: hooked, because: "it was started with other flags", happens: func(s *harness) {
+		"settled":        {because: "one second is enough", happens: after(time.Second)},
+		"a little early": {because: "clocks differ", happens: after(995 * time.Millisecond)},
+		"at once":        {want: "gates/settle", because: "nothing settled", happens: after(10 * time.Millisecond)},
+		"half settled":   {want: "gates/settle", because: "nothing settled", happens: after(600 * time.Millisecond)},
+		"no settle":      {options: Options{Settle: time.Nanosecond, Refractory: time.Second}, because: "the gate is off", happens: after(0)},
+		"rested":         {because: "five seconds are enough", happens: again(5*time.Second, nil)},
+		"not rested":     {want: "gates/refractory", because: "two restarts in two seconds", happens: again(2*time.Second, nil)},
+		"own timing of a replica": {because: "it was started with other flags", happens: func(s *harness) {
 			s.oracle.Timing(replica, 0, 0, 0)
 			again(0, nil)(s)
 		}},
-		"release in between": {options: hooked, because: "it is the user's", happens: again(2*time.Second, func(s *harness) {
+		"release in between": {because: "it is the user's", happens: again(2*time.Second, func(s *harness) {
 			s.sends("update", cart, manifest(cart, "two"), "x")
 			s.set(configMap("app"), "4")
 		})},
-		"last change unsettled": {options: hooked, want: "gates/settle", because: "it was quiet for 0.7 s only", happens: func(s *harness) {
+		"last change unsettled": {want: "gates/settle", because: "it was quiet for 0.7 s only", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(800 * time.Millisecond)
@@ -55,7 +54,7 @@ func TestGates(t *testing.T) {
 			s.wait(700 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"last change just now": {options: hooked, because: "the program may have read it before the watch event came", happens: func(s *harness) {
+		"last change just now": {because: "the program may have read it before the watch event came", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(999 * time.Millisecond)
@@ -63,7 +62,7 @@ func TestGates(t *testing.T) {
 			s.wait(time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"settle-max": {options: hooked, because: "five seconds after the first change", happens: func(s *harness) {
+		"settle-max": {because: "five seconds after the first change", happens: func(s *harness) {
 			s.begin()
 			for i := range 7 {
 				s.set(configMap("app"), string(rune('A'+i)))
@@ -72,7 +71,7 @@ func TestGates(t *testing.T) {
 			s.wait(100 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"labelled five seconds before": {options: hooked, because: "the program does not know that the content was the same", happens: func(s *harness) {
+		"labelled five seconds before": {because: "the program does not know that the content was the same", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
@@ -82,10 +81,9 @@ func TestGates(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 		}},
 		"changed before a direct write": {
+			options: Options{Direct: true},
 			because: "it was made from an earlier content, and five seconds have passed", happens: func(s *harness) {
-				s.begin()
-				s.set(configMap("app"), "2")
-				s.wait(time.Second)
+				s.beginWithChange()
 				s.set(configMap("app"), "3")
 				s.wait(1400 * time.Millisecond)
 				s.reload(cart, "b", "configmap/app modified")
@@ -95,7 +93,7 @@ func TestGates(t *testing.T) {
 				s.reload(cart, "c", "configmap/app modified")
 			},
 		},
-		"leader changed": {options: hooked, because: "a new leader does not know when the change was", happens: func(s *harness) {
+		"leader changed": {because: "a new leader does not know when the change was", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.wait(10 * time.Millisecond)
@@ -103,7 +101,7 @@ func TestGates(t *testing.T) {
 			s.wait(10 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"another replica was killed": {options: hooked, want: "gates/settle", because: "the leader goes on", happens: func(s *harness) {
+		"another replica was killed": {want: "gates/settle", because: "the leader goes on", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: "replica-1.1"})
 			s.wait(2 * time.Minute)
@@ -114,7 +112,7 @@ func TestGates(t *testing.T) {
 			s.wait(10 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"the leader was frozen": {options: hooked, because: "it may not have heard of the change", happens: func(s *harness) {
+		"the leader was frozen": {because: "it may not have heard of the change", happens: func(s *harness) {
 			s.begin()
 			s.fault("frozen", "replica-0", 2*time.Second)
 			s.wait(5 * time.Second)
@@ -122,7 +120,7 @@ func TestGates(t *testing.T) {
 			s.wait(10 * time.Millisecond)
 			s.reload(cart, "b", "configmap/app modified")
 		}},
-		"clock wrong": {options: hooked, because: "its seconds are others", happens: func(s *harness) {
+		"clock wrong": {because: "its seconds are others", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "clock", Scope: "replica-0", Begin: true})
 			again(time.Second, nil)(s)
 		}},

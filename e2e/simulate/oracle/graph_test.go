@@ -78,38 +78,37 @@ func (s *harness) reloadedAfter(wait time.Duration) {
 
 func TestGraphKept(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"leaf changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
+		"leaf changed": {because: "that is what it is for", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and ready": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
+		"filter changed and ready": {because: "that is what it is for", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.wait(5 * time.Second)
 			s.referent(user, auth, 2, 2, filterSpec("slow"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and stale": {options: hooked, want: "kept/program/touched", because: "the operator has not looked", happens: func(s *harness) {
+		"filter changed and stale": {want: "kept/program/touched", because: "the operator has not looked", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter deleted": {options: hooked, want: "kept/program/touched", because: "it is required", happens: func(s *harness) {
+		"filter deleted": {want: "kept/program/touched", because: "it is required", happens: func(s *harness) {
 			s.beginGraph()
 			s.remove(user, auth)
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"filter changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
+		"filter changed and back": {want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.wait(5 * time.Second)
 			s.referent(user, auth, 3, 3, filterSpec("fast"))
 			s.reloadedAfter(10 * time.Second)
 		}},
-		"reload among changes": {options: hooked, because: "watches of several resources are not in order", happens: func(s *harness) {
+		"reload among changes": {because: "watches of several resources are not in order", happens: func(s *harness) {
 			s.beginGraph()
 			s.wait(time.Second)
 			call := s.call(replica, "patch", cart, []byte("template"))
@@ -122,31 +121,31 @@ func TestGraphKept(t *testing.T) {
 			s.rollout(cart)
 		}},
 		"changed and held at once, stamped for another reason": {
-			options: hooked, because: "it was adopted with its earlier content", happens: func(s *harness) {
+			because: "it was adopted with its earlier content", happens: func(s *harness) {
 				s.adoptGraph()
 				s.set(secret("tls"), "2")
 				s.reloadedWhileHeld()
 			},
 		},
 		"held, stamped for another reason": {
-			options: hooked, want: "kept/program/touched", because: "it was adopted with this content", happens: func(s *harness) {
+			want: "kept/program/touched", because: "it was adopted with this content", happens: func(s *harness) {
 				s.adoptGraph()
 				s.reloadedWhileHeld()
 			},
 		},
-		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
+		"nothing changed": {want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
 			s.beginGraph()
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"published anew": {options: hooked, want: "kept/published", because: "nothing below it has changed", happens: func(s *harness) {
+		"published anew": {want: "kept/published", because: "nothing below it has changed", happens: func(s *harness) {
 			s.beginGraph()
 			for _, digest := range []string{"v1:a", "v1:b"} {
 				s.publish(digest)
 				s.wait(10 * time.Second)
 			}
 		}},
-		"published while held": {options: hooked, want: "kept/published-while-held", because: "what is there is the last one that was valid", happens: func(s *harness) {
+		"published while held": {want: "kept/published-while-held", because: "what is there is the last one that was valid", happens: func(s *harness) {
 			s.beginGraph()
 			s.remove(user, auth)
 			s.wait(10 * time.Second)
@@ -162,26 +161,25 @@ func (s *harness) publish(digest string) {
 
 func TestGraphCurrent(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "current", map[string]lawCase{
-		"held": {options: hooked, because: "the pods keep what they have", happens: func(s *harness) {
+		"held": {because: "the pods keep what they have", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reportHeld()
 			s.quiet()
 		}},
-		"reloaded": {options: hooked, because: "the pods have the new content", happens: func(s *harness) {
+		"reloaded": {because: "the pods have the new content", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.reloadedAfter(10 * time.Second)
 			s.publish("v1:a")
 			s.quiet()
 		}},
-		"not published": {options: hooked, want: "current/not-published", because: "other controllers wait for it", happens: func(s *harness) {
+		"not published": {want: "current/not-published", because: "other controllers wait for it", happens: func(s *harness) {
 			s.beginGraph()
 			s.quiet()
 		}},
-		"published for another content": {options: hooked, want: "current/published", because: "a leaf has changed", happens: func(s *harness) {
+		"published for another content": {want: "current/published", because: "a leaf has changed", happens: func(s *harness) {
 			s.beginGraph()
 			s.publish("v1:a")
 			s.wait(10 * time.Second)
@@ -194,21 +192,20 @@ func TestGraphCurrent(t *testing.T) {
 
 func TestGraphPrompt(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "prompt", map[string]lawCase{
-		"leaf changed": {options: hooked, want: "prompt/modified", because: "no reload came", happens: func(s *harness) {
+		"leaf changed": {want: "prompt/modified", because: "no reload came", happens: func(s *harness) {
 			s.beginGraph()
 			s.set(secret("tls"), "2")
 			s.wait(time.Minute)
 			s.namespace("shop", nil)
 		}},
-		"held": {options: hooked, because: "it is not ready", happens: func(s *harness) {
+		"held": {because: "it is not ready", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(user, auth, 2, 1, filterSpec("slow"))
 			s.reportHeld()
 			s.quiet()
 		}},
-		"reloaded before all replicas hide the leaf": {options: hooked, because: "the one that reloads hides it", happens: func(s *harness) {
+		"reloaded before all replicas hide the leaf": {because: "the one that reloads hides it", happens: func(s *harness) {
 			s.beginGraph()
 			withoutSecrets := Scope{InScope: everything, Hidden: Hidden{Kinds: []string{secretList}}}
 			s.oracle.Rescope(s.now, withoutSecrets)
@@ -219,13 +216,13 @@ func TestGraphPrompt(t *testing.T) {
 			s.wait(time.Minute)
 			s.namespace("shop", nil)
 		}},
-		"held, and another object changed": {options: hooked, want: "prompt/modified", because: "that one can be compared", happens: func(s *harness) {
+		"held, and another object changed": {want: "prompt/modified", because: "that one can be compared", happens: func(s *harness) {
 			s.changeWhileHeld("v1:a")
 		}},
-		"held, and another object changed, without a record": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *harness) {
+		"held, and another object changed, without a record": {because: "the hash alone cannot be compared", happens: func(s *harness) {
 			s.changeWhileHeld("")
 		}},
-		"held, and another object changed, with a record that cannot be read": {options: hooked, because: "the hash alone cannot be compared", happens: func(s *harness) {
+		"held, and another object changed, with a record that cannot be read": {because: "the hash alone cannot be compared", happens: func(s *harness) {
 			s.changeWhileHeld("garbage")
 		}},
 	})
@@ -255,24 +252,23 @@ func TestGraphGates(t *testing.T) {
 			s.reloadedAfter(900 * time.Millisecond)
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "gates", map[string]lawCase{
-		"changed and back at once": {options: hooked, because: "changes gather for 100 ms: this is none", happens: after(100*time.Millisecond, "1")},
-		"changed twice at once":    {options: hooked, want: "gates/settle", because: "it was quiet for 0.9 s only", happens: after(100*time.Millisecond, "3")},
-		"changed and back later":   {options: hooked, want: "gates/settle", because: "the program has seen both", happens: after(300*time.Millisecond, "1")},
+		"changed and back at once": {because: "changes gather for 100 ms: this is none", happens: after(100*time.Millisecond, "1")},
+		"changed twice at once":    {want: "gates/settle", because: "it was quiet for 0.9 s only", happens: after(100*time.Millisecond, "3")},
+		"changed and back later":   {want: "gates/settle", because: "the program has seen both", happens: after(300*time.Millisecond, "1")},
 	})
 }
 
 func TestGraphUnharmed(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "unharmed", map[string]lawCase{
-		"program edits a spec": {options: Options{Webhook: true}, want: "unharmed/referent", because: "it writes one annotation", happens: func(s *harness) {
+		"program edits a spec": {want: "unharmed/referent", because: "it writes one annotation", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(replica, edge, 2, 1, world.Object{})
 		}},
 	})
 	runLaw(t, "scope", map[string]lawCase{
-		"program writes a filter": {options: Options{Webhook: true}, want: "scope/referent", because: "nothing is published there", happens: func(s *harness) {
+		"program writes a filter": {want: "scope/referent", because: "nothing is published there", happens: func(s *harness) {
 			s.beginGraph()
 			s.referent(replica, auth, 1, 1, filterSpec("fast"))
 		}},
@@ -299,31 +295,31 @@ func TestHeldReferentsAreReported(t *testing.T) {
 		s.wait(lasting)
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *harness) {
+		"reported": {because: "an Event names it", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *harness) {
+		"not reported": {want: "visible/held", because: "there is no Event", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"held from the first, and not reported": {options: Options{Webhook: true}, want: "visible/held", because: "there is no Event", happens: func(s *harness) {
+		"held from the first, and not reported": {want: "visible/held", because: "there is no Event", happens: func(s *harness) {
 			s.trackGraph("")
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"held from the first, and reported": {options: Options{Webhook: true}, because: "an Event names it", happens: func(s *harness) {
+		"held from the first, and reported": {because: "an Event names it", happens: func(s *harness) {
 			s.trackGraph("")
 			s.reportHeld()
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"not reported again": {options: Options{Webhook: true}, want: "visible/held", because: "it was not held for a while", happens: func(s *harness) {
+		"not reported again": {want: "visible/held", because: "it was not held for a while", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -332,7 +328,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"reported again": {options: Options{Webhook: true}, because: "an Event names it again", happens: func(s *harness) {
+		"reported again": {because: "an Event names it again", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -342,7 +338,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"free for a moment": {options: Options{Webhook: true}, because: "the program may not have seen it", happens: func(s *harness) {
+		"free for a moment": {because: "the program may not have seen it", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			s.reportHeld()
@@ -351,7 +347,7 @@ func TestHeldReferentsAreReported(t *testing.T) {
 			s.wait(heldTime)
 			s.quiet()
 		}},
-		"free at last": {options: Options{Webhook: true}, because: "there is nothing to report", happens: func(s *harness) {
+		"free at last": {because: "there is nothing to report", happens: func(s *harness) {
 			s.beginGraph()
 			hold(s, 2)
 			free(s, 2, heldTime)

@@ -51,11 +51,6 @@ func newHarness(t *testing.T, options Options) *harness {
 	return s
 }
 
-func webhookHarness(t *testing.T) *harness {
-	t.Helper()
-	return newHarness(t, Options{Webhook: true})
-}
-
 func (s *harness) startProgram() {
 	s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: replica})
 	s.request(replica, "list", world.Key{Resource: world.Deployments}, nil)
@@ -66,11 +61,28 @@ func (s *harness) startProgram() {
 
 func (s *harness) wait(d time.Duration) { s.now = s.now.Add(d) }
 
+func (s *harness) tick() {
+	s.request(replica, "update", world.Key{Resource: world.Leases, Name: "lease"}, nil)
+}
+
+// later waits, and has the oracle judge what is late by then.
+func (s *harness) later(d time.Duration) {
+	s.wait(d)
+	s.tick()
+}
+
 // beginWithChange is begin, and a change of configmap/app a second before what follows.
 func (s *harness) beginWithChange() {
 	s.begin()
 	s.set(configMap("app"), "2")
 	s.wait(time.Second)
+}
+
+// beginWithReload is beginWithChange, and the reload and rollout that follow.
+func (s *harness) beginWithReload() {
+	s.beginWithChange()
+	s.reload(cart, "b", "configmap/app modified")
+	s.rollout(cart)
 }
 
 // beginWithChangesOfBoth begins with workloads whose two ConfigMaps have changed.
@@ -200,6 +212,11 @@ func setAnnotation(o world.Object, name, value string) {
 	metadata["annotations"] = annotations
 }
 
+// excludedBy gives a workload a label of the program that leaves it out.
+func excludedBy(label string) func(o world.Object) {
+	return func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{prefix + label: "true"} }
+}
+
 // stamped returns a workload with a hash on its template.
 func stamped(o world.Object, hash string) world.Object {
 	return edited(o, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", hash) })
@@ -249,7 +266,7 @@ func (s *harness) lastReloadOfApp() string {
 // stamp is a request of the program after which the template has a hash and the workload a last-reload annotation.
 func (s *harness) stamp(key world.Key, hash, lastReload string) {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"%sconfig-hash":"x"}}}`, prefix)
-	if !s.oracle.options.Webhook {
+	if s.oracle.options.Direct {
 		body = []byte(`[{"op":"add","path":"/spec/template/metadata/annotations"}]`)
 	}
 	call := s.call(replica, "patch", key, body)
@@ -342,7 +359,7 @@ func (s *harness) begin() {
 	s.set(configMap("app"), "1")
 	s.set(configMap("extra"), "1")
 	hash := "a"
-	if !s.oracle.options.Webhook {
+	if s.oracle.options.Direct {
 		hash = ""
 	}
 	s.sends("create", cart, manifest(cart, "one"), hash)

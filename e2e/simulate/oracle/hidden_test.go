@@ -14,23 +14,21 @@ import (
 func withRecord(record string) func(*harness) {
 	return func(s *harness) {
 		s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, record) })
-		s.wait(time.Minute)
-		s.tick()
+		s.later(time.Minute)
 	}
 }
 
 // changes writes another content and keeps the annotations.
 func (s *harness) changes(key world.Key, value string) {
 	s.write(user, "update", key, edited(s.objects[key], func(o world.Object) { o["data"] = world.Object{"key": value} }))
-	s.wait(time.Minute)
-	s.tick()
+	s.later(time.Minute)
 }
 
 const named = "v1:-:0a1b2c3d:configmap/app=1,configmap/extra=1"
 
 func TestHiddenObjectsAreRemembered(t *testing.T) {
 	t.Parallel()
-	extra, hooked := configMap("extra"), Options{Webhook: true}
+	extra := configMap("extra")
 	const exclude = "configmaps.exclude." + otherDomain + "reload"
 	excludes := func(s *harness, names string) {
 		s.edit(cart, func(o world.Object) { setAnnotation(o, exclude, names) })
@@ -44,8 +42,7 @@ func TestHiddenObjectsAreRemembered(t *testing.T) {
 			meanwhile(s)
 			s.mark(extra, "ignore", "")
 			s.tick()
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}
 	}
 	changes := func(s *harness) { s.changes(extra, "2") }
@@ -58,42 +55,40 @@ func TestHiddenObjectsAreRemembered(t *testing.T) {
 		}
 	}
 	runLaw(t, "prompt", map[string]lawCase{
-		"ignored":                {options: hooked, want: "prompt/modified", because: "the pods have the earlier content", happens: hidden(named, changes)},
-		"no names in the record": {options: hooked, because: "what is hidden may be forgotten", happens: hidden("v1:compact", changes)},
-		"nothing has changed":    {options: hooked, because: "nothing is due", happens: hidden(named, func(*harness) {})},
-		"released meanwhile": {options: hooked, because: "the pods of the release may have it", happens: hidden(named, func(s *harness) {
+		"ignored":                {want: "prompt/modified", because: "the pods have the earlier content", happens: hidden(named, changes)},
+		"no names in the record": {because: "what is hidden may be forgotten", happens: hidden("v1:compact", changes)},
+		"nothing has changed":    {because: "nothing is due", happens: hidden(named, func(*harness) {})},
+		"released meanwhile": {because: "the pods of the release may have it", happens: hidden(named, func(s *harness) {
 			changes(s)
 			s.sends("patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), "note", "x") }), "a")
 		})},
-		"nothing asked for meanwhile": {options: hooked, because: "opting in starts from what is there", happens: hidden(named, func(s *harness) {
+		"nothing asked for meanwhile": {because: "opting in starts from what is there", happens: hidden(named, func(s *harness) {
 			s.edit(cart, func(o world.Object) { setAnnotation(o, otherAuto, "false") })
 			changes(s)
 			s.edit(cart, func(o world.Object) { setAnnotation(o, otherAuto, "true") })
 		})},
-		"no space meanwhile": {options: hooked, because: "what is hidden is left out first", happens: hidden(named, func(s *harness) {
+		"no space meanwhile": {because: "what is hidden is left out first", happens: hidden(named, func(s *harness) {
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "note", strings.Repeat("x", annotationLimit-1000)) })
 			changes(s)
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "note", "") })
 		})},
-		"key lost meanwhile": {options: hooked, because: "what is hidden is not adopted anew", happens: func(s *harness) {
+		"key lost meanwhile": {because: "what is hidden is not adopted anew", happens: func(s *harness) {
 			s.keys("a")
 			hidden(named, func(s *harness) {
 				s.keys("b")
-				s.wait(10 * time.Minute)
-				s.tick()
+				s.later(10 * time.Minute)
 				changes(s)
 			})(s)
 		}},
-		"excluded": {options: hooked, want: "prompt/modified", because: "as ignored", happens: func(s *harness) {
+		"excluded": {want: "prompt/modified", because: "as ignored", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			withRecord(named)(s)
 			excludes(s, "extra,app")
 			changes(s)
 			excludes(s, "")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"excluded by an edit after which nothing is asked for": {options: hooked, because: "opting in starts from what is there", happens: func(s *harness) {
+		"excluded by an edit after which nothing is asked for": {because: "opting in starts from what is there", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			withRecord(named)(s)
 			edit := func(auto, names string) {
@@ -103,19 +98,17 @@ func TestHiddenObjectsAreRemembered(t *testing.T) {
 			edit("", "extra,app")
 			changes(s)
 			edit("true", "")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"flag for all": {options: hooked, want: "prompt/modified", because: "an upgrade hides it for a time", happens: func(s *harness) {
+		"flag for all": {want: "prompt/modified", because: "an upgrade hides it for a time", happens: func(s *harness) {
 			s.begin()
 			withRecord(named)(s)
 			flags(Hidden{Kinds: []string{configMapList}})(s)
 			changes(s)
 			flags(Hidden{})(s)
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
-		"flag for the second dialect": {options: hooked, because: "the lists are of the first", happens: func(s *harness) {
+		"flag for the second dialect": {because: "the lists are of the first", happens: func(s *harness) {
 			s.begin()
 			withRecord(named)(s)
 			flags(Hidden{Others: []string{configMapList}})(s)
@@ -123,8 +116,7 @@ func TestHiddenObjectsAreRemembered(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/extra modified")
 			flags(Hidden{})(s)
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
 	})
 }
@@ -150,7 +142,7 @@ func TestHiddenObjectsAreNotTracked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHarness(t, Options{Webhook: true, Hidden: test.hidden})
+			s := newHarness(t, Options{Hidden: test.hidden})
 			s.set(configMap("app"), "1")
 			s.set(configMap("extra"), "1")
 			s.write(user, "update", configMap("extra"), edited(s.objects[configMap("extra")], func(o world.Object) {
@@ -164,23 +156,22 @@ func TestHiddenObjectsAreNotTracked(t *testing.T) {
 
 func TestPromptWhereDeletionsCount(t *testing.T) {
 	t.Parallel()
-	counted := Options{Webhook: true, ReloadOnDelete: true}
-	late := func(s *harness) { s.wait(time.Minute); s.tick() }
+	counted := Options{ReloadOnDelete: true}
 	runLaw(t, "prompt", map[string]lawCase{
 		"optional": {options: counted, want: "prompt/deleted", because: "the flag says so", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("extra"))
-			late(s)
+			s.later(time.Minute)
 		}},
 		"required": {options: counted, want: "prompt/deleted", because: "the flag does not hold it", happens: func(s *harness) {
 			beginAsking(auto())(s)
 			s.remove(user, configMap("app"))
-			late(s)
+			s.later(time.Minute)
 		}},
 		"required and listed": {options: counted, because: "it is held", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
-			late(s)
+			s.later(time.Minute)
 		}},
 	})
 	runLaw(t, "kept", map[string]lawCase{

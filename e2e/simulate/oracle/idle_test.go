@@ -9,7 +9,6 @@ import (
 
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	lease := world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}
 	keys := world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
 	idle := func(client, verb string, key world.Key) func(s *harness) {
@@ -23,15 +22,15 @@ func TestIdle(t *testing.T) {
 		}
 	}
 	runLaw(t, "idle", map[string]lawCase{
-		"lease":               {options: hooked, because: "leases are renewed", happens: idle(replica, "update", lease)},
-		"watch":               {options: hooked, because: "watches are opened again", happens: idle(replica, "watch", world.Key{Resource: world.Secrets})},
-		"discovery":           {options: hooked, because: "it is no resource", happens: idle(replica, "get", world.Key{})},
-		"own keys":            {options: hooked, because: "they are its own", happens: idle(replica, "get", keys)},
-		"user":                {options: hooked, because: "users may", happens: idle(user, "update", cart)},
-		"read of a ConfigMap": {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", configMap("app"))},
-		"read of a workload":  {options: hooked, want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", cart)},
-		"read of a lease":     {options: hooked, because: "leases are renewed", happens: idle(replica, "get", lease)},
-		"watch opened again and again": {options: hooked, want: "idle/watch", because: "the API server ends it after some minutes only", happens: func(s *harness) {
+		"lease":               {because: "leases are renewed", happens: idle(replica, "update", lease)},
+		"watch":               {because: "watches are opened again", happens: idle(replica, "watch", world.Key{Resource: world.Secrets})},
+		"discovery":           {because: "it is no resource", happens: idle(replica, "get", world.Key{})},
+		"own keys":            {because: "they are its own", happens: idle(replica, "get", keys)},
+		"user":                {because: "users may", happens: idle(user, "update", cart)},
+		"read of a ConfigMap": {want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", configMap("app"))},
+		"read of a workload":  {want: "idle/read", because: "nothing had changed", happens: idle(replica, "get", cart)},
+		"read of a lease":     {because: "leases are renewed", happens: idle(replica, "get", lease)},
+		"watch opened again and again": {want: "idle/watch", because: "the API server ends it after some minutes only", happens: func(s *harness) {
 			s.begin()
 			from := s.now
 			for range 3 {
@@ -40,17 +39,17 @@ func TestIdle(t *testing.T) {
 			}
 			s.oracle.Idle(from, s.now)
 		}},
-		"list":  {options: hooked, want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
-		"patch": {options: hooked, want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
-		"new Event": {options: hooked, want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
+		"list":  {want: "idle/list", because: "nothing had changed", happens: idle(replica, "list", world.Key{Resource: world.Secrets})},
+		"patch": {want: "idle/patch", because: "nothing had changed", happens: idle(replica, "patch", cart)},
+		"new Event": {want: "idle/create", because: "nothing had changed", happens: idle(replica, "create",
 			world.Key{Resource: world.Events, Namespace: "shop"})},
-		"before": {options: hooked, because: "it was not idle yet", happens: func(s *harness) {
+		"before": {because: "it was not idle yet", happens: func(s *harness) {
 			s.begin()
 			s.request(replica, "patch", cart, nil)
 			s.wait(time.Minute)
 			s.oracle.Idle(s.now, s.now.Add(time.Minute))
 		}},
-		"warning repeated after an hour": {options: hooked, because: "the API server has forgotten it", happens: func(s *harness) {
+		"warning repeated after an hour": {because: "the API server has forgotten it", happens: func(s *harness) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Minute)
@@ -58,7 +57,7 @@ func TestIdle(t *testing.T) {
 			s.event(cart, "two", "Warning", "ConfigMissing")
 			s.oracle.Idle(from, s.now)
 		}},
-		"warning repeated after a minute": {options: hooked, want: "idle/create", because: "it was written a minute ago", happens: func(s *harness) {
+		"warning repeated after a minute": {want: "idle/create", because: "it was written a minute ago", happens: func(s *harness) {
 			s.begin()
 			s.event(cart, "one", "Warning", "ConfigMissing")
 			from := s.now.Add(time.Second)

@@ -34,19 +34,19 @@ func TestDeletionsThatRunNothingAtOnce(t *testing.T) {
 			s.remove(replica, importJob)
 		}
 	}
-	hooked, counted := Options{Webhook: true}, Options{Webhook: true, ReloadOnDelete: true}
+	counted := Options{ReloadOnDelete: true}
 	none := world.Object{otherKeysOf(configMapList).reload: "app"}
 	runLaw(t, "jobs", map[string]lawCase{
-		"run":                     {options: hooked, want: "jobs/run/twice", because: "the deletion is no change", happens: run()},
+		"run":                     {want: "jobs/run/twice", because: "the deletion is no change", happens: run()},
 		"run, deletions count":    {options: counted, because: "a flag says so", happens: run()},
-		"run for another content": {options: hooked, because: "the program may have read that", happens: run("2")},
-		"run after the flag was on": {options: hooked, because: "a replica may have seen the deletion with it", happens: func(s *harness) {
+		"run for another content": {because: "the program may have read that", happens: run("2")},
+		"run after the flag was on": {because: "a replica may have seen the deletion with it", happens: func(s *harness) {
 			s.upgrades(Policy{ReloadOnDelete: true}, idle)
 			s.upgrades(Policy{}, idle)
 			run()(s)
 		}},
-		"created again":                  {options: hooked, want: "jobs/deleted/no-cause", because: "the deletion is no change", happens: recreated(auto())},
+		"created again":                  {want: "jobs/deleted/no-cause", because: "the deletion is no change", happens: recreated(auto())},
 		"created again, deletions count": {options: counted, because: "a flag says so", happens: recreated(auto())},
-		"created again, not tracked":     {options: hooked, because: "it may have been before", happens: recreated(none)},
+		"created again, not tracked":     {because: "it may have been before", happens: recreated(none)},
 	})
 }

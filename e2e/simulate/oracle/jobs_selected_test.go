@@ -24,10 +24,10 @@ func TestJobsWhoseSelectedObjectsAreDeleted(t *testing.T) {
 			s.oracle.advance(s.now)
 		}
 	}
-	counted := Options{Webhook: true, ReloadOnDelete: true}
+	counted := Options{ReloadOnDelete: true}
 	runLaw(t, "prompt", map[string]lawCase{
 		"deletions count":          {options: counted, want: "prompt/job", because: "its record has the object", happens: deleted()},
-		"deletions do not count":   {options: Options{Webhook: true}, because: "the pods keep what they have", happens: deleted()},
+		"deletions do not count":   {because: "the pods keep what they have", happens: deleted()},
 		"deletions count, it ends": {options: counted, because: "it is done", happens: deleted(isDone)},
 	})
 }
@@ -45,9 +45,8 @@ func TestJobsThatAreResumed(t *testing.T) {
 		}
 	}
 	recorded := func(o world.Object) { setAnnotation(o, prefix+"config-record", "two") }
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"long after the change":  {options: hooked, want: "jobs/deleted/resumed", because: "its pods start with it", happens: resumed(10*time.Minute, recorded)},
-		"right after the change": {options: hooked, because: "it may not be recorded yet", happens: resumed(time.Second)},
+		"long after the change":  {want: "jobs/deleted/resumed", because: "its pods start with it", happens: resumed(10*time.Minute, recorded)},
+		"right after the change": {because: "it may not be recorded yet", happens: resumed(time.Second)},
 	})
 }

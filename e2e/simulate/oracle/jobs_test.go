@@ -85,46 +85,45 @@ func TestJobs(t *testing.T) {
 			s.createdAgain(edits...)
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"of an ignored kind": {options: Options{Webhook: true, Ignored: []string{"jobs"}}, want: "jobs/deleted/ignored", because: "the flags take Jobs away", happens: beginIgnored},
-		"created again":      {options: hooked, because: "its configuration changed", happens: deletes()},
-		"suspended":          {options: hooked, want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
-		"finished":           {options: hooked, want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
-		"finished while watches were held": {options: hooked, because: "what was first cannot be known", happens: func(s *harness) {
+		"of an ignored kind": {options: Options{Ignored: []string{"jobs"}}, want: "jobs/deleted/ignored", because: "the flags take Jobs away", happens: beginIgnored},
+		"created again":      {because: "its configuration changed", happens: deletes()},
+		"suspended":          {want: "jobs/deleted/suspended", because: "it has no pods", happens: deletes(isSuspended)},
+		"finished":           {want: "jobs/deleted/finished", because: "it is done", happens: deletes(isDone)},
+		"finished while watches were held": {because: "what was first cannot be known", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "jobs", Begin: true})
 			deletes(isDone)(s)
 		}},
-		"finished while a replica was frozen": {options: hooked, because: "what was first cannot be known", happens: func(s *harness) {
+		"finished while a replica was frozen": {because: "what was first cannot be known", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "frozen", Scope: "replica-0", Begin: true})
 			deletes(isDone)(s)
 		}},
-		"finished after the change": {options: hooked, because: "how long a change settles does not decide", happens: func(s *harness) {
+		"finished after the change": {because: "how long a change settles does not decide", happens: func(s *harness) {
 			beginJob()(s)
 			s.change(nil, importJob, nil, jobNamed("one", isDone))
 			s.wait(time.Second)
 			s.createdAgain()
 		}},
-		"finished, rerun": {options: Options{Webhook: true, RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
-		"controlled":      {options: hooked, want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
-		"without a cause": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *harness) {
+		"finished, rerun": {options: Options{RerunFinished: true}, because: "a flag says so", happens: deletes(isDone)},
+		"controlled":      {want: "jobs/deleted/controlled", because: "it is a CronJob's", happens: deletes(ownedByNightly)},
+		"without a cause": {want: "jobs/deleted/no-cause", because: "nothing changed", happens: func(s *harness) {
 			s.set(configMap("app"), "1")
 			s.write(user, "create", importJob, jobNamed("one"))
 			s.wait(time.Minute)
 			s.createdAgain()
 		}},
-		"without a manifest": {options: hooked, want: "jobs/lost", because: "it could be lost", happens: func(s *harness) {
+		"without a manifest": {want: "jobs/lost", because: "it could be lost", happens: func(s *harness) {
 			beginJob()(s)
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 		}},
-		"manifest deleted too early": {options: hooked, want: "jobs/lost", because: "neither is there", happens: func(s *harness) {
+		"manifest deleted too early": {want: "jobs/lost", because: "neither is there", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.remove(replica, manifestOf("one"))
 		}},
-		"replaced by a user's Job, which is then deleted": {options: hooked, because: "the user's Job is kept instead", happens: func(s *harness) {
+		"replaced by a user's Job, which is then deleted": {because: "the user's Job is kept instead", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
@@ -133,32 +132,32 @@ func TestJobs(t *testing.T) {
 			s.remove(user, importJob)
 			s.quiet()
 		}},
-		"never created": {options: hooked, want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *harness) {
+		"never created": {want: "jobs/not-created", because: "the manifest is there, the Job is not", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.quiet()
 		}},
-		"manifest left": {options: hooked, want: "jobs/manifest-left", because: "the Job is there", happens: func(s *harness) {
+		"manifest left": {want: "jobs/manifest-left", because: "the Job is there", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 			s.quiet()
 		}},
-		"again without a change": {options: hooked, want: "jobs/created/twice", because: "one change, one Job", happens: func(s *harness) {
+		"again without a change": {want: "jobs/created/twice", because: "one change, one Job", happens: func(s *harness) {
 			deletes()(s)
 			s.keeps("two")
 			s.remove(replica, importJob)
 			s.write(replica, "create", importJob, jobNamed("three", inPlaceOf("two")))
 			s.remove(replica, manifestOf("two"))
 		}},
-		"brought back": {options: hooked, want: "jobs/created/revived", because: "the user has deleted it", happens: func(s *harness) {
+		"brought back": {want: "jobs/created/revived", because: "the user has deleted it", happens: func(s *harness) {
 			beginJob()(s)
 			s.remove(user, importJob)
 			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
 		}},
-		"another one": {options: hooked, want: "jobs/created/other", because: "its image is another", happens: func(s *harness) {
+		"another one": {want: "jobs/created/other", because: "its image is another", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")
 			s.remove(replica, importJob)
@@ -178,9 +177,9 @@ func TestJobsAreCreatedAgainInTime(t *testing.T) {
 		}
 	}
 	runLaw(t, "prompt", map[string]lawCase{
-		"late":      {options: Options{Webhook: true}, want: "prompt/job", because: "it still has the old content", happens: late()},
-		"suspended": {options: Options{Webhook: true}, because: "it has no pods", happens: late(isSuspended)},
-		"finished":  {options: Options{Webhook: true}, because: "it is done", happens: late(isDone)},
+		"late":      {want: "prompt/job", because: "it still has the old content", happens: late()},
+		"suspended": {because: "it has no pods", happens: late(isSuspended)},
+		"finished":  {because: "it is done", happens: late(isDone)},
 	})
 }
 
@@ -272,28 +271,27 @@ func TestRunsOfCronJobs(t *testing.T) {
 			s.reloadCronJob()
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"run":       {options: hooked, because: "once for one change", happens: stamped([]string{"n1"})},
-		"not run":   {options: hooked, want: "jobs/run/missing", because: "the change is to be used at once", happens: stamped(nil)},
-		"run twice": {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: stamped([]string{"n1", "n2"})},
+		"run":       {because: "once for one change", happens: stamped([]string{"n1"})},
+		"not run":   {want: "jobs/run/missing", because: "the change is to be used at once", happens: stamped(nil)},
+		"run twice": {want: "jobs/run/twice", because: "there is one change", happens: stamped([]string{"n1", "n2"})},
 		"run with what was stamped": {
-			options: hooked, because: "the Job has started before the last change", happens: later("3", "n2"),
+			because: "the Job has started before the last change", happens: later("3", "n2"),
 		},
 		"run with what it was run with": {
-			options: hooked, want: "jobs/run/twice", because: "nothing has changed since", happens: later("2", "n2"),
+			want: "jobs/run/twice", because: "nothing has changed since", happens: later("2", "n2"),
 		},
 		"run twice with what was stamped": {
-			options: hooked, want: "jobs/run/twice", because: "there is one change since", happens: later("3", "n2", "n3"),
+			want: "jobs/run/twice", because: "there is one change since", happens: later("3", "n2", "n3"),
 		},
 		"run twice across a rotation of the key": {
-			options: hooked, want: "jobs/run/twice", because: "a rotation changes no content", happens: keyed("one", "two"),
+			want: "jobs/run/twice", because: "a rotation changes no content", happens: keyed("one", "two"),
 		},
 		"run twice across a loss of the key": {
-			options: hooked, because: "what is known under it means nothing", happens: keyed("two"),
+			because: "what is known under it means nothing", happens: keyed("two"),
 		},
-		"suspended":     {options: hooked, because: "it is not run", happens: stamped(nil, isSuspended)},
-		"run suspended": {options: hooked, want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},
+		"suspended":     {because: "it is not run", happens: stamped(nil, isSuspended)},
+		"run suspended": {want: "jobs/run/suspended", because: "it must not run", happens: stamped([]string{"n1"}, isSuspended)},
 	})
 }
 
@@ -335,20 +333,19 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 			s.reloadCronJob()
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"Allow, active":        {options: hooked, because: "they may run at the same time", happens: while("Allow", 20*time.Second)},
-		"Forbid, active":       {options: hooked, want: "jobs/run/concurrent", because: "one Job at a time", happens: while(forbid, 20*time.Second)},
-		"Forbid, finished":     {options: hooked, because: "it runs no more", happens: while(forbid, 20*time.Second, isDone)},
-		"Forbid, just created": {options: hooked, because: "the program may have listed the Jobs before", happens: while(forbid, time.Second)},
-		"Replace, left":        {options: hooked, want: "jobs/run/concurrent", because: "one Job at a time", happens: while(replace, 20*time.Second)},
-		"Replace, deleted":     {options: hooked, because: "the new run replaces it", happens: deleted(replace)},
-		"Forbid, deleted":      {options: hooked, want: "jobs/deleted/controlled", because: "it is to finish", happens: deleted(forbid)},
-		"Allow, deleted":       {options: hooked, want: "jobs/deleted/controlled", because: "it does no harm", happens: deleted("Allow")},
-		"Replace, finished": {options: hooked, want: "jobs/deleted/finished", because: "the history limits are the CronJob controller's", happens: deleted(replace, isDone, func(o world.Object) {
+		"Allow, active":        {because: "they may run at the same time", happens: while("Allow", 20*time.Second)},
+		"Forbid, active":       {want: "jobs/run/concurrent", because: "one Job at a time", happens: while(forbid, 20*time.Second)},
+		"Forbid, finished":     {because: "it runs no more", happens: while(forbid, 20*time.Second, isDone)},
+		"Forbid, just created": {because: "the program may have listed the Jobs before", happens: while(forbid, time.Second)},
+		"Replace, left":        {want: "jobs/run/concurrent", because: "one Job at a time", happens: while(replace, 20*time.Second)},
+		"Replace, deleted":     {because: "the new run replaces it", happens: deleted(replace)},
+		"Forbid, deleted":      {want: "jobs/deleted/controlled", because: "it is to finish", happens: deleted(forbid)},
+		"Allow, deleted":       {want: "jobs/deleted/controlled", because: "it does no harm", happens: deleted("Allow")},
+		"Replace, finished": {want: "jobs/deleted/finished", because: "the history limits are the CronJob controller's", happens: deleted(replace, isDone, func(o world.Object) {
 			world.Section(o, "status")["completionTime"] = "2030-01-01T00:01:00Z"
 		})},
-		"Replace, no change": {options: hooked, want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *harness) {
+		"Replace, no change": {want: "jobs/deleted/no-cause", because: "nothing is to be run", happens: func(s *harness) {
 			s.createCronJob(withPolicy(replace))
 			s.runsByHand()
 			s.wait(20 * time.Second)
@@ -377,11 +374,10 @@ func TestForbiddenRunIsNotLate(t *testing.T) {
 			}
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "prompt", map[string]lawCase{
-		"Allow":            {options: hooked, want: "prompt/modified", because: "nothing hinders it", happens: waits("Allow")},
-		"Forbid":           {options: hooked, because: "a Job is active", happens: waits(forbid)},
-		"Forbid, then":     {options: hooked, because: "the program looks again after half a minute", happens: waits(forbid, 0, time.Second, 29*time.Second)},
-		"Forbid, too late": {options: hooked, want: "prompt/modified", because: "no Job is active", happens: waits(forbid, 0, time.Second, time.Minute)},
+		"Allow":            {want: "prompt/modified", because: "nothing hinders it", happens: waits("Allow")},
+		"Forbid":           {because: "a Job is active", happens: waits(forbid)},
+		"Forbid, then":     {because: "the program looks again after half a minute", happens: waits(forbid, 0, time.Second, 29*time.Second)},
+		"Forbid, too late": {want: "prompt/modified", because: "no Job is active", happens: waits(forbid, 0, time.Second, time.Minute)},
 	})
 }

@@ -9,24 +9,19 @@ import (
 
 func TestKeptWhileExcluded(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"label set and removed": {options: hooked, want: "kept/program", because: "nothing had changed", happens: func(s *harness) {
+		"label set and removed": {want: "kept/program", because: "nothing had changed", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-			})
+			s.edit(cart, excludedBy("disabled"))
 			s.wait(time.Minute)
 			s.edit(cart, func(o world.Object) { world.Section(o, "metadata")["labels"] = nil })
 			s.wait(time.Minute)
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"release while excluded, label removed": {options: hooked, want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *harness) {
+		"release while excluded, label removed": {want: "kept/program/excluded", because: "the pods of the release had it all", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-			})
+			s.edit(cart, excludedBy("disabled"))
 			s.set(configMap("app"), "2")
 			s.wait(time.Minute)
 			s.edit(cart, func(o world.Object) {
@@ -39,43 +34,39 @@ func TestKeptWhileExcluded(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"hash set by hand while excluded": {options: hooked, because: "the program does not look after it", happens: func(s *harness) {
+		"hash set by hand while excluded": {because: "the program does not look after it", happens: func(s *harness) {
 			s.begin()
-			s.edit(cart, func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-			})
+			s.edit(cart, excludedBy("disabled"))
 			s.wait(time.Minute)
 			s.edit(cart, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", "x") })
 			s.rollout(cart)
 		}},
-		"PUT that forgot the managed annotations while excluded": {options: hooked, want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *harness) {
+		"PUT that forgot the managed annotations while excluded": {want: "kept/update/excluded", because: "the webhook must restore them", happens: func(s *harness) {
 			s.begin()
-			labelled := edited(manifest(cart, "one"), func(o world.Object) {
-				world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-			})
+			labelled := edited(manifest(cart, "one"), excludedBy("disabled"))
 			s.sends("update", cart, labelled, "")
 			s.rollout(cart)
 		}},
-		"release with configuration, undone while excluded": {options: hooked, because: "the hash stays that of the release", happens: func(s *harness) {
+		"release with configuration, undone while excluded": {because: "the hash stays that of the release", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.undoesWhileExcluded("b", "b")
 		}},
 		"release with configuration, undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
+			want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "2")
 				s.undoesWhileExcluded("b", "")
 			},
 		},
 		"release without configuration, undone while excluded": {
-			options: hooked, want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *harness) {
+			want: "kept/update/excluded", because: "the hash of the release had no cause", happens: func(s *harness) {
 				s.begin()
 				s.undoesWhileExcluded("b", "b")
 			},
 		},
 		"release undone while excluded by a PUT that removes the hash": {
-			options: hooked, want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
+			want: "kept/update/excluded", because: "the webhook must restore it", happens: func(s *harness) {
 				s.begin()
 				s.undoesWhileExcluded("a", "")
 			},

@@ -16,9 +16,7 @@ func afterExcludedRelease(value string, reload func(*harness)) func(*harness) {
 			s.set(configMap("app"), value)
 		}
 		released := manifest(cart, "two")
-		s.sends("update", cart, edited(released, func(o world.Object) {
-			world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-		}), "a")
+		s.sends("update", cart, edited(released, excludedBy("disabled")), "a")
 		s.rollout(cart)
 		s.sends("update", cart, released, "a")
 		s.wait(time.Minute)
@@ -49,9 +47,7 @@ func (s *harness) undoes(to world.Object, hash string) {
 func (s *harness) undoesWhileExcluded(released, undone string) {
 	s.sends("update", cart, manifest(cart, "broken"), released)
 	s.wait(time.Minute)
-	s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) {
-		world.Section(o, "metadata")["labels"] = world.Object{prefix + "disabled": "true"}
-	}), undone)
+	s.sends("update", cart, edited(manifest(cart, "one"), excludedBy("disabled")), undone)
 	s.rollout(cart)
 }
 

@@ -9,7 +9,6 @@ import (
 
 func TestKeptAfterEditsOfLists(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	toApp := func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }
 	toSecret := func(o world.Object) { setAnnotation(o, prefix+"secrets", "db") }
 	label := func(value string) func(o world.Object) {
@@ -26,7 +25,7 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 		s.rollout(cart)
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"stamped, and again before the pods are replaced": {options: hooked, because: "the pods have the earlier template", happens: func(s *harness) {
+		"stamped, and again before the pods are replaced": {because: "the pods have the earlier template", happens: func(s *harness) {
 			s.begin()
 			s.record("v1:a")
 			s.sends("update", cart, edited(s.objects[cart], toApp), "b")
@@ -34,13 +33,13 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 			s.reload(cart, "c")
 			s.rollout(cart)
 		}},
-		"not seen by the webhook": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+		"not seen by the webhook": {want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
 			s.begin()
 			s.record("v1:a")
 			unseen(s)
 			restart(s)
 		}},
-		"not seen by the webhook, and restarted at once": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+		"not seen by the webhook, and restarted at once": {want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
 			s.set(secret("db"), "1")
 			s.begin()
 			s.record("v1:a")
@@ -50,7 +49,7 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"not seen by the webhook, with a content that changes": {options: hooked, because: "the earlier one may be adopted", happens: func(s *harness) {
+		"not seen by the webhook, with a content that changes": {because: "the earlier one may be adopted", happens: func(s *harness) {
 			s.set(secret("db"), "1")
 			s.begin()
 			s.record("v1:a")
@@ -61,20 +60,20 @@ func TestKeptAfterEditsOfLists(t *testing.T) {
 			s.reload(cart, "b", "secret/db modified")
 			s.rollout(cart)
 		}},
-		"not seen by the webhook, without a record": {options: hooked, because: "the hash is over the earlier lists", happens: func(s *harness) {
+		"not seen by the webhook, without a record": {because: "the hash is over the earlier lists", happens: func(s *harness) {
 			s.begin()
 			unseen(s)
 			restart(s)
 		}},
 		"not seen by the webhook, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, because: "the digest is that of the lists", happens: func(s *harness) {
+			options: Options{Revision: true}, because: "the digest is that of the lists", happens: func(s *harness) {
 				s.begin()
 				s.record("v1:a")
 				unseen(s)
 				restart(s)
 			},
 		},
-		"while it is excluded": {options: hooked, want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
+		"while it is excluded": {want: "kept/program", because: "what is listed is adopted", happens: func(s *harness) {
 			s.begin()
 			s.record("v1:a")
 			s.edit(cart, label("true"))

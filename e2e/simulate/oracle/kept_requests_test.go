@@ -9,7 +9,6 @@ import (
 
 func TestKeptByVerifiedReloads(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	rewritten := func(s *harness) {
 		s.begin()
 		s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app,extra,app,app") })
@@ -19,29 +18,28 @@ func TestKeptByVerifiedReloads(t *testing.T) {
 	}
 	runLaw(t, "kept", map[string]lawCase{
 		"asked for with a revision digest, after a release while it was excluded": {
-			options: Options{Webhook: true, Revision: true}, because: "the client waits for pods with that digest", happens: afterExcludedRelease("2", clientAsks),
+			options: Options{Revision: true}, because: "the client waits for pods with that digest", happens: afterExcludedRelease("2", clientAsks),
 		},
 		"asked for with a revision digest that the pods have": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
+			options: Options{Revision: true}, want: "kept/verified-reload/excluded", because: "no version has changed", happens: afterExcludedRelease("", clientAsks),
 		},
 		"reloaded by the program after a release while it was excluded, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *harness) { s.reload(cart, "b", "configmap/app modified") }),
+			options: Options{Revision: true}, want: "kept/program/excluded", because: "no client asks", happens: afterExcludedRelease("2", func(s *harness) { s.reload(cart, "b", "configmap/app modified") }),
 		},
 		"asked for with a content digest, after a release while it was excluded": {
-			options: hooked, want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
+			want: "kept/verified-reload/excluded", because: "the pods have that content", happens: afterExcludedRelease("2", clientAsks),
 		},
 		"asked for with a revision digest, after the lists were written differently": {
-			options: Options{Webhook: true, Revision: true}, because: "the digest is over the names as they are written", happens: rewritten,
+			options: Options{Revision: true}, because: "the digest is over the names as they are written", happens: rewritten,
 		},
 		"asked for with a content digest, after the lists were written differently": {
-			options: hooked, want: "kept/verified-reload", because: "the same objects are tracked", happens: rewritten,
+			want: "kept/verified-reload", because: "the same objects are tracked", happens: rewritten,
 		},
 	})
 }
 
 func TestKeptByUndo(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	// undo goes back over a reload, to a template from before it, and the webhook gives that the hash of the present content.
 	undo := func(hash string) func(s *harness) {
 		return func(s *harness) {
@@ -72,12 +70,12 @@ func TestKeptByUndo(t *testing.T) {
 		}
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"over a release that tracks more": {options: hooked, because: "the earlier hash is over other objects", happens: undoStuck(tracksMore())},
+		"over a release that tracks more": {because: "the earlier hash is over other objects", happens: undoStuck(tracksMore())},
 		"over a release": {
-			options: hooked, want: "kept/patch-merge", because: "the earlier hash is that of the present content", happens: undoStuck(manifest(cart, "one")),
+			want: "kept/patch-merge", because: "the earlier hash is that of the present content", happens: undoStuck(manifest(cart, "one")),
 		},
-		"over a reload":                      {options: hooked, because: "the hash is that of the pods", happens: undo("b7")},
-		"over a reload, and the key changed": {options: hooked, because: "the hash is another one under that key", happens: undo("c8")},
+		"over a reload":                      {because: "the hash is that of the pods", happens: undo("b7")},
+		"over a reload, and the key changed": {because: "the hash is another one under that key", happens: undo("c8")},
 	})
 }
 

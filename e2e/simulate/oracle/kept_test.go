@@ -9,9 +9,8 @@ import (
 
 func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"changed and back": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
+		"changed and back": {want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.set(configMap("extra"), "1")
@@ -19,7 +18,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"changed and back, with a key rotated before a release": {options: hooked, because: "the hash is under the older key", happens: func(s *harness) {
+		"changed and back, with a key rotated before a release": {because: "the hash is under the older key", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("one", "two")
@@ -28,7 +27,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			s.changesAndBack()
 		}},
 		"changed and back, with an object adopted since the stamp": {
-			options: hooked, because: "the hash is not over that object", happens: func(s *harness) {
+			because: "the hash is not over that object", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -36,7 +35,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"changed and back, with an object adopted since the stamp and before a release": {
-			options: hooked, because: "the release keeps the hash", happens: func(s *harness) {
+			because: "the release keeps the hash", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -48,7 +47,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"changed and back, with an object that was tracked for a while": {
-			options: hooked, want: "kept/program/returned", because: "the hash is over what is tracked", happens: func(s *harness) {
+			want: "kept/program/returned", because: "the hash is over what is tracked", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -58,7 +57,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"changed and back, with an object adopted before the stamp": {
-			options: hooked, want: "kept/program/returned", because: "the hash of the pods is over all", happens: func(s *harness) {
+			want: "kept/program/returned", because: "the hash of the pods is over all", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -71,7 +70,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"changed and back, without a hash, with a variable of Reloader": {
-			options: hooked, because: "only a hash comes back", happens: func(s *harness) {
+			because: "only a hash comes back", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, withEnv(manifest(cart, "two"), variable("STAKATER_APP_CONFIGMAP", "0a")), "")
 				s.rollout(cart)
@@ -79,7 +78,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"changed and back, with a variable of Reloader": {
-			options: hooked, want: "kept/program/returned", because: "the hash comes back", happens: func(s *harness) {
+			want: "kept/program/returned", because: "the hash comes back", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, withEnv(manifest(cart, "two"), variable("STAKATER_APP_CONFIGMAP", "0a")), "a")
 				s.rollout(cart)
@@ -87,7 +86,7 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 			},
 		},
 		"nothing changed, with an object adopted since the stamp": {
-			options: hooked, want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
+			want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
 				s.begin()
 				s.sends("update", cart, tracksMore(), "a")
 				s.wait(time.Minute)
@@ -100,25 +99,24 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 
 func TestKeptBesideWritesOfUsers(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"PUT that forgot the managed annotations, not restored": {options: hooked, want: "kept/update", because: "the webhook must restore them", happens: func(s *harness) {
+		"PUT that forgot the managed annotations, not restored": {want: "kept/update", because: "the webhook must restore them", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "b")
 			s.rollout(cart)
 		}},
-		"PUT that forgot the managed annotations, restored": {options: hooked, because: "the template is the same", happens: func(s *harness) {
+		"PUT that forgot the managed annotations, restored": {because: "the template is the same", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
 		}},
-		"PUT that forgot the managed annotations while the webhook was away": {options: hooked, because: "it could not be restored", happens: func(s *harness) {
+		"PUT that forgot the managed annotations while the webhook was away": {because: "it could not be restored", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
 			s.rollout(cart)
 		}},
-		"managed annotations put back after such a PUT": {options: hooked, want: "kept/program", because: "once is enough", happens: func(s *harness) {
+		"managed annotations put back after such a PUT": {want: "kept/program", because: "once is enough", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.sends("update", cart, manifest(cart, "one"), "")
@@ -129,12 +127,12 @@ func TestKeptBesideWritesOfUsers(t *testing.T) {
 			s.reload(cart, "a")
 			s.rollout(cart)
 		}},
-		"lists edited": {options: hooked, because: "that restarts once", happens: func(s *harness) {
+		"lists edited": {because: "that restarts once", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
 			s.rollout(cart)
 		}},
-		"lists edited, restarted twice": {options: hooked, want: "kept/program", because: "that restarts once", happens: func(s *harness) {
+		"lists edited, restarted twice": {want: "kept/program", because: "that restarts once", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, edited(manifest(cart, "one"), func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app") }), "b")
 			s.rollout(cart)
@@ -142,29 +140,29 @@ func TestKeptBesideWritesOfUsers(t *testing.T) {
 			s.reload(cart, "c")
 			s.rollout(cart)
 		}},
-		"scaled down": {options: hooked, because: "a pod of the present template is deleted", happens: func(s *harness) {
+		"scaled down": {because: "a pod of the present template is deleted", happens: func(s *harness) {
 			s.begin()
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"deleted by a user": {options: hooked, because: "it is the user's", happens: func(s *harness) {
+		"deleted by a user": {because: "it is the user's", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.remove(user, s.pods[0])
 		}},
-		"workload deleted": {options: hooked, because: "the pods go with it", happens: func(s *harness) {
+		"workload deleted": {because: "the pods go with it", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.remove(user, cart)
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"namespace deleted": {options: hooked, because: "the pods go with it", happens: func(s *harness) {
+		"namespace deleted": {because: "the pods go with it", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b", "")
 			s.write(user, "update", world.Key{Resource: world.Namespaces, Name: "shop"},
 				world.Object{"metadata": world.Object{"deletionTimestamp": "2030-01-01T00:00:00Z"}})
 			s.change(nil, s.pods[0], nil, nil)
 		}},
-		"annotation of one's own with the prefix": {options: hooked, because: "the program never wrote it", happens: func(s *harness) {
+		"annotation of one's own with the prefix": {because: "the program never wrote it", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"mine", "1") })
 			s.rollout(cart)
@@ -174,14 +172,13 @@ func TestKeptBesideWritesOfUsers(t *testing.T) {
 
 func TestKeptByReleasesAndKeys(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"release": {options: hooked, because: "the template changed", happens: func(s *harness) {
+		"release": {because: "the template changed", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "a")
 			s.rollout(cart)
 		}},
-		"key rotated": {options: hooked, want: "kept/program", because: "a rotation restarts nothing", happens: func(s *harness) {
+		"key rotated": {want: "kept/program", because: "a rotation restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("one", "two")
@@ -189,7 +186,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"key lost": {options: hooked, want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
+		"key lost": {want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -197,7 +194,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"key lost and content changed": {options: hooked, because: "that is due", happens: func(s *harness) {
+		"key lost and content changed": {because: "that is due", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.keys("two")
@@ -206,7 +203,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"key lost after a content that came back": {options: hooked, because: "what is known under it means nothing", happens: func(s *harness) {
+		"key lost after a content that came back": {because: "what is known under it means nothing", happens: func(s *harness) {
 			s.begin()
 			s.keys("one")
 			s.set(configMap("extra"), "2")
@@ -216,7 +213,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"rolled back to the pods of the release before": {options: hooked, because: "they are found again", happens: func(s *harness) {
+		"rolled back to the pods of the release before": {because: "they are found again", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "broken"), "a")
 			s.wait(time.Minute)
@@ -224,7 +221,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.wait(time.Minute)
 			s.quiet()
 		}},
-		"rolled back, and the pods of the release before are replaced": {options: hooked, want: "kept/update", because: "they had it all", happens: func(s *harness) {
+		"rolled back, and the pods of the release before are replaced": {want: "kept/update", because: "they had it all", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "broken"), "b")
 			s.wait(time.Minute)
@@ -233,7 +230,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			s.change(nil, s.pods[0], nil, nil)
 		}},
 		"versions moved, with revision digests": {
-			options: Options{Webhook: true, Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *harness) {
+			options: Options{Revision: true}, because: "clients wait for the digest of the versions", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "1")
 				s.sends("update", cart, manifest(cart, "broken"), "b")
@@ -244,7 +241,7 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 			},
 		},
 		"versions moved, with revision digests, and the program stamps": {
-			options: Options{Webhook: true, Revision: true}, want: "kept/program/touched", because: "contents decide what is due", happens: func(s *harness) {
+			options: Options{Revision: true}, want: "kept/program/touched", because: "contents decide what is due", happens: func(s *harness) {
 				s.begin()
 				s.set(configMap("app"), "1")
 				s.wait(time.Second)
@@ -257,15 +254,14 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 
 func TestKeptAfterACopyAndTheLossOfAKey(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"lost before the annotations were compared": {options: hooked, because: "they may be of another namespace", happens: func(s *harness) {
+		"lost before the annotations were compared": {because: "they may be of another namespace", happens: func(s *harness) {
 			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
 			s.keys("two")
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"lost after a release that keeps the annotations": {options: hooked, because: "they may be of another namespace", happens: func(s *harness) {
+		"lost after a release that keeps the annotations": {because: "they may be of another namespace", happens: func(s *harness) {
 			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
 			s.sends("update", cart, stamped(manifest(cart, "two"), "z"), "")
 			s.rollout(cart)
@@ -273,13 +269,13 @@ func TestKeptAfterACopyAndTheLossOfAKey(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"created without annotations": {options: hooked, want: "kept/program", because: "nothing was known of it", happens: func(s *harness) {
+		"created without annotations": {want: "kept/program", because: "nothing was known of it", happens: func(s *harness) {
 			s.createdUnseen(manifest(cart, "one"))
 			s.keys("two")
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"lost after the annotations were compared": {options: hooked, want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
+		"lost after the annotations were compared": {want: "kept/program", because: "a loss restarts nothing", happens: func(s *harness) {
 			s.createdUnseen(stamped(manifest(cart, "one"), "z"))
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away"})
 			s.wait(5 * time.Minute)
@@ -293,21 +289,16 @@ func TestKeptAfterACopyAndTheLossOfAKey(t *testing.T) {
 
 func TestKept(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
-		"content changed": {options: hooked, because: "that is what it is for", happens: func(s *harness) {
-			s.begin()
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"content changed": {because: "that is what it is for", happens: func(s *harness) {
+			s.beginWithReload()
 		}},
-		"nothing changed": {options: hooked, want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
+		"nothing changed": {want: "kept/program", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"only labelled": {options: hooked, want: "kept/program/touched", because: "labels are no content", happens: func(s *harness) {
+		"only labelled": {want: "kept/program/touched", because: "labels are no content", happens: func(s *harness) {
 			s.begin()
 			labelled := edited(s.objects[configMap("app")], func(o world.Object) { world.Section(o, "metadata")["labels"] = world.Object{"a": "b"} })
 			s.write(user, "update", configMap("app"), labelled)
@@ -315,7 +306,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"deleted and created with equal content": {options: hooked, want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
+		"deleted and created with equal content": {want: "kept/program/touched", because: "the pods had it all", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(2 * time.Second)
@@ -324,25 +315,25 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"adopted and not changed, in direct mode": {want: "kept/program", because: "installing restarts nothing", happens: func(s *harness) {
+		"adopted and not changed, in direct mode": {options: Options{Direct: true}, want: "kept/program", because: "installing restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.wait(time.Hour)
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"created and not changed, in direct mode": {want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
+		"created and not changed, in direct mode": {options: Options{Direct: true}, want: "kept/program", because: "adopting restarts nothing", happens: func(s *harness) {
 			s.createdLately()
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"created and changed, in direct mode": {because: "the old content may have been adopted", happens: func(s *harness) {
+		"created and changed, in direct mode": {options: Options{Direct: true}, because: "the old content may have been adopted", happens: func(s *harness) {
 			s.createdLately()
 			s.set(configMap("app"), "2")
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app modified")
 			s.rollout(cart)
 		}},
-		"released and not changed, in direct mode": {want: "kept/program", because: "a release restarts nothing twice", happens: func(s *harness) {
+		"released and not changed, in direct mode": {options: Options{Direct: true}, want: "kept/program", because: "a release restarts nothing twice", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "")
 			s.rollout(cart)
@@ -350,15 +341,13 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"stamped twice for a change, in direct mode": {want: "kept/program", because: "once is enough", happens: func(s *harness) {
-			s.beginWithChange()
-			s.reload(cart, "b", "configmap/app modified")
-			s.rollout(cart)
+		"stamped twice for a change, in direct mode": {options: Options{Direct: true}, want: "kept/program", because: "once is enough", happens: func(s *harness) {
+			s.beginWithReload()
 			s.wait(7 * time.Second)
 			s.reload(cart, "c")
 			s.rollout(cart)
 		}},
-		"changed before it was adopted, in direct mode": {because: "the program may have seen the old content", happens: func(s *harness) {
+		"changed before it was adopted, in direct mode": {options: Options{Direct: true}, because: "the program may have seen the old content", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "two"), "")
 			s.rollout(cart)
@@ -369,7 +358,7 @@ func TestKept(t *testing.T) {
 			s.reload(cart, "b")
 			s.rollout(cart)
 		}},
-		"pods started later with what came before the reload": {options: hooked, because: "the change was known, not that they had it", happens: func(s *harness) {
+		"pods started later with what came before the reload": {because: "the change was known, not that they had it", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
 			s.pods = append(s.pods, s.podOf(world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-" + s.pods[0].Name}, "scaled-up",

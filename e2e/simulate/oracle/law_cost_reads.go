@@ -107,7 +107,7 @@ func (l *readsLaw) judgeRead(call *world.Call) {
 	if !call.Partial {
 		l.judgeContentRead(call)
 	}
-	if l.options.Webhook && l.exists(key, call.Arrived) && l.unasked(call) && !l.disturbedReads(key, call.Arrived) {
+	if !l.options.Direct && l.exists(key, call.Arrived) && l.unasked(call) && !l.disturbedReads(key, call.Arrived) {
 		l.violate(call.Arrived, broken{"cost", key.String(), "unasked"},
 			"%s read it at %s, although the webhook was not called in its namespace",
 			call.Client, l.when(call.Arrived))
@@ -210,7 +210,7 @@ func (l *readsLaw) judgeTally(reply world.Reply) {
 	t := l.running[i]
 	l.running = slices.Delete(l.running, i, i+1)
 	l.lastWrite[reply.Call.Key.Namespace] = reply.At
-	if !t.alone || !l.options.Webhook || len(t.metadata) == 0 || l.readsLive(t.call.Key.Namespace, reply.At) {
+	if !t.alone || l.options.Direct || len(t.metadata) == 0 || l.readsLive(t.call.Key.Namespace, reply.At) {
 		return
 	}
 	calls := 0

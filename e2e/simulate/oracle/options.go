@@ -15,8 +15,8 @@ type Options struct {
 	Lease, Retry time.Duration
 	// Slack is added to the time in which a reload must happen; default 5 s.
 	Slack time.Duration
-	// Webhook is false in direct mode.
-	Webhook bool
+	// Direct means that the program has no webhook.
+	Direct bool
 	// WebhookName is the name of the program's webhook; default "mutate.pod-reloader.cs.sap.com".
 	WebhookName string
 	// Prefix is that of annotations and labels; default "pod-reloader.cs.sap.com/".

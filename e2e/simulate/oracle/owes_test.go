@@ -9,7 +9,7 @@ import (
 
 func TestOwesUntilTheReloadAndItsEvent(t *testing.T) {
 	t.Parallel()
-	s := newHarness(t, Options{Webhook: true})
+	s := newHarness(t, Options{})
 	s.begin()
 	assert.False(t, s.oracle.Owes(s.now), "nothing has changed")
 	s.set(configMap("app"), "2")

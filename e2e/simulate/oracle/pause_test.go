@@ -75,7 +75,6 @@ func (s *harness) pausedAtOf() string {
 
 func TestPauses(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	after := func(wait time.Duration) func(s *harness) {
 		return func(s *harness) {
 			s.asksForPauses()
@@ -92,43 +91,43 @@ func TestPauses(t *testing.T) {
 	}
 	for law, cases := range map[string]map[string]lawCase{
 		"gates": {
-			"in time":    {options: hooked, because: "the period is over", happens: after(time.Minute)},
-			"too early":  {options: hooked, want: "gates/resumed-early", because: "half of the period is left", happens: after(30 * time.Second)},
-			"not paused": {options: hooked, want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *harness) { s.asksForPauses(); s.pauses(false) }},
-			"taken back": {options: hooked, because: "no reload came with it", happens: func(s *harness) {
+			"in time":    {because: "the period is over", happens: after(time.Minute)},
+			"too early":  {want: "gates/resumed-early", because: "half of the period is left", happens: after(30 * time.Second)},
+			"not paused": {want: "gates/not-paused", because: "the reload rolls out at once", happens: func(s *harness) { s.asksForPauses(); s.pauses(false) }},
+			"taken back": {because: "no reload came with it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pausesOnly()
 				s.wait(time.Second)
 				s.resumes()
 			}},
-			"without a reload": {options: hooked, want: "gates/paused-without-reload", because: "the next release would not roll out", happens: func(s *harness) {
+			"without a reload": {want: "gates/paused-without-reload", because: "the next release would not roll out", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pausesOnly()
 				s.set(configMap("app"), "1")
 				tick(s, 10)
 			}},
-			"paused by a user": {options: hooked, because: "it stays as it is", happens: func(s *harness) {
+			"paused by a user": {because: "it stays as it is", happens: func(s *harness) {
 				s.asksForPauses()
 				s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
 				s.reload(cart, "b", "configmap/app modified")
 			}},
 		},
 		"prompt": {
-			"ended":     {options: hooked, because: "nothing is left", happens: func(s *harness) { after(time.Minute)(s); tick(s, 10) }},
-			"not ended": {options: hooked, want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *harness) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
-			"begin dropped": {options: hooked, want: "prompt/pause-dropped", because: "nothing would end it", happens: func(s *harness) {
+			"ended":     {because: "nothing is left", happens: func(s *harness) { after(time.Minute)(s); tick(s, 10) }},
+			"not ended": {want: "prompt/pause-not-ended", because: "it must not last", happens: func(s *harness) { s.asksForPauses(); s.pauses(true); tick(s, 10) }},
+			"begin dropped": {want: "prompt/pause-dropped", because: "nothing would end it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.drops("")
 			}},
-			"begin dropped without space":       {options: hooked, because: "what is left is the ReplicaSet's", happens: dropsBeside(100)},
-			"begin dropped beside little space": {options: hooked, want: "prompt/pause-dropped", because: "it fits", happens: dropsBeside(500)},
-			"begin dropped without a webhook": {because: "nothing can keep it", happens: func(s *harness) {
+			"begin dropped without space":       {because: "what is left is the ReplicaSet's", happens: dropsBeside(100)},
+			"begin dropped beside little space": {want: "prompt/pause-dropped", because: "it fits", happens: dropsBeside(500)},
+			"begin dropped without a webhook": {options: Options{Direct: true}, because: "nothing can keep it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.drops("")
 			}},
-			"begin kept": {options: hooked, because: "it ends in time", happens: func(s *harness) {
+			"begin kept": {because: "it ends in time", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.drops(s.pausedAtOf())
@@ -136,7 +135,7 @@ func TestPauses(t *testing.T) {
 				s.resumes()
 				tick(s, 10)
 			}},
-			"left behind": {options: hooked, want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *harness) {
+			"left behind": {want: "prompt/pause-not-cleaned", because: "a user has resumed it", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.edit(cart, func(o world.Object) { delete(world.Section(o, "spec"), "paused") })
@@ -144,27 +143,25 @@ func TestPauses(t *testing.T) {
 			}},
 		},
 		"unharmed": {
-			"ours": {options: hooked, because: "that is what was asked for", happens: after(time.Minute)},
-			"begin kept": {options: hooked, because: "without it, nothing would end the pause", happens: func(s *harness) {
+			"ours": {because: "that is what was asked for", happens: after(time.Minute)},
+			"begin kept": {because: "without it, nothing would end the pause", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.drops(s.pausedAtOf())
 			}},
-			"another begin": {options: hooked, want: "unharmed/stored", because: "that of the pause is known", happens: func(s *harness) {
+			"another begin": {want: "unharmed/stored", because: "that of the pause is known", happens: func(s *harness) {
 				s.asksForPauses()
 				s.pauses(true)
 				s.drops("2026-01-02T03:04:05Z")
 			}},
-			"a user's pause": {options: hooked, want: "unharmed/program", because: "the program has not paused it", happens: func(s *harness) {
+			"a user's pause": {want: "unharmed/program", because: "the program has not paused it", happens: func(s *harness) {
 				s.begin()
 				s.edit(cart, func(o world.Object) { world.Section(o, "spec")["paused"] = true })
 				s.wait(time.Minute)
 				s.resumes()
 			}},
-			"not asked for": {options: hooked, want: "unharmed/program", because: "there is no period", happens: func(s *harness) {
-				s.begin()
-				s.set(configMap("app"), "2")
-				s.wait(time.Second)
+			"not asked for": {want: "unharmed/program", because: "there is no period", happens: func(s *harness) {
+				s.beginWithChange()
 				s.pauses(true)
 			}},
 		},

@@ -66,7 +66,6 @@ const (
 
 func TestExplainedByReasonsOfWaitingPods(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	reloaded := func(strategy world.Object, note string) func(s *harness) {
 		return func(s *harness) {
 			s.beginStore()
@@ -77,14 +76,14 @@ func TestExplainedByReasonsOfWaitingPods(t *testing.T) {
 		}
 	}
 	runLaw(t, "explained", map[string]lawCase{
-		"OnDelete":               {options: hooked, because: "it says so", happens: reloaded(world.Object{"type": "OnDelete"}, pendingOnDelete)},
-		"OnDelete, not said":     {options: hooked, want: "explained/pending", because: "the pods wait", happens: reloaded(world.Object{"type": "OnDelete"}, stampedOnly)},
-		"partition":              {options: hooked, because: "it says so", happens: reloaded(partitioned(2), pendingTwo)},
-		"other partition":        {options: hooked, want: "explained/pending", because: "it is another one", happens: reloaded(partitioned(1), pendingTwo)},
-		"partition 0":            {options: hooked, because: "no pod waits", happens: reloaded(partitioned(0), stampedOnly)},
-		"partition 0, but said":  {options: hooked, want: "explained/pending", because: "no pod waits", happens: reloaded(partitioned(0), pendingTwo)},
-		"OnDelete for partition": {options: hooked, want: "explained/pending", because: "it is the other reason", happens: reloaded(partitioned(2), pendingOnDelete)},
-		"partition lowered before the Event": {options: hooked, because: "it may say what was", happens: func(s *harness) {
+		"OnDelete":               {because: "it says so", happens: reloaded(world.Object{"type": "OnDelete"}, pendingOnDelete)},
+		"OnDelete, not said":     {want: "explained/pending", because: "the pods wait", happens: reloaded(world.Object{"type": "OnDelete"}, stampedOnly)},
+		"partition":              {because: "it says so", happens: reloaded(partitioned(2), pendingTwo)},
+		"other partition":        {want: "explained/pending", because: "it is another one", happens: reloaded(partitioned(1), pendingTwo)},
+		"partition 0":            {because: "no pod waits", happens: reloaded(partitioned(0), stampedOnly)},
+		"partition 0, but said":  {want: "explained/pending", because: "no pod waits", happens: reloaded(partitioned(0), pendingTwo)},
+		"OnDelete for partition": {want: "explained/pending", because: "it is the other reason", happens: reloaded(partitioned(2), pendingOnDelete)},
+		"partition lowered before the Event": {because: "it may say what was", happens: func(s *harness) {
 			s.beginStore()
 			s.strategy(partitioned(2))
 			s.beginStoreReload()
@@ -93,7 +92,7 @@ func TestExplainedByReasonsOfWaitingPods(t *testing.T) {
 			s.strategy(partitioned(0))
 			s.reportStore(happened, pendingTwo)
 		}},
-		"partition lowered before the reload": {options: hooked, want: "explained/pending", because: "the pods do not wait any more", happens: func(s *harness) {
+		"partition lowered before the reload": {want: "explained/pending", because: "the pods do not wait any more", happens: func(s *harness) {
 			s.beginStore()
 			s.strategy(partitioned(2))
 			s.wait(time.Second)
@@ -102,7 +101,7 @@ func TestExplainedByReasonsOfWaitingPods(t *testing.T) {
 			s.beginStoreReload()
 			s.reportStore(s.now, pendingTwo)
 		}},
-		"Event of an earlier reload": {options: hooked, because: "it says only what is known of that", happens: func(s *harness) {
+		"Event of an earlier reload": {because: "it says only what is known of that", happens: func(s *harness) {
 			s.beginStore()
 			s.strategy(partitioned(2))
 			s.beginStoreReload()
@@ -127,7 +126,6 @@ func (s *harness) beginStoreReload() {
 // TestPodsThatWaitForAUser is about pods below a partition.
 func TestPodsThatWaitForAUser(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	// behind leaves pod 0 with the first template, made anew after the reload.
 	behind := func(s *harness) {
 		s.beginStore()
@@ -140,13 +138,13 @@ func TestPodsThatWaitForAUser(t *testing.T) {
 		s.memberFrom(0, first)
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"lowered partition": {options: hooked, because: "the program knows only that the template has an old content", happens: func(s *harness) {
+		"lowered partition": {because: "the program knows only that the template has an old content", happens: func(s *harness) {
 			behind(s)
 			s.wait(time.Minute)
 			s.strategy(partitioned(0))
 			s.member(0)
 		}},
-		"new hash without a change": {options: hooked, want: "kept/program", because: "neither template nor content has changed", happens: func(s *harness) {
+		"new hash without a change": {want: "kept/program", because: "neither template nor content has changed", happens: func(s *harness) {
 			s.beginStore()
 			s.strategy(partitioned(1))
 			s.stamp(store, "b", fmt.Sprintf(`{"time":%q}`, s.now.Format(time.RFC3339Nano)))
@@ -154,16 +152,16 @@ func TestPodsThatWaitForAUser(t *testing.T) {
 		}},
 	})
 	runLaw(t, "current", map[string]lawCase{
-		"below the partition": {options: hooked, because: "the pod waits", happens: quietly(behind)},
-		"above the partition": {options: hooked, want: "current/rollout", because: "nothing keeps it", happens: quietly(func(s *harness) {
+		"below the partition": {because: "the pod waits", happens: quietly(behind)},
+		"above the partition": {want: "current/rollout", because: "nothing keeps it", happens: quietly(func(s *harness) {
 			behind(s)
 			s.strategy(partitioned(0))
 		})},
-		"OnDelete": {options: hooked, because: "the pod waits", happens: quietly(func(s *harness) {
+		"OnDelete": {because: "the pod waits", happens: quietly(func(s *harness) {
 			behind(s)
 			s.strategy(world.Object{"type": "OnDelete"})
 		})},
-		"content back": {options: hooked, because: "the hash is that of the pod, made late, again", happens: quietly(func(s *harness) {
+		"content back": {because: "the hash is that of the pod, made late, again", happens: quietly(func(s *harness) {
 			behind(s)
 			s.wait(time.Minute)
 			s.set(configMap("app"), "1")

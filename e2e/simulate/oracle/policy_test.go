@@ -16,8 +16,7 @@ func (s *harness) upgrades(p Policy, meanwhile func(*harness)) {
 	s.wait(time.Minute)
 	p.Clear = true
 	s.oracle.Repolicy(s.now, p)
-	s.wait(time.Minute)
-	s.tick()
+	s.later(time.Minute)
 }
 
 func idle(*harness) {}
@@ -26,23 +25,21 @@ func idle(*harness) {}
 func asksAndDeletes(s *harness) {
 	beginAsking(auto())(s)
 	s.remove(user, configMap("extra"))
-	s.wait(time.Minute)
-	s.tick()
+	s.later(time.Minute)
 }
 
 func TestDeletionsCountAfterAnUpgrade(t *testing.T) {
 	t.Parallel()
-	hooked, deletes := Options{Webhook: true}, Options{Webhook: true, ReloadOnDelete: true}
+	deletes := Options{ReloadOnDelete: true}
 	waits := func(s *harness) {
-		s.wait(time.Minute)
-		s.tick()
+		s.later(time.Minute)
 	}
 	runLaw(t, "prompt", map[string]lawCase{
-		"that do not count": {options: hooked, because: "no flag says so", happens: func(s *harness) {
+		"that do not count": {because: "no flag says so", happens: func(s *harness) {
 			asksAndDeletes(s)
 			waits(s)
 		}},
-		"that count later": {options: hooked, want: "prompt/deleted", because: "earlier ones count, too", happens: func(s *harness) {
+		"that count later": {want: "prompt/deleted", because: "earlier ones count, too", happens: func(s *harness) {
 			asksAndDeletes(s)
 			s.upgrades(Policy{ReloadOnDelete: true}, idle)
 			waits(s)
@@ -55,7 +52,7 @@ func TestDeletionsCountAfterAnUpgrade(t *testing.T) {
 			})
 			waits(s)
 		}},
-		"of what pods require, to be held": {options: Options{Webhook: true, ReloadMissingRequired: true}, because: "a replica with the new flag may lead", happens: func(s *harness) {
+		"of what pods require, to be held": {options: Options{ReloadMissingRequired: true}, because: "a replica with the new flag may lead", happens: func(s *harness) {
 			s.begin()
 			s.upgrades(Policy{}, func(s *harness) {
 				s.remove(user, configMap("app"))
@@ -63,7 +60,7 @@ func TestDeletionsCountAfterAnUpgrade(t *testing.T) {
 			})
 			waits(s)
 		}},
-		"of what pods require, to be reloaded": {options: hooked, want: "prompt/deleted", because: "earlier ones count, too", happens: func(s *harness) {
+		"of what pods require, to be reloaded": {want: "prompt/deleted", because: "earlier ones count, too", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Minute)
@@ -75,13 +72,12 @@ func TestDeletionsCountAfterAnUpgrade(t *testing.T) {
 
 func TestKeptWhileFlagsDiffer(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	reloads := func(s *harness) {
 		s.wait(time.Second)
 		s.reload(cart, "b", "configmap/app deleted")
 	}
 	runLaw(t, "kept", map[string]lawCase{
-		"nothing changed": {options: hooked, want: "kept/program", because: "an upgrade restarts nothing", happens: func(s *harness) {
+		"nothing changed": {want: "kept/program", because: "an upgrade restarts nothing", happens: func(s *harness) {
 			s.begin()
 			s.upgrades(Policy{Revision: true}, func(s *harness) {
 				s.wait(time.Second)
@@ -89,18 +85,18 @@ func TestKeptWhileFlagsDiffer(t *testing.T) {
 				s.rollout(cart)
 			})
 		}},
-		"required one deleted": {options: hooked, because: "a replica with the new flag may lead", happens: func(s *harness) {
+		"required one deleted": {because: "a replica with the new flag may lead", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.upgrades(Policy{ReloadMissingRequired: true}, reloads)
 		}},
-		"required one deleted later": {options: Options{Webhook: true, ReloadMissingRequired: true}, want: "kept/missing-required", because: "every replica holds it", happens: func(s *harness) {
+		"required one deleted later": {options: Options{ReloadMissingRequired: true}, want: "kept/missing-required", because: "every replica holds it", happens: func(s *harness) {
 			s.begin()
 			s.upgrades(Policy{}, idle)
 			s.remove(user, configMap("app"))
 			reloads(s)
 		}},
-		"deleted while it may count": {options: hooked, because: "a replica with the new flag may lead", happens: func(s *harness) {
+		"deleted while it may count": {because: "a replica with the new flag may lead", happens: func(s *harness) {
 			asksAndDeletes(s)
 			s.upgrades(Policy{ReloadOnDelete: true}, func(s *harness) {
 				s.reload(cart, "b", "configmap/extra deleted")
@@ -112,7 +108,7 @@ func TestKeptWhileFlagsDiffer(t *testing.T) {
 
 func TestKeptWithWhatAnotherStrategyHasWritten(t *testing.T) {
 	t.Parallel()
-	env := Options{Webhook: true, Strategy: strategyEnvVars}
+	env := Options{Strategy: strategyEnvVars}
 	drops := func(p Policy) func(s *harness) {
 		return func(s *harness) {
 			s.beginWithChange()
@@ -135,7 +131,7 @@ func TestKeptWithWhatAnotherStrategyHasWritten(t *testing.T) {
 
 func TestStrategyIsWrittenByEitherFlag(t *testing.T) {
 	t.Parallel()
-	env := Options{Webhook: true, Strategy: strategyEnvVars}
+	env := Options{Strategy: strategyEnvVars}
 	plain := func(o world.Object) world.Object { return o }
 	changes := func(s *harness) {
 		s.set(configMap("app"), "2")
@@ -156,7 +152,7 @@ func TestStrategyIsWrittenByEitherFlag(t *testing.T) {
 			s.upgrades(Policy{}, idle)
 			changes(s)
 		}},
-		"from now on": {options: Options{Webhook: true}, want: "explained/variable-stale", because: "the flag says so", happens: func(s *harness) {
+		"from now on": {want: "explained/variable-stale", because: "the flag says so", happens: func(s *harness) {
 			s.begin()
 			s.upgrades(Policy{Strategy: strategyEnvVars}, idle)
 			changes(s)
@@ -178,7 +174,7 @@ func TestStrategyRewritesNothingAfterAnUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newHarness(t, Options{Webhook: true, Strategy: strategyEnvVars})
+			s := newHarness(t, Options{Strategy: strategyEnvVars})
 			s.begin()
 			happens(s)
 			assert.Contains(t, s.signatures(), "kept/strategy-rewritten")

@@ -33,7 +33,6 @@ const standby = "replica-1.1"
 
 func TestReadsOfContents(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	app := configMap("app")
 	read := func(s *harness, client string) { s.request(client, "get", app, nil) }
 	twice := func(between func(s *harness)) func(s *harness) {
@@ -46,21 +45,21 @@ func TestReadsOfContents(t *testing.T) {
 		}
 	}
 	runLaw(t, "cost", map[string]lawCase{
-		"again":                        {options: hooked, want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
-		"again in direct mode":         {want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
-		"a new version":                {options: hooked, because: "another content", happens: twice(func(s *harness) { s.set(app, "2"); s.set(app, "1") })},
-		"the same content, re-written": {options: hooked, because: "another version", happens: twice(func(s *harness) { s.set(app, "1") })},
-		"another key": {options: hooked, because: "Entries are made under the new key", happens: twice(func(s *harness) {
+		"again":                        {want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
+		"again in direct mode":         {options: Options{Direct: true}, want: "cost/content-again", because: "its replica knows this version", happens: twice(func(*harness) {})},
+		"a new version":                {because: "another content", happens: twice(func(s *harness) { s.set(app, "2"); s.set(app, "1") })},
+		"the same content, re-written": {because: "another version", happens: twice(func(s *harness) { s.set(app, "1") })},
+		"another key": {because: "Entries are made under the new key", happens: twice(func(s *harness) {
 			s.write(user, "update", s.oracle.options.KeySecret, world.Object{"data": world.Object{"a": "a", "b": "b"}})
 		})},
-		"an answer that was lost": {options: hooked, because: "nothing was read", happens: func(s *harness) {
+		"an answer that was lost": {because: "nothing was read", happens: func(s *harness) {
 			s.begin()
 			call := s.call(replica, "get", app, nil)
 			s.oracle.Request(call)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200, Lost: true})
 			read(s, replica)
 		}},
-		"written meanwhile": {options: hooked, because: "it is not known which version was read", happens: func(s *harness) {
+		"written meanwhile": {because: "it is not known which version was read", happens: func(s *harness) {
 			s.begin()
 			call := s.call(replica, "get", app, nil)
 			s.oracle.Request(call)
@@ -70,7 +69,7 @@ func TestReadsOfContents(t *testing.T) {
 			s.wait(time.Second)
 			read(s, replica)
 		}},
-		"before the watch": {options: hooked, because: "the replica has seen an older version only", happens: func(s *harness) {
+		"before the watch": {because: "the replica has seen an older version only", happens: func(s *harness) {
 			s.begin()
 			s.set(app, "2")
 			read(s, replica)
@@ -78,32 +77,32 @@ func TestReadsOfContents(t *testing.T) {
 			read(s, replica)
 			s.set(app, "1")
 		}},
-		"just after a fault": {options: hooked, because: "the answer may not have arrived", happens: func(s *harness) {
+		"just after a fault": {because: "the answer may not have arrived", happens: func(s *harness) {
 			s.begin()
 			read(s, replica)
 			s.wait(time.Minute)
 			s.fault("api-errors", "", time.Second)
 			read(s, replica)
 		}},
-		"by a standby": {options: hooked, want: "cost/unasked", because: "its webhook was not called", happens: func(s *harness) {
+		"by a standby": {want: "cost/unasked", because: "its webhook was not called", happens: func(s *harness) {
 			s.begin()
 			read(s, standby)
 		}},
-		"by a standby that was frozen": {options: hooked, because: "it has missed a bookmark", happens: func(s *harness) {
+		"by a standby that was frozen": {because: "it has missed a bookmark", happens: func(s *harness) {
 			s.begin()
 			s.fault("frozen", standby, time.Minute)
 			s.wait(75 * time.Second)
 			read(s, standby)
 		}},
-		"by a standby that answers": {options: hooked, because: "it does not know the content", happens: func(s *harness) {
+		"by a standby that answers": {because: "it does not know the content", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { read(s, standby) })
 		}},
-		"by a standby in direct mode": {because: "nothing says who leads", happens: func(s *harness) {
+		"by a standby in direct mode": {options: Options{Direct: true}, because: "nothing says who leads", happens: func(s *harness) {
 			s.begin()
 			read(s, standby)
 		}},
-		"missing": {options: hooked, because: "it is looked for again", happens: func(s *harness) {
+		"missing": {because: "it is looked for again", happens: func(s *harness) {
 			s.begin()
 			s.request(standby, "get", configMap("x"), nil)
 			s.request(standby, "get", configMap("x"), nil)
@@ -113,48 +112,47 @@ func TestReadsOfContents(t *testing.T) {
 
 func TestReadsOfMetadata(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	app, extra := configMap("app"), configMap("extra")
 	runLaw(t, "cost", map[string]lawCase{
-		"each once": {options: hooked, because: "one for each object", happens: func(s *harness) {
+		"each once": {because: "one for each object", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, extra) })
 		}},
-		"one twice": {options: hooked, want: "cost/metadata", because: "one is enough", happens: func(s *harness) {
+		"one twice": {want: "cost/metadata", because: "one is enough", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"one by each of two": {options: hooked, want: "cost/metadata", because: "only one of them is called", happens: func(s *harness) {
+		"one by each of two": {want: "cost/metadata", because: "only one of them is called", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(standby, app) })
 		}},
-		"called twice": {options: hooked, because: "another webhook has changed it in between", happens: func(s *harness) {
+		"called twice": {because: "another webhook has changed it in between", happens: func(s *harness) {
 			s.begin()
 			s.reviewed(2, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"for two at once": {options: hooked, because: "nothing says for which one", happens: func(s *harness) {
+		"for two at once": {because: "nothing says for which one", happens: func(s *harness) {
 			s.begin()
 			other := s.call(user, "patch", cart, nil)
 			s.oracle.Request(other)
 			s.reviewed(1, func() { s.readMetadata(replica, app); s.readMetadata(replica, app) })
 		}},
-		"for none": {options: hooked, want: "cost/unasked", because: "the watch shows it", happens: func(s *harness) {
+		"for none": {want: "cost/unasked", because: "the watch shows it", happens: func(s *harness) {
 			s.begin()
 			s.readMetadata(replica, app)
 		}},
-		"after a watch was held back": {options: hooked, because: "it has missed a bookmark", happens: func(s *harness) {
+		"after a watch was held back": {because: "it has missed a bookmark", happens: func(s *harness) {
 			s.begin()
 			s.fault("watch-held", "configmaps", 12*time.Second)
 			s.wait(90 * time.Second)
 			s.readMetadata(replica, app)
 		}},
-		"long after a watch was held back": {options: hooked, want: "cost/unasked", because: "it is healthy again", happens: func(s *harness) {
+		"long after a watch was held back": {want: "cost/unasked", because: "it is healthy again", happens: func(s *harness) {
 			s.begin()
 			s.fault("watch-held", "configmaps", 12*time.Second)
 			s.wait(10 * time.Minute)
 			s.readMetadata(replica, app)
 		}},
-		"while a watch fails": {options: hooked, because: "the tracked objects are read periodically", happens: func(s *harness) {
+		"while a watch fails": {because: "the tracked objects are read periodically", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "configmaps", Begin: true})
 			s.readMetadata(replica, app)

@@ -10,7 +10,6 @@ import (
 
 func TestRefusedWrites(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	refuse := func(s *harness, key world.Key, status int, body string) {
 		call := s.call(replica, "patch", key, []byte(body))
 		if key.Name == "" {
@@ -49,23 +48,23 @@ func TestRefusedWrites(t *testing.T) {
 	}
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"without a permission, every 400 ms": {
-			options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			want: "hot-loop/refused", because: "the pauses grow",
 			happens: refused(20, 400*time.Millisecond, http.StatusForbidden),
 		},
 		"without a permission, every 3 s": {
-			options: hooked, because: "that is the pause while objects change",
+			because: "that is the pause while objects change",
 			happens: refused(20, 3*time.Second, http.StatusForbidden),
 		},
 		"API server is away, every 200 ms": {
-			options: hooked, want: "hot-loop/refused", because: "the pauses grow",
+			want: "hot-loop/refused", because: "the pauses grow",
 			happens: refused(20, 200*time.Millisecond, http.StatusServiceUnavailable),
 		},
 		"API server is away, some attempts": {
-			options: hooked, because: "the first pauses are short",
+			because: "the first pauses are short",
 			happens: refused(12, 50*time.Millisecond, http.StatusServiceUnavailable),
 		},
 		"end of a pause and a reload, each every 3 s": {
-			options: hooked, because: "each has its own pauses", happens: func(s *harness) {
+			because: "each has its own pauses", happens: func(s *harness) {
 				s.begin()
 				for range 20 {
 					refuse(s, cart, http.StatusForbidden, `{"metadata":{"annotations":{"`+pausedAt+`":null}}}`)
@@ -75,7 +74,7 @@ func TestRefusedWrites(t *testing.T) {
 			},
 		},
 		"end of a pause, every second": {
-			options: hooked, want: "hot-loop/refused", because: "the pauses grow", happens: func(s *harness) {
+			want: "hot-loop/refused", because: "the pauses grow", happens: func(s *harness) {
 				s.begin()
 				for range 20 {
 					refuse(s, cart, http.StatusForbidden, `{"metadata":{"annotations":{"`+pausedAt+`":null}}}`)
@@ -84,11 +83,11 @@ func TestRefusedWrites(t *testing.T) {
 			},
 		},
 		"too many requests, every second": {
-			options: hooked, want: "hot-loop/refused", because: "the pauses grow, whatever its Retry-After is",
+			want: "hot-loop/refused", because: "the pauses grow, whatever its Retry-After is",
 			happens: refused(30, time.Second, http.StatusTooManyRequests),
 		},
 		"without a permission, and half of the answers are lost": {
-			options: hooked, because: "what gets no answer may pass by itself", happens: func(s *harness) {
+			because: "what gets no answer may pass by itself", happens: func(s *harness) {
 				s.begin()
 				for n := range 12 {
 					call := s.call(replica, "patch", cart, []byte("{}"))
@@ -99,22 +98,22 @@ func TestRefusedWrites(t *testing.T) {
 			},
 		},
 		"conflicts": {
-			options: hooked, because: "under constant change there are many",
+			because: "under constant change there are many",
 			happens: refused(20, 400*time.Millisecond, http.StatusConflict),
 		},
-		"written in between": {options: hooked, because: "the pauses begin again", happens: between(func(s *harness) {
+		"written in between": {because: "the pauses begin again", happens: between(func(s *harness) {
 			s.request(replica, "patch", cart, []byte("{}"))
 		})},
-		"written by a user in between": {options: hooked, because: "that may be what was refused", happens: between(func(s *harness) {
+		"written by a user in between": {because: "that may be what was refused", happens: between(func(s *harness) {
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "example.com/note", s.now.String()) })
 		})},
 		"another one written in between": {
-			options: hooked, want: "hot-loop/refused", because: "it is not about this one",
+			want: "hot-loop/refused", because: "it is not about this one",
 			happens: between(func(s *harness) { s.request(replica, "patch", configMap("extra"), []byte("{}")) }),
 		},
-		"a Job":     {options: hooked, want: "hot-loop/refused", because: "it is created every second", happens: created("import")},
-		"many Jobs": {options: hooked, because: "each has its own pauses", happens: created("a", "b", "c", "d", "e")},
-		"leases": {options: hooked, because: "its period is fixed", happens: func(s *harness) {
+		"a Job":     {want: "hot-loop/refused", because: "it is created every second", happens: created("import")},
+		"many Jobs": {because: "each has its own pauses", happens: created("a", "b", "c", "d", "e")},
+		"leases": {because: "its period is fixed", happens: func(s *harness) {
 			for range 30 {
 				refuse(s, world.Key{Resource: world.Leases, Namespace: "pod-reloader", Name: "lease"}, http.StatusForbidden, "{}")
 				s.wait(time.Second)

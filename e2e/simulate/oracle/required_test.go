@@ -7,15 +7,14 @@ import (
 
 func TestKeptWhileARequiredObjectIsMissing(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	runLaw(t, "kept", map[string]lawCase{
 		"released while a required one was missing, with a change of an object adopted before": {
-			options: hooked, because: "the release keeps what is known", happens: releasedWhileHeld("1", "secret/db modified"),
+			because: "the release keeps what is known", happens: releasedWhileHeld("1", "secret/db modified"),
 		},
 		"released while a required one was missing, with an object adopted before": {
-			options: hooked, want: "kept/program/touched", because: "what is known is current", happens: releasedWhileHeld("2"),
+			want: "kept/program/touched", because: "what is known is current", happens: releasedWhileHeld("2"),
 		},
-		"required one created that the pods waited for": {options: hooked, want: "kept/program/touched", because: "they started with it", happens: func(s *harness) {
+		"required one created that the pods waited for": {want: "kept/program/touched", because: "they started with it", happens: func(s *harness) {
 			s.set(configMap("extra"), "1")
 			s.set(configMap("app"), "1")
 			s.remove(user, configMap("app"))
@@ -27,14 +26,14 @@ func TestKeptWhileARequiredObjectIsMissing(t *testing.T) {
 			s.reload(cart, "b", "configmap/app created")
 			s.rollout(cart)
 		}},
-		"required one deleted": {options: hooked, want: "kept/missing-required", because: "the pods could not start", happens: func(s *harness) {
+		"required one deleted": {want: "kept/missing-required", because: "the pods could not start", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/app deleted")
 		}},
 		"required one just deleted": {
-			options: Options{Webhook: true, Settle: 50 * time.Millisecond, SettleMax: 50 * time.Millisecond},
+			options: Options{Settle: 50 * time.Millisecond, SettleMax: 50 * time.Millisecond},
 			want:    "kept/missing-required/just-deleted", because: "the pods could not start", happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))
@@ -42,7 +41,7 @@ func TestKeptWhileARequiredObjectIsMissing(t *testing.T) {
 				s.reload(cart, "b", "configmap/app deleted")
 			},
 		},
-		"required one missing from the beginning": {options: hooked, because: "the pods wait for it anyway", happens: func(s *harness) {
+		"required one missing from the beginning": {because: "the pods wait for it anyway", happens: func(s *harness) {
 			s.set(configMap("extra"), "1")
 			s.sends("create", cart, manifest(cart, "one"), "a")
 			s.wait(time.Minute)
@@ -50,7 +49,7 @@ func TestKeptWhileARequiredObjectIsMissing(t *testing.T) {
 			s.wait(time.Second)
 			s.reload(cart, "b", "configmap/extra modified")
 		}},
-		"required one back at the time": {options: hooked, because: "it came back", happens: func(s *harness) {
+		"required one back at the time": {because: "it came back", happens: func(s *harness) {
 			s.begin()
 			s.remove(user, configMap("app"))
 			s.wait(time.Second)
@@ -59,7 +58,7 @@ func TestKeptWhileARequiredObjectIsMissing(t *testing.T) {
 			s.reload(cart, "b", "configmap/app modified")
 		}},
 		"required one deleted, to be reloaded": {
-			options: Options{Webhook: true, ReloadMissingRequired: true}, because: "the flag says so",
+			options: Options{ReloadMissingRequired: true}, because: "the flag says so",
 			happens: func(s *harness) {
 				s.begin()
 				s.remove(user, configMap("app"))

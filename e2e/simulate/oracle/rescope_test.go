@@ -17,13 +17,13 @@ const (
 var (
 	pay           = world.Key{Resource: world.Rollouts, Namespace: "shop", Name: "pay"}
 	configuredBy  = world.Key{Resource: world.ConfigMaps, Namespace: "pod-reloader", Name: "configuration"}
-	byConfigMap   = Options{Webhook: true, Configuration: configuredBy}
+	byConfigMap   = Options{Configuration: configuredBy}
 	everything    = func(string, map[string]string, map[string]string) bool { return true }
 	nothingAtAll  = func(string, map[string]string, map[string]string) bool { return false }
 	leftOut       = Scope{InScope: nothingAtAll, Clear: true}
 	notAgreed     = Scope{InScope: nothingAtAll}
 	lookedAfter   = Scope{InScope: everything, Clear: true}
-	customByFlags = Options{Webhook: true, CustomKind: true}
+	customByFlags = Options{CustomKind: true}
 )
 
 // configure writes the structured configuration, or deletes it.
@@ -91,13 +91,13 @@ func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 			s.configure("workloadKinds: [")
 			s.patchesPay()
 		}},
-		"flags leave it out": {options: Options{Webhook: true}, want: "scope/request", because: "every process has the new flags", happens: func(s *harness) {
+		"flags leave it out": {want: "scope/request", because: "every process has the new flags", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"flags differ": {options: Options{Webhook: true}, because: "one process still has the earlier flags", happens: func(s *harness) {
+		"flags differ": {because: "one process still has the earlier flags", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, notAgreed)
 			s.wait(time.Minute)
@@ -109,13 +109,13 @@ func TestScopeChangesWhileTheProgramRuns(t *testing.T) {
 func TestReloadIsDueWhenTheScopeComesBack(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "prompt", map[string]lawCase{
-		"out of scope": {options: Options{Webhook: true}, because: "it is none of its business", happens: func(s *harness) {
+		"out of scope": {because: "it is none of its business", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.set(configMap("app"), "2")
 			s.quiet()
 		}},
-		"in scope again": {options: Options{Webhook: true}, want: "prompt/modified", because: "the change was missed", happens: func(s *harness) {
+		"in scope again": {want: "prompt/modified", because: "the change was missed", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Rescope(s.now, leftOut)
 			s.set(configMap("app"), "2")

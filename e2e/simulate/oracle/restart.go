@@ -94,7 +94,7 @@ func (s *stamp) replacesPods(before *stamp) bool { return s.managed != before.ma
 // readsItself reports whether what the program takes for the content of the pods is what the loop has read right before a write: the webhook
 // has no part in it, or may have none. Of custom resources that are held, the webhook takes what the loop has read.
 func (l *ledger) readsItself(w *workload, s *stamp, c world.Commit) bool {
-	if !l.options.Webhook || isDirect(s.call) {
+	if l.options.Direct || isDirect(s.call) {
 		return true
 	}
 	return s.isRestart() && (!l.seen(w, c) || slices.ContainsFunc(w.refs, func(r ref) bool { return isReferent(r.plural) }))

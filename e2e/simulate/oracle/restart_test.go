@@ -226,21 +226,18 @@ func TestPromptWithoutATemplate(t *testing.T) {
 			s.beginRestartable()
 			s.changesApp("2")
 			s.restartPay()
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
 		"not restarted": {options: customByFlags, want: "prompt/modified", because: "it is due", happens: func(s *harness) {
 			s.beginRestartable()
 			s.changesApp("2")
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
 		"restarted by a user": {options: customByFlags, want: "prompt/modified", because: "the program does not know of it", happens: func(s *harness) {
 			s.beginRestartable()
 			s.changesApp("2")
 			s.edit(pay, func(o world.Object) { setRestartAt(o, s.now) })
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}},
 	})
 }
@@ -260,7 +257,7 @@ func TestExplainedWithoutATemplate(t *testing.T) {
 			s.restartSilently(s.nextSecond(), s.lastReloadOfApp())
 		}},
 		"two within a second": {
-			options: Options{Webhook: true, CustomKind: true, Settle: time.Nanosecond, Refractory: time.Nanosecond},
+			options: Options{CustomKind: true, Settle: time.Nanosecond, Refractory: time.Nanosecond},
 			because: "each names what has changed since the one before", happens: func(s *harness) {
 				s.beginRestartable()
 				s.set(configMap("app"), "2")

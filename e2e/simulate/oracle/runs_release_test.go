@@ -41,16 +41,15 @@ func TestRunsAfterReleases(t *testing.T) {
 			late(s)
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"run":       {options: hooked, because: "once for one change", happens: released([]string{"n1"})},
-		"not run":   {options: hooked, want: "jobs/run/missing-after-release", because: "the change is to be used at once", happens: released(nil)},
-		"suspended": {options: hooked, because: "it is not run", happens: released(nil, isSuspended)},
-		"run twice": {options: hooked, want: "jobs/run/twice", because: "there is one change", happens: func(s *harness) {
+		"run":       {because: "once for one change", happens: released([]string{"n1"})},
+		"not run":   {want: "jobs/run/missing-after-release", because: "the change is to be used at once", happens: released(nil)},
+		"suspended": {because: "it is not run", happens: released(nil, isSuspended)},
+		"run twice": {want: "jobs/run/twice", because: "there is one change", happens: func(s *harness) {
 			released([]string{"n1"})(s)
 			s.runs("n2")
 		}},
-		"run for an object that is hidden since": {options: hooked, because: "it was tracked when it changed", happens: func(s *harness) {
+		"run for an object that is hidden since": {because: "it was tracked when it changed", happens: func(s *harness) {
 			s.set(secret("db"), "1")
 			s.createCronJob()
 			s.set(secret("db"), "2")
@@ -63,7 +62,7 @@ func TestRunsAfterReleases(t *testing.T) {
 			s.wait(time.Second)
 			s.runs("n2")
 		}},
-		"run for each release": {options: hooked, because: "each has brought a change", happens: func(s *harness) {
+		"run for each release": {because: "each has brought a change", happens: func(s *harness) {
 			released([]string{"n1"})(s)
 			s.set(configMap("app"), "3")
 			s.releaseCronJob("three", "c")
@@ -71,13 +70,13 @@ func TestRunsAfterReleases(t *testing.T) {
 			s.runs("n2")
 			late(s)
 		}},
-		"released without a change": {options: hooked, because: "nothing is new", happens: func(s *harness) {
+		"released without a change": {because: "nothing is new", happens: func(s *harness) {
 			released([]string{"n1"})(s)
 			s.releaseCronJob("three", "")
 			late(s)
 		}},
 		"released once more before the run": {
-			options: hooked, want: "jobs/run/missing-after-release", because: "the first release owes it", happens: func(s *harness) {
+			want: "jobs/run/missing-after-release", because: "the first release owes it", happens: func(s *harness) {
 				s.createCronJob()
 				s.set(configMap("app"), "2")
 				s.releaseCronJob("two", "b")
@@ -86,13 +85,13 @@ func TestRunsAfterReleases(t *testing.T) {
 				late(s)
 			},
 		},
-		"run before with the same content": {options: hooked, because: "the Job has it", happens: func(s *harness) {
+		"run before with the same content": {because: "the Job has it", happens: func(s *harness) {
 			s.beginCronJob()
 			s.runs("n1")
 			s.releaseCronJob("two", "b")
 			late(s)
 		}},
-		"another leader": {options: hooked, because: "it does not know what the earlier one has done", happens: func(s *harness) {
+		"another leader": {because: "it does not know what the earlier one has done", happens: func(s *harness) {
 			s.oracle.Leader(replica, s.now)
 			s.createCronJob()
 			s.set(configMap("app"), "2")
@@ -100,7 +99,7 @@ func TestRunsAfterReleases(t *testing.T) {
 			s.oracle.Leader("replica-1.1", s.now)
 			late(s)
 		}},
-		"another Job is active": {options: hooked, because: "it forbids a second one", happens: func(s *harness) {
+		"another Job is active": {because: "it forbids a second one", happens: func(s *harness) {
 			s.createCronJob(withPolicy(forbid))
 			s.runsByHand()
 			s.wait(time.Minute)
@@ -109,7 +108,7 @@ func TestRunsAfterReleases(t *testing.T) {
 			late(s)
 		}},
 		"another Job was active": {
-			options: hooked, want: "jobs/run/missing-after-release", because: "it has ended", happens: func(s *harness) {
+			want: "jobs/run/missing-after-release", because: "it has ended", happens: func(s *harness) {
 				s.createCronJob(withPolicy(forbid))
 				s.runsByHand()
 				s.wait(time.Minute)
@@ -160,14 +159,13 @@ func TestRunsWithOlderContent(t *testing.T) {
 			s.runsWith("n1", made)
 		}
 	}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"before a release":           {options: hooked, want: "jobs/run/missing-after-release", because: "the Job has started before the change", happens: changedSince(release)},
-		"before and after a release": {options: hooked, because: "the second one has the change", happens: changedSince(release, "n2")},
-		"before a reload":            {options: hooked, want: "jobs/run/missing-after-reload", because: "the Job has started before the last change", happens: changedSince(reload)},
-		"before and after a reload":  {options: hooked, because: "the second one has the change", happens: changedSince(reload, "n2")},
-		"with an older template":     {options: hooked, want: "jobs/run/other-template", because: "the release is to run", happens: releasedBefore(true, 20*time.Second)},
-		"with the released template": {options: hooked, because: "it is the present one", happens: releasedBefore(false, 20*time.Second)},
-		"with the template as read":  {options: hooked, because: "the release came after the program had read it", happens: releasedBefore(true, time.Second)},
+		"before a release":           {want: "jobs/run/missing-after-release", because: "the Job has started before the change", happens: changedSince(release)},
+		"before and after a release": {because: "the second one has the change", happens: changedSince(release, "n2")},
+		"before a reload":            {want: "jobs/run/missing-after-reload", because: "the Job has started before the last change", happens: changedSince(reload)},
+		"before and after a reload":  {because: "the second one has the change", happens: changedSince(reload, "n2")},
+		"with an older template":     {want: "jobs/run/other-template", because: "the release is to run", happens: releasedBefore(true, 20*time.Second)},
+		"with the released template": {because: "it is the present one", happens: releasedBefore(false, 20*time.Second)},
+		"with the template as read":  {because: "the release came after the program had read it", happens: releasedBefore(true, time.Second)},
 	})
 }

@@ -36,22 +36,21 @@ func TestRunsAfterAContentIsBack(t *testing.T) {
 		}
 	}
 	nothing := func(*harness) {}
-	hooked := Options{Webhook: true}
 	runLaw(t, "jobs", map[string]lawCase{
-		"run":       {options: hooked, because: "the last run has what is there", happens: back("1", func(s *harness) { s.runs("n2") })},
-		"not run":   {options: hooked, want: "jobs/run/missing-after-return", because: "the last run has what is gone", happens: back("1", nothing)},
-		"run twice": {options: hooked, want: "jobs/run/twice", because: "it has come back once", happens: back("1", func(s *harness) { s.runs("n2"); s.runs("n3") })},
-		"another content": {options: hooked, because: "its reload is due, and runs it", happens: back("3", func(s *harness) {
+		"run":       {because: "the last run has what is there", happens: back("1", func(s *harness) { s.runs("n2") })},
+		"not run":   {want: "jobs/run/missing-after-return", because: "the last run has what is gone", happens: back("1", nothing)},
+		"run twice": {want: "jobs/run/twice", because: "it has come back once", happens: back("1", func(s *harness) { s.runs("n2"); s.runs("n3") })},
+		"another content": {because: "its reload is due, and runs it", happens: back("3", func(s *harness) {
 			s.runs("n2")
 			s.reloadCronJob()
 		})},
-		"another leader": {options: hooked, because: "it does not know of the run", happens: back("1", func(s *harness) {
+		"another leader": {because: "it does not know of the run", happens: back("1", func(s *harness) {
 			s.oracle.Leader("replica-1.1", s.now)
 		})},
-		"a write of the user": {options: hooked, because: "it may be stamped by that", happens: back("1", func(s *harness) {
+		"a write of the user": {because: "it may be stamped by that", happens: back("1", func(s *harness) {
 			s.releaseCronJob("two", "")
 		})},
-		"the change is back": {options: hooked, because: "the run has it", happens: back("1", func(s *harness) {
+		"the change is back": {because: "the run has it", happens: back("1", func(s *harness) {
 			s.set(configMap("app"), "2")
 			s.reloadCronJob()
 		})},

@@ -27,16 +27,9 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookHarness(t)
-			s.set(configMap("app"), "1")
-			template := []string{"spec", "jobTemplate", "spec", "template"}
-			sent := edited(cronJob(), func(o world.Object) { delete(world.Section(o, append(template, "metadata")...), "annotations") })
-			created := s.call(user, "create", nightly, nil)
-			s.oracle.Request(created)
-			s.change(created, nightly, sent, cronJob())
-			s.wait(time.Minute)
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
+			s := newHarness(t, Options{})
+			s.beginCronJob()
+			template := world.TemplatePath(nightly.Resource.Plural)
 			if tt.stops != "" {
 				s.oracle.Fault(Fault{At: s.now, Kind: "frozen", Scope: tt.stops, Begin: true})
 			}
@@ -68,7 +61,7 @@ func TestRunOfACronJobThatIsStoredLate(t *testing.T) {
 				setAnnotation(world.Section(o, template...), prefix+requestAnnotation, "b")
 				setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
 			}))
-			for _, call := range []*world.Call{created, ran, stamped} {
+			for _, call := range []*world.Call{ran, stamped} {
 				s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 			}
 			s.wait(time.Minute)

@@ -13,19 +13,16 @@ import (
 
 func TestScope(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
-	outside := Options{Webhook: true, InScope: func(_ string, labels, _ map[string]string) bool { return labels["team"] == "a" }}
+	outside := Options{InScope: func(_ string, labels, _ map[string]string) bool { return labels["team"] == "a" }}
 	plain := func(o world.Object) { world.Section(o, "metadata")["annotations"] = nil }
-	exclude := func(o world.Object) {
-		world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "true"}
-	}
+	exclude := excludedBy("ignored")
 	runLaw(t, "scope", map[string]lawCase{
-		"no annotations": {options: hooked, want: "scope/request", because: "no user asked for it", happens: func(s *harness) {
+		"no annotations": {want: "scope/request", because: "no user asked for it", happens: func(s *harness) {
 			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte("{}"))
 		}},
-		"no annotations, a pause ends": {options: hooked, because: "an export has the annotation of the pause", happens: func(s *harness) {
+		"no annotations, a pause ends": {because: "an export has the annotation of the pause", happens: func(s *harness) {
 			s.sends("create", cart, edited(manifest(cart, "one"), plain), "")
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"`+pausedAt+`":null}},"spec":{"paused":null}}`))
@@ -57,7 +54,7 @@ func TestScope(t *testing.T) {
 			s.wait(time.Minute)
 			s.sends("update", cart, manifest(cart, "two"), "a")
 		}},
-		"excluded, request removed": {options: hooked, because: "that is allowed", happens: func(s *harness) {
+		"excluded, request removed": {because: "that is allowed", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.edit(cart, func(o world.Object) { exclude(o); setAnnotation(o, prefix+"config-hash", "00") })
@@ -65,31 +62,31 @@ func TestScope(t *testing.T) {
 			s.wait(5 * time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-hash", "") }))
 		}},
-		"excluded, managed annotations written": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
+		"excluded, managed annotations written": {want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
 		}},
-		"excluded, reload asked for": {options: hooked, want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
+		"excluded, reload asked for": {want: "scope/excluded", because: "it is to be let alone", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`))
 		}},
-		"excluded, request removed by a request": {options: hooked, because: "that is allowed", happens: func(s *harness) {
+		"excluded, request removed by a request": {because: "that is allowed", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Minute)
 			s.request(replica, "patch", cart, []byte(`{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":null}}}`))
 		}},
-		"just excluded": {options: hooked, because: "the program may not know yet", happens: func(s *harness) {
+		"just excluded": {because: "the program may not know yet", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, exclude)
 			s.wait(time.Second)
 			s.write(replica, "patch", cart, edited(s.objects[cart], func(o world.Object) { setAnnotation(o, prefix+"config-record", "v1") }))
 		}},
-		"excluded while watches are held": {options: hooked, because: "the program does not know", happens: func(s *harness) {
+		"excluded while watches are held": {because: "the program does not know", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-held", Scope: "deployments", Begin: true})
 			s.edit(cart, exclude)
@@ -101,7 +98,6 @@ func TestScope(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	during := func(change func(o world.Object), meanwhile func(s *harness)) func(s *harness) {
 		return func(s *harness) {
 			s.begin()
@@ -116,15 +112,15 @@ func TestCost(t *testing.T) {
 	scale := func(o world.Object) { world.Section(o, "spec")["replicas"] = int64(7) }
 	read := func(s *harness) { s.request(replica, "get", configMap("app"), nil) }
 	runLaw(t, "cost", map[string]lawCase{
-		"scaled":               {options: hooked, because: "nothing is read", happens: during(scale, func(*harness) {})},
-		"scaled with a read":   {options: hooked, want: "cost/read", because: "scaling changes no template", happens: during(scale, read)},
-		"scaled, another read": {options: hooked, because: "it is not listed", happens: during(scale, func(s *harness) { s.request(replica, "get", configMap("x"), nil) })},
-		"released with a read": {options: hooked, because: "the template changes", happens: during(func(o world.Object) { world.Section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
-		"lists with a read":    {options: hooked, because: "the lists change", happens: during(func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app, extra") }, read)},
-		"excluded with a read": {options: hooked, because: "labels of ours", happens: during(func(o world.Object) {
+		"scaled":               {because: "nothing is read", happens: during(scale, func(*harness) {})},
+		"scaled with a read":   {want: "cost/read", because: "scaling changes no template", happens: during(scale, read)},
+		"scaled, another read": {because: "it is not listed", happens: during(scale, func(s *harness) { s.request(replica, "get", configMap("x"), nil) })},
+		"released with a read": {because: "the template changes", happens: during(func(o world.Object) { world.Section(o, "spec", "template", "spec")["hostname"] = "x" }, read)},
+		"lists with a read":    {because: "the lists change", happens: during(func(o world.Object) { setAnnotation(o, prefix+"configmaps", "app, extra") }, read)},
+		"excluded with a read": {because: "labels of ours", happens: during(func(o world.Object) {
 			world.Section(o, "metadata")["labels"] = world.Object{prefix + "ignored": "false"}
 		}, read)},
-		"while something is up": {options: hooked, because: "the loop may read for another reason", happens: func(s *harness) {
+		"while something is up": {because: "the loop may read for another reason", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("extra"), "2")
 			s.set(configMap("extra"), "1")
@@ -135,14 +131,14 @@ func TestCost(t *testing.T) {
 			s.change(call, cart, sent, sent)
 			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 200})
 		}},
-		"patches without end": {options: hooked, want: "cost/patches", because: "one is enough", happens: func(s *harness) {
+		"patches without end": {want: "cost/patches", because: "one is enough", happens: func(s *harness) {
 			s.begin()
 			for range 10 {
 				s.request(replica, "patch", cart, []byte("{}"))
 			}
 			s.quiet()
 		}},
-		"patches in vain": {options: hooked, because: "conflicts are no fault", happens: func(s *harness) {
+		"patches in vain": {because: "conflicts are no fault", happens: func(s *harness) {
 			s.begin()
 			for range 10 {
 				call := s.call(replica, "patch", cart, []byte("{}"))
@@ -151,7 +147,7 @@ func TestCost(t *testing.T) {
 			}
 			s.quiet()
 		}},
-		"patches under faults": {options: hooked, because: "retries are no fault", happens: func(s *harness) {
+		"patches under faults": {because: "retries are no fault", happens: func(s *harness) {
 			s.begin()
 			s.fault("api-errors", "", time.Second)
 			for range 10 {
@@ -180,24 +176,24 @@ func TestSecret(t *testing.T) {
 		}
 	}
 	runLaw(t, "secret", map[string]lawCase{
-		"nothing":     {because: "there is none", happens: sends(replica, cart, `{"a":"b"}`)},
-		"plain":       {want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+value+`"}`)},
-		"encoded":     {want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+encoded+`"}`)},
-		"user":        {because: "users may", happens: sends(user, cart, value)},
-		"own keys":    {because: "they are its own", happens: sends(replica, keys, encoded)},
-		"first bytes": {because: "it may be chance", happens: sends(replica, cart, value[:12])},
-		"logged":      {want: "secret/log", because: "logs are kept elsewhere", happens: prints((*Oracle).Log)},
-		"explained": {want: "secret/why", because: "a user may read it who may read no Secret", happens: prints(func(o *Oracle, _, line string, at time.Time) {
+		"nothing":     {options: Options{Direct: true}, because: "there is none", happens: sends(replica, cart, `{"a":"b"}`)},
+		"plain":       {options: Options{Direct: true}, want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+value+`"}`)},
+		"encoded":     {options: Options{Direct: true}, want: "secret/body", because: "it left the process", happens: sends(replica, cart, `{"a":"`+encoded+`"}`)},
+		"user":        {options: Options{Direct: true}, because: "users may", happens: sends(user, cart, value)},
+		"own keys":    {options: Options{Direct: true}, because: "they are its own", happens: sends(replica, keys, encoded)},
+		"first bytes": {options: Options{Direct: true}, because: "it may be chance", happens: sends(replica, cart, value[:12])},
+		"logged":      {options: Options{Direct: true}, want: "secret/log", because: "logs are kept elsewhere", happens: prints((*Oracle).Log)},
+		"explained": {options: Options{Direct: true}, want: "secret/why", because: "a user may read it who may read no Secret", happens: prints(func(o *Oracle, _, line string, at time.Time) {
 			o.Why(Question{}, line, at)
 		})},
-		"label of a metric": {want: "secret/metric", because: "metrics are kept elsewhere", happens: prints(func(o *Oracle, client, line string, at time.Time) {
+		"label of a metric": {options: Options{Direct: true}, want: "secret/metric", because: "metrics are kept elsewhere", happens: prints(func(o *Oracle, client, line string, at time.Time) {
 			o.Metrics(client, map[string]*dto.MetricFamily{"m": {Metric: []*dto.Metric{{Label: []*dto.LabelPair{{Value: &line}}}}}}, at)
 		})},
-		"logged digest": {because: "it is no value", happens: func(s *harness) {
+		"logged digest": {options: Options{Direct: true}, because: "it is no value", happens: func(s *harness) {
 			s.set(secret("db"), value)
 			s.oracle.Log(replica, "digest 5b0c1f6c3e0a9d42", s.now)
 		}},
-		"short": {because: "it may be chance", happens: func(s *harness) {
+		"short": {options: Options{Direct: true}, because: "it may be chance", happens: func(s *harness) {
 			s.set(secret("db"), "12345678")
 			s.request(replica, "patch", cart, []byte("12345678"))
 		}},
@@ -206,12 +202,8 @@ func TestSecret(t *testing.T) {
 
 func TestDescribeCountsWhatIsJudged(t *testing.T) {
 	t.Parallel()
-	s := webhookHarness(t)
-	s.begin()
-	s.set(configMap("app"), "2")
-	s.wait(time.Second)
-	s.reload(cart, "b", "configmap/app modified")
-	s.rollout(cart)
+	s := newHarness(t, Options{})
+	s.beginWithReload()
 	s.quiet()
 	counts := s.oracle.Describe()
 	for _, name := range []string{"restarts", "pods judged", "pods replaced", "reloads due", "settle judged", "causes judged", "Events judged"} {

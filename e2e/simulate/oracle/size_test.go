@@ -37,7 +37,6 @@ func TestAnnotationsTooLong(t *testing.T) {
 	t.Parallel()
 	const merge, strategic = "application/merge-patch+json", "application/strategic-merge-patch+json"
 	lists := len(prefix+"configmaps") + len(" app,extra,, app")
-	hooked := Options{Webhook: true}
 	write := func(contentType string, body world.Object) func(s *harness) {
 		return func(s *harness) {
 			s.begin()
@@ -45,37 +44,37 @@ func TestAnnotationsTooLong(t *testing.T) {
 		}
 	}
 	runLaw(t, "unharmed", map[string]lawCase{
-		"fits without managed annotations": {options: hooked, want: "unharmed/too-long", because: "the program's own made it too long", happens: write(merge, bulky(annotationLimit-lists))},
-		"does not fit":                     {options: hooked, because: "the user's own are too long", happens: write(merge, bulky(annotationLimit-lists+1))},
-		"fits, strategic":                  {options: hooked, want: "unharmed/too-long", because: "annotations are merged alike", happens: write(strategic, bulky(annotationLimit-lists))},
-		"fits as a whole":                  {options: hooked, want: "unharmed/too-long", because: "a PUT has everything", happens: write("application/json", bulky(annotationLimit))},
-		"does not fit as a whole":          {options: hooked, because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
-		"template fits without its hash":   {options: hooked, want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
-		"template does not fit":            {options: hooked, because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
-		"does not fit with the list of custom resources": {options: hooked, because: "that is the user's, too", happens: func(s *harness) {
+		"fits without managed annotations": {want: "unharmed/too-long", because: "the program's own made it too long", happens: write(merge, bulky(annotationLimit-lists))},
+		"does not fit":                     {because: "the user's own are too long", happens: write(merge, bulky(annotationLimit-lists+1))},
+		"fits, strategic":                  {want: "unharmed/too-long", because: "annotations are merged alike", happens: write(strategic, bulky(annotationLimit-lists))},
+		"fits as a whole":                  {want: "unharmed/too-long", because: "a PUT has everything", happens: write("application/json", bulky(annotationLimit))},
+		"does not fit as a whole":          {because: "the user's own are too long", happens: write("application/json", bulky(annotationLimit+1))},
+		"template fits without its hash":   {want: "unharmed/too-long", because: "the hash made it too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit)}})},
+		"template does not fit":            {because: "the user's own are too long", happens: write(merge, world.Object{"spec": world.Object{"template": bulky(annotationLimit + 1)}})},
+		"does not fit with the list of custom resources": {because: "that is the user's, too", happens: func(s *harness) {
 			s.trackGraph("")
 			s.tooLong(merge, bulky(annotationLimit-len(prefix+"configmaps")))
 		}},
-		"webhook away": {options: hooked, because: "the program could not make space", happens: func(s *harness) {
+		"webhook away": {because: "the program could not make space", happens: func(s *harness) {
 			s.begin()
 			s.oracle.Fault(Fault{At: s.now, Kind: "webhook-away", Begin: true})
 			s.tooLong(merge, bulky(annotationLimit-lists))
 		}},
-		"a rollout stops": {options: hooked, want: "unharmed/rollout", because: "without the managed annotations the ReplicaSet were valid", happens: func(s *harness) {
+		"a rollout stops": {want: "unharmed/rollout", because: "without the managed annotations the ReplicaSet were valid", happens: func(s *harness) {
 			s.begin()
 			s.recordsCart()
 			s.refuses(annotationLimit - 200)
 		}},
-		"a rollout stops because of an earlier copy": {options: hooked, because: "nothing removes it from the ReplicaSet", happens: func(s *harness) {
+		"a rollout stops because of an earlier copy": {because: "nothing removes it from the ReplicaSet", happens: func(s *harness) {
 			s.begin()
 			s.refuses(annotationLimit - 200)
 		}},
-		"a rollout stops because of an earlier copy and the present one": {options: hooked, because: "only the earlier one is too much", happens: func(s *harness) {
+		"a rollout stops because of an earlier copy and the present one": {because: "only the earlier one is too much", happens: func(s *harness) {
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, prefix+"last-reload", strings.Repeat("z", copied)) })
 			s.refuses(annotationLimit - 2*copied - 100)
 		}},
-		"a rollout stops anyway": {options: hooked, because: "the user's own are too long for a ReplicaSet", happens: func(s *harness) {
+		"a rollout stops anyway": {because: "the user's own are too long for a ReplicaSet", happens: func(s *harness) {
 			s.begin()
 			s.refuses(annotationLimit + 1)
 		}},
@@ -112,7 +111,7 @@ func TestRestartWithoutSpaceForItsAnnotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookHarness(t)
+			s := newHarness(t, Options{})
 			s.begin()
 			s.edit(cart, func(o world.Object) { setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left)) })
 			s.set(configMap("app"), "2")
@@ -135,7 +134,7 @@ func TestRestartWithoutSpaceForTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookHarness(t)
+			s := newHarness(t, Options{})
 			s.begin()
 			s.edit(cart, func(o world.Object) {
 				setAnnotation(o, "b", strings.Repeat("x", annotationLimit-tt.left))
@@ -172,29 +171,27 @@ const hashSize = len(prefix+"config-hash") + 64
 
 func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	change := func(left int, then func(s *harness)) func(s *harness) {
 		return func(s *harness) {
 			s.begin()
 			s.leavesOnTemplate(left)
 			s.set(configMap("app"), "2")
 			then(s)
-			s.wait(time.Minute)
-			s.tick()
+			s.later(time.Minute)
 		}
 	}
 	silence := func(*harness) {}
 	runLaw(t, "prompt", map[string]lawCase{
-		"full, and an Event says so":       {options: hooked, because: "the program must not make the workload invalid", happens: change(hashSize-1, (*harness).failsToReload)},
-		"full, and nothing says so":        {options: hooked, want: "prompt/modified", because: "the user must hear of it", happens: change(hashSize-1, silence)},
-		"space for the hash":               {options: hooked, want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*harness).failsToReload)},
-		"full, and an Event about another": {options: hooked, want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *harness) { s.event(cart, "w", "Warning", "ConfigMissing") })},
-		"full, and an Event of long ago": {options: hooked, want: "prompt/modified", because: "it was about an earlier change", happens: func(s *harness) {
+		"full, and an Event says so":       {because: "the program must not make the workload invalid", happens: change(hashSize-1, (*harness).failsToReload)},
+		"full, and nothing says so":        {want: "prompt/modified", because: "the user must hear of it", happens: change(hashSize-1, silence)},
+		"space for the hash":               {want: "prompt/modified", because: "the pods can be restarted", happens: change(hashSize, (*harness).failsToReload)},
+		"full, and an Event about another": {want: "prompt/modified", because: "it says nothing of a reload", happens: change(hashSize-1, func(s *harness) { s.event(cart, "w", "Warning", "ConfigMissing") })},
+		"full, and an Event of long ago": {want: "prompt/modified", because: "it was about an earlier change", happens: func(s *harness) {
 			s.begin()
 			s.failsToReload()
 			change(hashSize-1, silence)(s)
 		}},
-		"space again": {options: hooked, want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *harness) {
+		"space again": {want: "prompt/modified", because: "nothing prevents the reload any more", happens: change(hashSize-1, func(s *harness) {
 			s.failsToReload()
 			s.leavesOnTemplate(hashSize)
 			s.set(configMap("app"), "3")
@@ -210,9 +207,9 @@ func TestReloadWithoutSpaceOnTheTemplate(t *testing.T) {
 		}))
 	}
 	runLaw(t, "current", map[string]lawCase{
-		"full, and an Event says so": {options: hooked, because: "no reload is possible", happens: pods(hashSize-1, (*harness).failsToReload)},
-		"full, and nothing says so":  {options: hooked, want: "current/modified", because: "the user must hear of it", happens: pods(hashSize-1, silence)},
-		"space for the hash":         {options: hooked, want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*harness).failsToReload)},
+		"full, and an Event says so": {because: "no reload is possible", happens: pods(hashSize-1, (*harness).failsToReload)},
+		"full, and nothing says so":  {want: "current/modified", because: "the user must hear of it", happens: pods(hashSize-1, silence)},
+		"space for the hash":         {want: "current/modified", because: "the pods can be restarted", happens: pods(hashSize, (*harness).failsToReload)},
 	})
 }
 
@@ -229,7 +226,7 @@ func TestRequestsWithoutSpaceOnTheTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := webhookHarness(t)
+			s := newHarness(t, Options{})
 			s.begin()
 			s.leavesOnTemplate(tt.left)
 			for range 20 {

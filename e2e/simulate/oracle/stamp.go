@@ -82,7 +82,7 @@ func isDirect(call *world.Call) bool { return bytes.Contains(call.Body, []byte("
 
 // seen reports whether the webhook surely saw a request and could read what it needed.
 func (l *faultLog) seen(w *workload, c world.Commit) bool {
-	if !l.options.Webhook || c.Call == nil || l.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
+	if l.options.Direct || c.Call == nil || l.slow.during(w.id.namespace, c.Call.Arrived, c.At) {
 		return false
 	}
 	if !w.rescoped.IsZero() && c.Call.Arrived.Sub(w.rescoped) < notice {

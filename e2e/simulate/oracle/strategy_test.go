@@ -114,8 +114,8 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 			s.restart("c", second)
 		}
 	}
-	env, annotations := Options{Webhook: true, Strategy: strategyEnvVars}, Options{Webhook: true, Strategy: strategyAnnotations}
-	missing := Options{Webhook: true, Strategy: strategyAnnotations, ReloadMissingRequired: true}
+	env, annotations := Options{Strategy: strategyEnvVars}, Options{Strategy: strategyAnnotations}
+	missing := Options{Strategy: strategyAnnotations, ReloadMissingRequired: true}
 	for law, cases := range map[string]map[string]lawCase{
 		"explained": {
 			"variable": {options: env, because: "it is the one of what changed", happens: twice(variables(variable(app, two)), variables(variable(app, three)))},
@@ -215,7 +215,7 @@ func TestStrategyIsWrittenWithARestart(t *testing.T) {
 
 func TestStrategyIsNotWrittenWithoutARestart(t *testing.T) {
 	t.Parallel()
-	s := newHarness(t, Options{Webhook: true, Strategy: strategyEnvVars})
+	s := newHarness(t, Options{Strategy: strategyEnvVars})
 	s.begin()
 	s.restart("a", func(o world.Object) world.Object { return withEnv(o, variable("STAKATER_APP_CONFIGMAP", "0a")) })
 	assert.Contains(t, s.signatures(), "kept/strategy-rewritten")

@@ -30,21 +30,20 @@ func TestUnharmedJobs(t *testing.T) {
 	note := func(o world.Object) { setAnnotation(o, "example.com/note", "x") }
 	record := func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "v1:x") }
 	const restored = "pod-reloader manages these annotations and has restored them: config-record"
-	hooked := Options{Webhook: true}
 	runLaw(t, "unharmed", map[string]lawCase{
-		"stamped": {options: hooked, because: "the annotations are ours", happens: created(func(o world.Object) {
+		"stamped": {because: "the annotations are ours", happens: created(func(o world.Object) {
 			setAnnotation(template(o), prefix+requestAnnotation, "b")
 			record(o)
 		})},
-		"pod spec changed": {options: hooked, want: "unharmed/stored", because: "it is the user's", happens: created(func(o world.Object) {
+		"pod spec changed": {want: "unharmed/stored", because: "it is the user's", happens: created(func(o world.Object) {
 			world.Section(template(o), "spec")["hostNetwork"] = true
 		})},
-		"annotation of the template changed": {options: hooked, want: "unharmed/stored", because: "it is not ours", happens: created(func(o world.Object) {
+		"annotation of the template changed": {want: "unharmed/stored", because: "it is not ours", happens: created(func(o world.Object) {
 			setAnnotation(template(o), "example.com/note", "x")
 		})},
-		"suspended by the program":  {options: hooked, want: "unharmed/program", because: "the spec is the user's", happens: patched(replica, isSuspended)},
-		"annotated by the program":  {options: hooked, because: "the annotation is ours", happens: patched(replica, record)},
-		"restored, and not written": {options: hooked, want: "unharmed/warned", because: "the user has done nothing to it", happens: patched(user, note, restored)},
-		"restored, and written":     {options: hooked, because: "that is what it is for", happens: patched(user, record, restored)},
+		"suspended by the program":  {want: "unharmed/program", because: "the spec is the user's", happens: patched(replica, isSuspended)},
+		"annotated by the program":  {because: "the annotation is ours", happens: patched(replica, record)},
+		"restored, and not written": {want: "unharmed/warned", because: "the user has done nothing to it", happens: patched(user, note, restored)},
+		"restored, and written":     {because: "that is what it is for", happens: patched(user, record, restored)},
 	})
 }

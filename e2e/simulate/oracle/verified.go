@@ -57,7 +57,7 @@ func (l *unharmedLaw) isRight(r world.Reply) bool {
 func (l *unharmedLaw) sawNoDisturbance(w *workload, r world.Reply) bool {
 	from := r.Call.Arrived.Add(-rest)
 	switch {
-	case !w.eligible || w.dynamic || len(w.listed) != len(w.refs), !l.options.Webhook, !l.healthy(w, from):
+	case !w.eligible || w.dynamic || len(w.listed) != len(w.refs), l.options.Direct, !l.healthy(w, from):
 		return false
 	case w.last() != nil && w.last().at.After(from), w.changed.After(from) || w.acts[2].After(from) || l.versionAt(from) < w.keyChanged:
 		return false

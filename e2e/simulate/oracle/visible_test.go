@@ -11,7 +11,6 @@ import (
 
 func TestVisible(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	secrets := world.Key{Resource: world.Secrets}
 	blind := func(gauges map[string]float64, warned bool) func(s *harness) {
 		return func(s *harness) {
@@ -71,29 +70,29 @@ func TestVisible(t *testing.T) {
 		}
 	}
 	runLaw(t, "visible", map[string]lawCase{
-		"not shown soon":  {options: hooked, want: "visible/metric", because: "it is refused at once", happens: soon("permissions")},
-		"not heard of":    {options: hooked, because: "a list has 70 seconds for its answer", happens: soon("watch-refused")},
-		"shown":           {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)},
-		"shown by caches": {options: hooked, because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
-		"not shown":       {options: hooked, want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
-		"no Event":        {options: hooked, want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
-		"shown once":      {options: hooked, because: "it is blind all the time", happens: again(0)},
-		"shown one time":  {options: hooked, want: "visible/event", because: "it may have seen meanwhile", happens: again(time.Minute)},
-		"shown again":     {options: hooked, because: "all is well", happens: recovered(1)},
-		"not back":        {options: hooked, want: "visible/not-back", because: "all is well", happens: recovered(0)},
-		"answered": {options: hooked, because: "it is not blind", happens: func(s *harness) {
+		"not shown soon":  {want: "visible/metric", because: "it is refused at once", happens: soon("permissions")},
+		"not heard of":    {because: "a list has 70 seconds for its answer", happens: soon("watch-refused")},
+		"shown":           {because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, true)},
+		"shown by caches": {because: "a gauge and an Event say it", happens: blind(map[string]float64{"pod_reloader_cache_synced": 0}, true)},
+		"not shown":       {want: "visible/metric", because: "the gauge is 1", happens: blind(map[string]float64{"pod_reloader_cache_synced": 1}, true)},
+		"no Event":        {want: "visible/event", because: "there is no Event", happens: blind(map[string]float64{"pod_reloader_watch_healthy": 0}, false)},
+		"shown once":      {because: "it is blind all the time", happens: again(0)},
+		"shown one time":  {want: "visible/event", because: "it may have seen meanwhile", happens: again(time.Minute)},
+		"shown again":     {because: "all is well", happens: recovered(1)},
+		"not back":        {want: "visible/not-back", because: "all is well", happens: recovered(0)},
+		"answered": {because: "it is not blind", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "permissions", Scope: "secrets", Begin: true})
 			s.request(replica, "watch", secrets, nil)
 			s.wait(10 * time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
 		}},
-		"not for long": {options: hooked, because: "a minute and a half is allowed, and another minute for the Event", happens: func(s *harness) {
+		"not for long": {because: "a minute and a half is allowed, and another minute for the Event", happens: func(s *harness) {
 			s.oracle.Fault(Fault{At: s.now, Kind: "watch-refused", Scope: "secrets", Begin: true})
 			s.oracle.Request(s.call(replica, "watch", secrets, nil))
 			s.wait(time.Minute)
 			s.scrape(replica, 0, map[string]float64{"pod_reloader_cache_synced": 1})
 		}},
-		"no leader": {options: hooked, because: "standbys do nothing", happens: func(s *harness) {
+		"no leader": {because: "standbys do nothing", happens: func(s *harness) {
 			s.oracle.Leader("replica-1.1", s.now)
 			blind(map[string]float64{"pod_reloader_cache_synced": 1}, false)(s)
 		}},

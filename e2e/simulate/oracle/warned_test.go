@@ -10,7 +10,6 @@ import (
 func TestUnharmedByWarnings(t *testing.T) {
 	t.Parallel()
 	const restored = "pod-reloader manages these annotations and has restored them: config-record"
-	hooked := Options{Webhook: true}
 	warned := func(options Options, want, warning string, change func(o world.Object), because string) lawCase {
 		return lawCase{options: options, want: want, because: because, happens: func(s *harness) {
 			s.begin()
@@ -24,20 +23,19 @@ func TestUnharmedByWarnings(t *testing.T) {
 	note := func(o world.Object) { setAnnotation(o, "example.com/note", "x") }
 	strip := func(o world.Object) { setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", "") }
 	runLaw(t, "unharmed", map[string]lawCase{
-		"restored, and not written": warned(hooked, "unharmed/warned", restored, note, "the user has done nothing to it"),
-		"restored, and left out":    warned(hooked, "unharmed/warned", restored, strip, "a manifest that knows nothing of it"),
-		"restored, and written":     warned(hooked, "", restored, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }, "that is what it is for"),
-		"written on the template": warned(hooked, "", restored, func(o world.Object) {
+		"restored, and not written": warned(Options{}, "unharmed/warned", restored, note, "the user has done nothing to it"),
+		"restored, and left out":    warned(Options{}, "unharmed/warned", restored, strip, "a manifest that knows nothing of it"),
+		"restored, and written":     warned(Options{}, "", restored, func(o world.Object) { setAnnotation(o, prefix+recordAnnotation, "x") }, "that is what it is for"),
+		"written on the template": warned(Options{}, "", restored, func(o world.Object) {
 			setAnnotation(world.Section(o, "spec", "template"), prefix+"config-hash", "x")
 		}, "that is what it is for"),
-		"another warning": warned(hooked, "", "pod-reloader did not update the config-hash", note, "it is about the state"),
-		"a strategy":      warned(Options{Webhook: true, Strategy: "env-vars"}, "", restored, note, "it may be about the environment"),
+		"another warning": warned(Options{}, "", "pod-reloader did not update the config-hash", note, "it is about the state"),
+		"a strategy":      warned(Options{Strategy: "env-vars"}, "", restored, note, "it may be about the environment"),
 	})
 }
 
 func TestUnharmedByCalls(t *testing.T) {
 	t.Parallel()
-	hooked := Options{Webhook: true}
 	written := func(took time.Duration, warning string, called ...string) func(*harness) {
 		return func(s *harness) {
 			s.begin()
@@ -52,15 +50,15 @@ func TestUnharmedByCalls(t *testing.T) {
 	const ours, failed = "mutate.pod-reloader.cs.sap.com", "pod-reloader failed and passed this write unchanged; it retries by itself"
 	runLaw(t, "unharmed", map[string]lawCase{
 		"passed unchecked": {
-			options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it",
+			want: "unharmed/unchecked", because: "nothing disturbed it",
 			happens: written(0, "pod-reloader could not check this write: too many requests at the same time; it retries by itself", ours),
 		},
-		"failed":              {options: hooked, want: "unharmed/unchecked", because: "nothing disturbed it", happens: written(0, failed, ours)},
-		"webhook not called":  {options: hooked, because: "it is not ours", happens: written(0, failed)},
-		"held for long":       {options: hooked, want: "unharmed/late", because: "nothing disturbed it", happens: written(3100*time.Millisecond, "", ours)},
-		"within the jitter":   {options: hooked, because: "the request was under way", happens: written(2900*time.Millisecond, "", ours)},
-		"held by another one": {options: hooked, because: "it is not ours", happens: written(time.Minute, "")},
-		"failed after a fault": {options: hooked, because: "it may be why", happens: func(s *harness) {
+		"failed":              {want: "unharmed/unchecked", because: "nothing disturbed it", happens: written(0, failed, ours)},
+		"webhook not called":  {because: "it is not ours", happens: written(0, failed)},
+		"held for long":       {want: "unharmed/late", because: "nothing disturbed it", happens: written(3100*time.Millisecond, "", ours)},
+		"within the jitter":   {because: "the request was under way", happens: written(2900*time.Millisecond, "", ours)},
+		"held by another one": {because: "it is not ours", happens: written(time.Minute, "")},
+		"failed after a fault": {because: "it may be why", happens: func(s *harness) {
 			s.begin()
 			s.fault("api-errors", "", time.Second)
 			call := s.call(user, "patch", cart, nil)
