@@ -76,22 +76,27 @@ func (c client) list(ctx context.Context, r world.Resource, namespace, selector 
 }
 
 func (c client) create(ctx context.Context, key world.Key, manager string, object world.Object) error {
-	body, err := json.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
-	}
-	path := collectionPath(key.Resource, key.Namespace) + query(manager)
-	_, err = c.do(ctx, Request{Method: http.MethodPost, Path: path, ContentType: plainJSON, Body: body})
-	return err
+	return c.write(ctx, http.MethodPost, collectionPath(key.Resource, key.Namespace)+query(manager), object)
 }
 
 func (c client) put(ctx context.Context, key world.Key, manager string, object world.Object) error {
+	return c.write(ctx, http.MethodPut, objectPath(key)+query(manager), object)
+}
+
+func (c client) write(ctx context.Context, method, path string, object world.Object) error {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
+		return fmt.Errorf("encode the object of %s %s: %w", method, path, err)
 	}
-	path := objectPath(key) + query(manager)
-	_, err = c.do(ctx, Request{Method: http.MethodPut, Path: path, ContentType: plainJSON, Body: body})
+	_, err = c.do(ctx, Request{Method: method, Path: path, ContentType: plainJSON, Body: body})
+	return err
+}
+
+// unlessThere skips an act whose object exists already.
+func unlessThere(key world.Key, err error) error {
+	if rejectedFor(err, "AlreadyExists") {
+		return skip("%s exists", key)
+	}
 	return err
 }
 
@@ -121,9 +126,7 @@ func (c client) merge(ctx context.Context, key world.Key, manager string, body w
 
 // delete removes an object and lets its dependents go in the background, as kubectl does.
 func (c client) delete(ctx context.Context, key world.Key) error {
-	body := []byte(`{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}`)
-	_, err := c.do(ctx, Request{Method: http.MethodDelete, Path: objectPath(key), ContentType: plainJSON, Body: body})
-	return err
+	return c.deleteAs(ctx, key, "Background")
 }
 
 const (

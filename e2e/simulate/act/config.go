@@ -67,21 +67,8 @@ func configActs() []act {
 			words: "user moves key {key|q} of {on} between data and binaryData",
 			do:    moveBinary,
 		},
-		{
-			name: "label-config", weight: 5, on: anyConfig, with: []parameter{required("value", isLabel, pick("a", "b", "c"))},
-			words: "user labels {on} note={value}",
-			do: func(ctx context.Context, c client, s step) error {
-				return c.merge(ctx, s.key, "kubectl-label", metadata("labels", world.Object{"note": s.text("value")}))
-			},
-		},
-		{
-			name: "annotate-config", weight: 5, on: anyConfig, with: []parameter{required("value", isText, pick("a", "b", "c"))},
-			words: "user annotates {on} example.com/note={value|q}",
-			do: func(ctx context.Context, c client, s step) error {
-				note := world.Object{"example.com/note": s.text("value")}
-				return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", note))
-			},
-		},
+		labelAct(act{name: "label-config", weight: 5, on: anyConfig}),
+		annotateAct(act{name: "annotate-config", weight: 5, on: anyConfig}),
 		{
 			name: "apply-config", weight: 10, on: anyConfig,
 			with:  []parameter{keyParameter(), valueParameter(), oneOf("as", "data", "stringData")},

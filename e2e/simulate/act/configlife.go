@@ -67,11 +67,7 @@ func createConfig(ctx context.Context, c client, s step) error {
 	if err != nil {
 		return err
 	}
-	err = c.create(ctx, s.key, "kubectl-create", object)
-	if rejectedFor(err, "AlreadyExists") {
-		return skip("%s exists", s.key)
-	}
-	return err
+	return unlessThere(s.key, c.create(ctx, s.key, "kubectl-create", object))
 }
 
 // recreate deletes an object and creates it again, from what it was and after the step's pause.

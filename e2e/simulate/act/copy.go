@@ -84,11 +84,7 @@ func copyTo(ctx context.Context, c client, s step) error {
 		return err
 	}
 	object := renamed(s.key.Resource, exported(live), to)
-	err = c.create(ctx, to, "kubectl-create", object)
-	if rejectedFor(err, "AlreadyExists") {
-		return skip("%s exists", to)
-	}
-	return err
+	return unlessThere(to, c.create(ctx, to, "kubectl-create", object))
 }
 
 // renamed gives a workload that was read another name and namespace. The pods get labels of their own, since two

@@ -136,13 +136,7 @@ func referentActs() []act {
 				return c.merge(ctx, s.key, "kubectl-patch", world.Object{"spec": world.Object{"filterRefs": refs}})
 			},
 		},
-		{
-			name: "label-referent", weightGraph: 6, on: every, with: []parameter{required("value", isLabel, pick("a", "b", "c"))},
-			words: "user labels {on} note={value}",
-			do: func(ctx context.Context, c client, s step) error {
-				return c.merge(ctx, s.key, "kubectl-label", metadata("labels", world.Object{"note": s.text("value")}))
-			},
-		},
+		labelAct(act{name: "label-referent", weightGraph: 6, on: every}),
 		{
 			name: "noise-in-status", weightGraph: 8, on: every, with: []parameter{required("value", isText, pick("1", "2", "3", "4"))},
 			words: "the operator sets status.seen of {on} to {value|q}, which means nothing",
@@ -206,11 +200,7 @@ func referentLifeActs() []act {
 			do: func(ctx context.Context, c client, s step) error {
 				object := referentManifest(s.key)
 				object["spec"] = with(world.Section(object, "spec"), "mode", s.text("mode"))
-				err := c.create(ctx, s.key, "kubectl-create", object)
-				if rejectedFor(err, "AlreadyExists") {
-					return skip("%s exists", s.key)
-				}
-				return err
+				return unlessThere(s.key, c.create(ctx, s.key, "kubectl-create", object))
 			},
 		},
 	}

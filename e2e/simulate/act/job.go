@@ -101,12 +101,12 @@ func jobActs() []act {
 		},
 		{
 			name: RunCronJob, weight: 2, on: cronJob,
-			with:  []parameter{required("name", isRunName, pick(runNames()...)), oneOf("endless", "true", "true", "false")},
+			with:  []parameter{required("name", isOneOf(runNames()...), pick(runNames()...)), oneOf("endless", "true", "true", "false")},
 			words: "user creates the Job {name} from {on} (never finishes: {endless})",
 			do:    runCronJob,
 		},
 		{
-			name: EndRun, weight: 3, on: cronJob, with: []parameter{required("name", isRunName, pick(runNames()...))},
+			name: EndRun, weight: 3, on: cronJob, with: []parameter{required("name", isOneOf(runNames()...), pick(runNames()...))},
 			words: "user deletes the Job {name}",
 			do: func(ctx context.Context, c client, s step) error {
 				return c.delete(ctx, world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")})
@@ -117,13 +117,6 @@ func jobActs() []act {
 
 // runNames are the names of the Jobs that users create from CronJobs.
 func runNames() []string { return []string{FirstRun, "by-hand-2"} }
-
-func isRunName(value string) error {
-	if !slices.Contains(runNames(), value) {
-		return fmt.Errorf("%q is not one of %v", value, runNames())
-	}
-	return nil
-}
 
 // runCronJob is "kubectl create job --from", with an annotation on its pods.
 func runCronJob(ctx context.Context, c client, s step) error {
@@ -146,11 +139,8 @@ func runCronJob(ctx context.Context, c client, s step) error {
 		path := []string{"spec", "template", "metadata", "annotations"}
 		job = replacedAt(job, with(world.Section(job, path...), endless, "true"), path...)
 	}
-	err = c.create(ctx, world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")}, "kubectl-create", job)
-	if rejectedFor(err, "AlreadyExists") {
-		return skip("%s exists", s.text("name"))
-	}
-	return err
+	key := world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")}
+	return unlessThere(key, c.create(ctx, key, "kubectl-create", job))
 }
 
 // onJob is one of the Jobs.
@@ -187,11 +177,7 @@ func createJob(ctx context.Context, c client, s step) error {
 	if s.flag("held") {
 		manifest = replacedAt(manifest, []any{heldBy}, "metadata", "finalizers")
 	}
-	err = c.createApplied(ctx, s.key, manifest)
-	if rejectedFor(err, "AlreadyExists") {
-		return skip("%s exists", s.key)
-	}
-	return err
+	return unlessThere(s.key, c.createApplied(ctx, s.key, manifest))
 }
 
 func suspend(ctx context.Context, c client, s step) error {

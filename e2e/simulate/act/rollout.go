@@ -42,11 +42,7 @@ func rolloutActs() []act {
 			if err != nil {
 				return err
 			}
-			err = c.createApplied(ctx, s.key, manifest)
-			if rejectedFor(err, "AlreadyExists") {
-				return skip("%s exists", s.key)
-			}
-			return err
+			return unlessThere(s.key, c.createApplied(ctx, s.key, manifest))
 		},
 	}}
 }
@@ -55,40 +51,17 @@ func rolloutActs() []act {
 func (c client) editRollout(ctx context.Context, key world.Key, container string, fields world.Object) error {
 	path := append(world.PodPath(key.Resource.Plural), "spec")
 	return c.update(ctx, key, "kubectl-argo-rollouts", func(object world.Object) error {
-		containers, _ := world.Section(object, path...)["containers"].([]any)
-		for _, item := range containers {
-			if one, ok := item.(world.Object); ok && one["name"] == container {
-				maps.Copy(one, mergedEnv(one, fields))
-				return nil
-			}
+		one, _ := cut(world.Section(object, path...)["containers"], container)
+		if one == nil {
+			return skip("%s has no container %s", key, container)
 		}
-		return skip("%s has no container %s", key, container)
+		if set, ok := fields["env"].([]any); ok {
+			_, others := cut(one["env"], world.Text(set[0].(world.Object), "name"))
+			fields = replaced(fields, "env", append(others, set...))
+		}
+		maps.Copy(one, fields)
+		return nil
 	})
-}
-
-// mergedEnv returns the fields, with environment variables merged into those of the container.
-func mergedEnv(container, fields world.Object) world.Object {
-	set, ok := fields["env"].([]any)
-	if !ok {
-		return fields
-	}
-	have, _ := container["env"].([]any)
-	var env []any
-	for _, item := range have {
-		if old, ok := item.(world.Object); ok && !hasVariable(set, old["name"]) {
-			env = append(env, old)
-		}
-	}
-	return replaced(fields, "env", append(env, set...))
-}
-
-func hasVariable(env []any, name any) bool {
-	for _, item := range env {
-		if variable, ok := item.(world.Object); ok && variable["name"] == name {
-			return true
-		}
-	}
-	return false
 }
 
 // undoRollout is "kubectl argo rollouts undo": it brings the template of an earlier ReplicaSet back, and no annotations.

@@ -47,24 +47,27 @@ func templateActs() []act {
 func metadataActs() []act {
 	anyWorkload := onWorkload(workloadResources()...)
 	return []act{
-		{
-			name: "label-workload", weight: 5, on: anyWorkload,
-			with:  []parameter{required("value", isLabel, pick("a", "b", "c"))},
-			words: "user labels {on} note={value}",
-			do: func(ctx context.Context, c client, s step) error {
-				return c.merge(ctx, s.key, "kubectl-label", metadata("labels", world.Object{"note": s.text("value")}))
-			},
-		},
-		{
-			name: "annotate-workload", weight: 3, on: anyWorkload,
-			with:  []parameter{required("value", isText, pick("a", "b", "c"))},
-			words: "user annotates {on} example.com/note={value|q}",
-			do: func(ctx context.Context, c client, s step) error {
-				note := world.Object{"example.com/note": s.text("value")}
-				return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", note))
-			},
-		},
+		labelAct(act{name: "label-workload", weight: 5, on: anyWorkload}),
+		annotateAct(act{name: "annotate-workload", weight: 3, on: anyWorkload}),
 	}
+}
+
+// labelAct completes an act that labels an object.
+func labelAct(a act) act {
+	a.with, a.words = []parameter{required("value", isLabel, pick("a", "b", "c"))}, "user labels {on} note={value}"
+	a.do = func(ctx context.Context, c client, s step) error {
+		return c.merge(ctx, s.key, "kubectl-label", metadata("labels", world.Object{"note": s.text("value")}))
+	}
+	return a
+}
+
+// annotateAct completes an act that annotates an object.
+func annotateAct(a act) act {
+	a.with, a.words = []parameter{required("value", isText, pick("a", "b", "c"))}, "user annotates {on} example.com/note={value|q}"
+	a.do = func(ctx context.Context, c client, s step) error {
+		return c.merge(ctx, s.key, "kubectl-annotate", metadata("annotations", world.Object{"example.com/note": s.text("value")}))
+	}
+	return a
 }
 
 // restart is "kubectl rollout restart". Two in the same second are one.
