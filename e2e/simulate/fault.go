@@ -257,7 +257,8 @@ const blindFor = 6 * time.Minute
 // scrape hands the metrics of all replicas to the oracle.
 func (s *simulation) scrape() {
 	for _, r := range s.replicas {
-		s.oracle.Metrics(r.name, r.scrape(), time.Now())
+		scraped := r.scrape()
+		s.oracle.ask(func(o *oracle.Oracle) { o.Metrics(r.name, scraped, time.Now()) })
 	}
 }
 

@@ -153,7 +153,7 @@ func reconfigure(s *simulation, step history.Step) func() {
 func (s *simulation) disagree() {
 	scope := s.scope()
 	scope.Clear = false
-	s.oracle.Rescope(scope)
+	s.oracle.ask(func(o *oracle.Oracle) { o.Rescope(time.Now(), scope) })
 	if err := s.setWebhooks(); err != nil {
 		s.broken = err
 	}
@@ -194,8 +194,8 @@ func (s *simulation) agree() {
 			return
 		}
 	}
-	s.oracle.Repolicy(s.policy())
-	s.oracle.Rescope(s.scope())
+	policy, scope := s.policy(), s.scope()
+	s.oracle.ask(func(o *oracle.Oracle) { o.Repolicy(time.Now(), policy); o.Rescope(time.Now(), scope) })
 }
 
 func (s *simulation) setWebhooks() error {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
@@ -36,7 +37,7 @@ func beginChange(s *simulation, step history.Step) func() {
 	s.flags = withValues(s.flags, values)
 	policy := s.policy()
 	policy.Clear = false
-	s.oracle.Repolicy(policy)
+	s.oracle.ask(func(o *oracle.Oracle) { o.Repolicy(time.Now(), policy) })
 	if slices.ContainsFunc(values, func(value string) bool { return flagName(value) == autoFlag }) {
 		s.disagree()
 	}

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
@@ -27,6 +25,13 @@ type judge struct {
 func newJudge(s *simulation, rules oracle.Options) *judge {
 	rules.Program, rules.Foreign = isProgram, withoutForeign
 	return &judge{note: s.note, on: s.journal.on, acts: map[string]int{}, oracle: oracle.New(rules)}
+}
+
+// ask has the oracle to itself.
+func (j *judge) ask(do func(o *oracle.Oracle)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	do(j.oracle)
 }
 
 // Request takes in a request that has come.
@@ -70,20 +75,6 @@ func (j *judge) Fault(f oracle.Fault) {
 	j.oracle.Fault(f)
 }
 
-// Timing takes in with which gates a process starts.
-func (j *judge) Timing(name string, g gates) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Timing(name, g.settle, g.settleMax, g.refractory)
-}
-
-// Jitter takes in how long any request may be under way.
-func (j *judge) Jitter(most time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Jitter(most)
-}
-
 // Refused takes in what a controller wanted to store and the API server refused as invalid.
 func (j *judge) Refused(key world.Key, object world.Object) {
 	j.mu.Lock()
@@ -92,60 +83,16 @@ func (j *judge) Refused(key world.Key, object world.Object) {
 	j.oracle.Refused(time.Now(), key, object)
 }
 
-// Rescope takes in which workloads the flags select from now on.
-func (j *judge) Rescope(scope oracle.Scope) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Rescope(time.Now(), scope)
+// owes reports whether the program still has something to do.
+func (j *judge) owes() (owes bool) {
+	j.ask(func(o *oracle.Oracle) { owes = o.Owes(time.Now()) })
+	return owes
 }
 
-// Repolicy takes in what the flags say about restarts from now on.
-func (j *judge) Repolicy(policy oracle.Policy) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Repolicy(time.Now(), policy)
-}
-
-// Metrics takes in what a replica counts.
-func (j *judge) Metrics(client string, families map[string]*dto.MetricFamily, at time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Metrics(client, families, at)
-}
-
-// Log takes in a line that a replica logs.
-func (j *judge) Log(client, line string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Log(client, line, time.Now())
-}
-
-// Quiet has the oracle judge a world at rest.
-func (j *judge) Quiet(now time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Quiet(now)
-}
-
-// Owes asks the oracle whether the program still has something to do.
-func (j *judge) Owes() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.oracle.Owes(time.Now())
-}
-
-// looping asks the oracle whether the program was found in a hot loop.
-func (j *judge) looping() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.oracle.Looping()
-}
-
-// Idle has the oracle judge a time in which nothing happened.
-func (j *judge) Idle(from, to time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Idle(from, to)
+// looping reports whether the program was found in a hot loop.
+func (j *judge) looping() (looping bool) {
+	j.ask(func(o *oracle.Oracle) { looping = o.Looping() })
+	return looping
 }
 
 func (j *judge) acted(step history.Step, err error) {

@@ -136,7 +136,7 @@ func (s *simulation) start(at *slot) error {
 	}()
 	s.note("%s starts with %v", name, at.flags)
 	s.oracle.Fault(down(r.name, false))
-	s.oracle.Timing(r.name, waits)
+	s.oracle.ask(func(o *oracle.Oracle) { o.Timing(r.name, waits.settle, waits.settleMax, waits.refractory) })
 	s.after(time.Second, func() { s.look(r) })
 	return nil
 }

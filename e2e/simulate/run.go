@@ -159,7 +159,7 @@ func (s *simulation) recover() {
 	}
 	end := time.Now().Add(long)
 	s.run(time.Now().Add(brief), nil)
-	for s.broken == nil && time.Now().Before(end) && s.oracle.Owes() {
+	for s.broken == nil && time.Now().Before(end) && s.oracle.owes() {
 		s.run(time.Now().Add(10*time.Second), nil)
 	}
 }
@@ -168,7 +168,7 @@ func (s *simulation) recover() {
 func (s *simulation) judgeAtRest() {
 	s.resting = true
 	s.scrape()
-	s.oracle.Quiet(time.Now())
+	s.oracle.ask(func(o *oracle.Oracle) { o.Quiet(time.Now()) })
 	if s.pick() == nil {
 		s.violate("alive", "", fmt.Sprintf("no replica is ready long after the last fault; ended by themselves: %v", s.endings))
 	}
@@ -177,7 +177,7 @@ func (s *simulation) judgeAtRest() {
 	}
 	from := time.Now()
 	s.run(from.Add(idle), nil)
-	s.oracle.Idle(from, time.Now())
+	s.oracle.ask(func(o *oracle.Oracle) { o.Idle(from, time.Now()) })
 }
 
 // open starts the API server, the replicas, and what users have from the beginning.
@@ -213,7 +213,7 @@ func (s *simulation) open() error {
 	}
 	s.run(time.Now().Add(10*time.Second), nil)
 	s.faults.jitter = s.jitter()
-	s.oracle.Jitter(s.faults.jitter)
+	s.oracle.ask(func(o *oracle.Oracle) { o.Jitter(s.faults.jitter) })
 	return nil
 }
 

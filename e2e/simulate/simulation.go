@@ -174,7 +174,7 @@ func (s *simulation) violate(law, subject, text string) {
 func (s *simulation) logger(r *replica) logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		if r.online.Err() == nil {
-			s.oracle.Log(r.name, prefix+" "+args)
+			s.oracle.ask(func(o *oracle.Oracle) { o.Log(r.name, prefix+" "+args, time.Now()) })
 			s.note("%s log: %s %s", r.name, prefix, args)
 		}
 	}, funcr.Options{Verbosity: 1})

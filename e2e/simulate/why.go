@@ -20,14 +20,17 @@ import (
 // `pod-reloader why` prints to a user.
 func (s *simulation) showBlindness() {
 	s.scrape()
-	question, ok := s.oracle.AskWhy()
+	var question oracle.Question
+	var ok bool
+	s.oracle.ask(func(o *oracle.Oracle) { question, ok = o.AskWhy(time.Now()) })
 	if !ok || s.closing {
 		return
 	}
 	s.acting.Add(1)
 	s.acts.Go(func() {
 		defer s.acting.Add(-1)
-		s.oracle.Why(question, s.why(question))
+		printed := s.why(question)
+		s.oracle.ask(func(o *oracle.Oracle) { o.Why(question, printed, time.Now()) })
 	})
 }
 
@@ -56,18 +59,4 @@ func (s *simulation) namesForWhy() []string {
 	return slices.DeleteFunc(slices.Clone(s.flags), func(flag string) bool {
 		return !strings.HasPrefix(flag, prefixFlag) && !strings.HasPrefix(flag, argoFlag) && !strings.HasPrefix(flag, ignoredFlag)
 	})
-}
-
-// AskWhy asks the oracle about which workload the program must say that it cannot watch something.
-func (j *judge) AskWhy() (oracle.Question, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.oracle.AskWhy(time.Now())
-}
-
-// Why takes in what `pod-reloader why` prints.
-func (j *judge) Why(q oracle.Question, printed string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.oracle.Why(q, printed, time.Now())
 }
