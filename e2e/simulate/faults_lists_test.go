@@ -17,34 +17,40 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // A seed means what it meant before: only faults are replaced, in some histories.
 func TestFaultsOfListsReplaceFaultsOnly(t *testing.T) {
 	t.Parallel()
-	unraced(t)
 	const seeds = 60
-	with, c := 0, Catalogue()
-	hows := map[string]bool{}
-	for seed := range uint64(seeds) {
+	hows, with := replacesFaultsOnly(t, seeds, stoppedLists, stopLists, "how")
+	assert.Len(t, hows, 3)
+	assert.Greater(t, with, seeds/8)
+	assert.Less(t, with, seeds/2)
+}
+
+// replacesFaultsOnly looks at which steps a fault takes the places of. It returns the values of a parameter, and in how many histories
+// the fault is.
+func replacesFaultsOnly(
+	t *testing.T, seeds uint64, replace func(uint64, history.Catalogue, []history.Step) []history.Step, name, parameter string,
+) (values map[string]bool, with int) {
+	t.Helper()
+	unraced(t)
+	c, values := Catalogue(), map[string]bool{}
+	for seed := range seeds {
 		steps := history.Draw(seeded(seed), c, history.DrawOptions{Steps: 60, Faults: true})
-		drawn := stoppedLists(seed, c, steps)
+		drawn := replace(seed, c, steps)
 		require.Len(t, drawn, len(steps))
 		require.NoError(t, c.Check(history.History{Steps: drawn}))
 		replaced := 0
 		for i, s := range drawn {
 			assert.Equal(t, steps[i].Wait, s.Wait)
-			if s.Do != stopLists {
+			if s.Do != name {
 				assert.Equal(t, steps[i], s)
 				continue
 			}
 			_, fault := findFault(steps[i].Do)
 			assert.True(t, fault, steps[i].Do)
-			hows[s.With["how"]] = true
-			replaced++
+			values[s.With[parameter]], replaced = true, 1
 		}
-		if replaced > 0 {
-			with++
-		}
+		with += replaced
 	}
-	assert.Len(t, hows, 3)
-	assert.Greater(t, with, seeds/8)
-	assert.Less(t, with, seeds/2)
+	return values, with
 }
 
 func TestStoppedListsHaveTheirFate(t *testing.T) {

@@ -50,30 +50,8 @@ func TestEarlierDeletionsCountAfterAnUpgrade(t *testing.T) {
 // A seed means what it meant before: only faults are replaced, in some histories.
 func TestChangesOfFlagsReplaceFaultsOnly(t *testing.T) {
 	t.Parallel()
-	unraced(t)
 	const seeds = 100
-	with, c := 0, Catalogue()
-	values := map[string]bool{}
-	for seed := range uint64(seeds) {
-		steps := history.Draw(seeded(seed), c, history.DrawOptions{Steps: 60, Faults: true})
-		drawn := changedFlags(seed, c, steps)
-		require.Len(t, drawn, len(steps))
-		require.NoError(t, c.Check(history.History{Steps: drawn}))
-		replaced := false
-		for i, s := range drawn {
-			assert.Equal(t, steps[i].Wait, s.Wait)
-			if s.Do != changeFlag {
-				assert.Equal(t, steps[i], s)
-				continue
-			}
-			_, fault := findFault(steps[i].Do)
-			assert.True(t, fault, steps[i].Do)
-			values[s.With["flags"]], replaced = true, true
-		}
-		if replaced {
-			with++
-		}
-	}
+	values, with := replacesFaultsOnly(t, seeds, changedFlags, changeFlag, "flags")
 	assert.Len(t, values, len(flagValues()))
 	assert.Greater(t, with, seeds/12)
 	assert.Less(t, with, seeds/3)

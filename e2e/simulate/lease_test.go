@@ -15,15 +15,11 @@ import (
 
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/pod-reloader/leases/pod-reloader"
 
-type roundTripper func(r *http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 var errTransport = errors.New("sent over a connection")
 
 // transport returns one whose API server answers with a handler.
 func transport(online context.Context, handler http.HandlerFunc) http.RoundTripper {
-	next := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errTransport })
+	next := roundTrip(func(*http.Request) (*http.Response, error) { return nil, errTransport })
 	return &shortcut{next: next, server: handler, client: "replica-0.1", online: online}
 }
 

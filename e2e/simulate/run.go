@@ -20,8 +20,6 @@ import (
 type Options struct {
 	// Verbose keeps a journal: what happened, the program's log included.
 	Verbose bool
-	// Inspect is called when all is quiet, before the end; nil does nothing.
-	Inspect func(api Reader)
 	// BeforeStep is called before each step, and with the number of steps when all is quiet at the end; nil does nothing. The
 	// error is that of the act of the step before.
 	BeforeStep func(step int, acted error, api Reader)
@@ -126,9 +124,6 @@ func (s *simulation) play(o Options) error {
 	}
 	s.show(o, len(s.history.Steps), acted)
 	s.judgeAtRest()
-	if o.Inspect != nil {
-		o.Inspect(s.api)
-	}
 	return s.broken
 }
 
