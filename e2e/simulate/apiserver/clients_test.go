@@ -83,7 +83,7 @@ func TestTypedClient(t *testing.T) {
 			require.NoError(t, c.AppsV1().Deployments("shop").Delete(ctx, "cart", *metav1.NewPreconditionDeleteOptions(string(d.UID))))
 			groups, err := c.Discovery().ServerPreferredResources()
 			require.NoError(t, err)
-			assert.Len(t, groups, 8)
+			assert.Len(t, groups, 7)
 		})
 	}
 }

@@ -16,8 +16,7 @@ import (
 )
 
 // decode reads the object that a create or update sends, with its defaults. Fields that the API does not have are dropped,
-// with a warning or an error where fieldValidation asks for it; the default of kube-apiserver, Warn, applies only where it
-// is asked for, since it costs as much as the decoding.
+// without the warning that kube-apiserver gives: looking for them costs as much as the decoding.
 func (q *request) decode() (object, error) {
 	o := q.kind.make()
 	switch q.call.ContentType {
@@ -48,22 +47,8 @@ func (q *request) decode() (object, error) {
 }
 
 func (q *request) decodeText(text []byte, o object) error {
-	validation := q.query.Get("fieldValidation")
-	if validation != metav1.FieldValidationStrict && validation != metav1.FieldValidationWarn {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, o); err != nil {
-			return q.undecodable(err)
-		}
-		return nil
-	}
-	wrong, err := kjson.UnmarshalStrict(text, o)
-	if err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, o); err != nil {
 		return q.undecodable(err)
-	}
-	if len(wrong) > 0 && validation == metav1.FieldValidationStrict {
-		return q.undecodable(fmt.Errorf("strict decoding error: %w", errors.Join(wrong...)))
-	}
-	for _, w := range wrong {
-		q.warn(w.Error())
 	}
 	return nil
 }

@@ -10,14 +10,12 @@ import (
 // serveOther answers requests that are about no resource of the store: discovery, the version, probes and access reviews.
 func (s *Server) serveOther(q *request) answer {
 	path := strings.TrimSuffix(q.http.URL.Path, "/")
-	if q.http.Method == http.MethodPost {
-		if review, ok := reviews[path]; ok {
-			a, err := review(s, q)
-			if err != nil {
-				return q.failed(err)
-			}
-			return a
+	if q.http.Method == http.MethodPost && path == accessReviewPath {
+		a, err := s.reviewAccess(q)
+		if err != nil {
+			return q.failed(err)
 		}
+		return a
 	}
 	switch q.http.Method + " " + path {
 	case "GET /version":
@@ -80,9 +78,7 @@ func (s *Server) groups() []metav1.APIGroup {
 	for _, k := range s.kinds {
 		add(k.Group, k.Version)
 	}
-	for _, group := range []string{authorizationGroup, authenticationGroup} {
-		add(group, "v1")
-	}
+	add(authorizationGroup, "v1")
 	return groups
 }
 
@@ -107,15 +103,8 @@ func (s *Server) resources(path string) []metav1.APIResource {
 			all = append(all, r)
 		}
 	}
-	for group, plural := range map[string][]string{
-		authorizationGroup: {"selfsubjectaccessreviews", "subjectaccessreviews"}, authenticationGroup: {"tokenreviews"},
-	} {
-		if path != "/apis/"+group+"/v1" {
-			continue
-		}
-		for _, p := range plural {
-			all = append(all, metav1.APIResource{Name: p, Kind: reviewKinds[p], Verbs: metav1.Verbs{"create"}})
-		}
+	if path == "/apis/"+authorizationGroup+"/v1" {
+		all = append(all, metav1.APIResource{Name: accessReviews, Kind: accessReview, Verbs: metav1.Verbs{"create"}})
 	}
 	return all
 }
