@@ -89,8 +89,6 @@ func graphKinds() []*kind {
 	all := []*kind{}
 	for _, r := range world.GraphResources() {
 		k := define(r, func() object { return &referent{} })
-		k.spec = func(o object) message { return &o.(*referent).Spec }
-		k.status = func(o object) message { return &o.(*referent).Status }
 		k.custom, k.guarded, k.annotates = true, true, true
 		all = append(all, k)
 	}

@@ -67,9 +67,21 @@ type kind struct {
 // define makes a kind without special traits.
 func define(r world.Resource, empty func() object) *kind {
 	gv := schema.GroupVersion{Group: r.Group, Version: r.Version}
-	return &kind{
+	k := &kind{
 		Resource: r, gvk: gv.WithKind(r.Kind), gr: schema.GroupResource{Group: r.Group, Resource: r.Plural}, empty: empty,
 		prefix: `{"kind":"` + r.Kind + `","apiVersion":"` + r.APIVersion() + `",`,
+	}
+	// A Lease has no status, and a Namespace no generation.
+	if o := empty(); part(o, "Status").IsValid() && r != world.Namespaces {
+		k.spec, k.status = messageAt("Spec"), messageAt("Status")
+	}
+	return k
+}
+
+func messageAt(name string) func(object) message {
+	return func(o object) message {
+		m, _ := part(o, name).Addr().Interface().(message)
+		return m
 	}
 }
 
@@ -85,7 +97,6 @@ func kinds() []*kind {
 	all := []*kind{}
 	for _, r := range world.Resources() {
 		k := define(r, constructors[r])
-		k.spec, k.status = specs[r], statuses[r]
 		k.custom = r == world.Rollouts
 		k.guarded = r == world.Leases || k.custom
 		k.putCreates = r == world.Leases || r == world.Events || r == world.CoreEvents
@@ -126,29 +137,6 @@ var constructors = map[world.Resource]func() object{
 	world.CronJobs:            func() object { return &batchv1.CronJob{} },
 	world.Jobs:                func() object { return &batchv1.Job{} },
 	world.Rollouts:            func() object { return &rollout{} },
-}
-
-// specs has the kinds with a generation.
-var specs = map[world.Resource]func(object) message{
-	world.Pods:         func(o object) message { return &o.(*corev1.Pod).Spec },
-	world.Deployments:  func(o object) message { return &o.(*appsv1.Deployment).Spec },
-	world.StatefulSets: func(o object) message { return &o.(*appsv1.StatefulSet).Spec },
-	world.DaemonSets:   func(o object) message { return &o.(*appsv1.DaemonSet).Spec },
-	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Spec },
-	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Spec },
-	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Spec },
-	world.Rollouts:     func(o object) message { return &o.(*rollout).Spec },
-}
-
-var statuses = map[world.Resource]func(object) message{
-	world.Pods:         func(o object) message { return &o.(*corev1.Pod).Status },
-	world.Deployments:  func(o object) message { return &o.(*appsv1.Deployment).Status },
-	world.StatefulSets: func(o object) message { return &o.(*appsv1.StatefulSet).Status },
-	world.DaemonSets:   func(o object) message { return &o.(*appsv1.DaemonSet).Status },
-	world.ReplicaSets:  func(o object) message { return &o.(*appsv1.ReplicaSet).Status },
-	world.CronJobs:     func(o object) message { return &o.(*batchv1.CronJob).Status },
-	world.Jobs:         func(o object) message { return &o.(*batchv1.Job).Status },
-	world.Rollouts:     func(o object) message { return &o.(*rollout).Status },
 }
 
 // template returns the pod template of a workload, or nil.

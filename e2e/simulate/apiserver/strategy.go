@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"maps"
+	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,22 +38,10 @@ func resetStatus(o object) {
 		o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 	case *corev1.Pod:
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort}
-	case *appsv1.DaemonSet:
-		o.Status = appsv1.DaemonSetStatus{}
-	case *appsv1.Deployment:
-		o.Status = appsv1.DeploymentStatus{}
-	case *appsv1.StatefulSet:
-		o.Status = appsv1.StatefulSetStatus{}
-	case *appsv1.ReplicaSet:
-		o.Status = appsv1.ReplicaSetStatus{}
-	case *batchv1.CronJob:
-		o.Status = batchv1.CronJobStatus{}
-	case *batchv1.Job:
-		o.Status = batchv1.JobStatus{}
-	case *rollout:
-		o.Status = rolloutStatus{}
-	case *referent:
-		o.Status = referentStatus{}
+	default:
+		if status := part(o, "Status"); status.IsValid() {
+			status.SetZero()
+		}
 	}
 }
 
@@ -112,28 +101,16 @@ func raise(k *kind, next, old object) {
 // sameMessage compares by the protobuf form, for which nil and empty are equal, as semantic equality.
 func sameMessage(a, b message) bool { return bytes.Equal(marshal(a), marshal(b)) }
 
-func copyStatus(next, old object) {
-	switch o := next.(type) {
-	case *corev1.Namespace:
-		o.Status = old.(*corev1.Namespace).Status
-	case *corev1.Pod:
-		o.Status = old.(*corev1.Pod).Status
-	case *appsv1.Deployment:
-		o.Status = old.(*appsv1.Deployment).Status
-	case *appsv1.StatefulSet:
-		o.Status = old.(*appsv1.StatefulSet).Status
-	case *appsv1.DaemonSet:
-		o.Status = old.(*appsv1.DaemonSet).Status
-	case *appsv1.ReplicaSet:
-		o.Status = old.(*appsv1.ReplicaSet).Status
-	case *batchv1.CronJob:
-		o.Status = old.(*batchv1.CronJob).Status
-	case *batchv1.Job:
-		o.Status = old.(*batchv1.Job).Status
-	case *rollout:
-		o.Status = old.(*rollout).Status
-	case *referent:
-		o.Status = old.(*referent).Status
+// part is the field Spec or Status of an object; it is not valid where the kind has none.
+func part(o object, name string) reflect.Value { return reflect.ValueOf(o).Elem().FieldByName(name) }
+
+func copySpec(next, old object) { copyPart(next, old, "Spec") }
+
+func copyStatus(next, old object) { copyPart(next, old, "Status") }
+
+func copyPart(next, old object, name string) {
+	if to := part(next, name); to.IsValid() {
+		to.Set(part(old, name))
 	}
 }
 
@@ -151,30 +128,5 @@ func prepareStatus(next, old object) {
 		o.DeletionTimestamp = nil
 		o.OwnerReferences = metaOf(old).OwnerReferences
 		fill(&o.Status.QOSClass, old.(*corev1.Pod).Status.QOSClass)
-	}
-}
-
-func copySpec(next, old object) {
-	switch o := next.(type) {
-	case *corev1.Namespace:
-		o.Spec = old.(*corev1.Namespace).Spec
-	case *corev1.Pod:
-		o.Spec = old.(*corev1.Pod).Spec
-	case *appsv1.Deployment:
-		o.Spec = old.(*appsv1.Deployment).Spec
-	case *appsv1.StatefulSet:
-		o.Spec = old.(*appsv1.StatefulSet).Spec
-	case *appsv1.DaemonSet:
-		o.Spec = old.(*appsv1.DaemonSet).Spec
-	case *appsv1.ReplicaSet:
-		o.Spec = old.(*appsv1.ReplicaSet).Spec
-	case *batchv1.CronJob:
-		o.Spec = old.(*batchv1.CronJob).Spec
-	case *batchv1.Job:
-		o.Spec = old.(*batchv1.Job).Spec
-	case *rollout:
-		o.Spec = old.(*rollout).Spec
-	case *referent:
-		o.Spec = old.(*referent).Spec
 	}
 }
