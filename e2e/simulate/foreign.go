@@ -72,16 +72,16 @@ func checksummer() apiserver.Webhook { return patching("z-checksum.example.com",
 
 // checksum returns the patch that writes the checksum; nil if it is there.
 func checksum(o world.Object) ([]byte, error) {
-	template := dig(o, "spec", "template", "metadata")
+	template := world.Section(o, "spec", "template", "metadata")
 	if template == nil {
-		template = dig(o, "spec", "jobTemplate", "spec", "template", "metadata")
+		template = world.Section(o, "spec", "jobTemplate", "spec", "template", "metadata")
 	}
 	text, err := json.Marshal(template["annotations"])
 	if err != nil {
 		return nil, fmt.Errorf("encode the annotations: %w", err)
 	}
 	sum := fmt.Sprintf("%08x", crc32.ChecksumIEEE(text))
-	annotations := dig(o, "metadata", "annotations")
+	annotations := world.Section(o, "metadata", "annotations")
 	switch {
 	case annotations[injected+"checksum"] == sum:
 		return nil, nil
@@ -121,10 +121,10 @@ func patching(name string, patch func(world.Object) ([]byte, error)) apiserver.W
 // inject returns the patch that adds an annotation to a pod template; nil if there is one.
 func inject(o world.Object, key string) []byte {
 	path := "/spec/template/metadata"
-	template := dig(o, "spec", "template", "metadata")
+	template := world.Section(o, "spec", "template", "metadata")
 	if template == nil {
 		path = "/spec/jobTemplate/spec/template/metadata"
-		template = dig(o, "spec", "jobTemplate", "spec", "template", "metadata")
+		template = world.Section(o, "spec", "jobTemplate", "spec", "template", "metadata")
 	}
 	if template == nil {
 		return nil
@@ -139,17 +139,6 @@ func inject(o world.Object, key string) []byte {
 	return fmt.Appendf(nil, `[{"op":"add","path":"%s/annotations/%s","value":"true"}]`, path, strings.ReplaceAll(key, "/", "~1"))
 }
 
-func dig(o world.Object, path ...string) world.Object {
-	for _, key := range path {
-		next, ok := o[key].(map[string]any)
-		if !ok {
-			return nil
-		}
-		o = next
-	}
-	return o
-}
-
 // templateGeneration is an annotation that the API server itself keeps on DaemonSets.
 const templateGeneration = "deprecated.daemonset.template.generation"
 
@@ -160,7 +149,7 @@ func withoutForeign(o world.Object) world.Object {
 		{"spec", "template", "metadata", "annotations"},
 		{"spec", "jobTemplate", "spec", "template", "metadata", "annotations"},
 	} {
-		annotations := dig(o, path...)
+		annotations := world.Section(o, path...)
 		kept := maps.Clone(annotations)
 		maps.DeleteFunc(kept, func(key string, _ any) bool { return key == templateGeneration || strings.HasPrefix(key, injected) })
 		if len(kept) < len(annotations) {
@@ -174,7 +163,7 @@ func withoutForeign(o world.Object) world.Object {
 func replaced(o, value world.Object, path ...string) world.Object {
 	o = maps.Clone(o)
 	if len(path) > 1 {
-		o[path[0]] = replaced(dig(o, path[0]), value, path[1:]...)
+		o[path[0]] = replaced(world.Section(o, path[0]), value, path[1:]...)
 		return o
 	}
 	if len(value) == 0 {

@@ -47,22 +47,12 @@ func (c client) createApplied(ctx context.Context, key world.Key, manifest world
 func withLastApplied(manifest world.Object) (world.Object, error) {
 	meta := world.Section(manifest, "metadata")
 	annotations := without(world.Annotations(manifest), func(key string) bool { return key == corev1.LastAppliedConfigAnnotation })
-	text, err := json.Marshal(replaced(manifest, "metadata", replaced(meta, "annotations", annotations)))
+	text, err := json.Marshal(world.With(manifest, world.With(meta, annotations, "annotations"), "metadata"))
 	if err != nil {
 		return nil, fmt.Errorf("encode the manifest: %w", err)
 	}
 	annotations[corev1.LastAppliedConfigAnnotation] = string(text) + "\n"
-	return replaced(manifest, "metadata", replaced(meta, "annotations", annotations)), nil
-}
-
-// replaced returns a shallow copy with another value of one field.
-func replaced(object world.Object, field string, value any) world.Object {
-	fresh := make(world.Object, len(object)+1)
-	for name, old := range object {
-		fresh[name] = old
-	}
-	fresh[field] = value
-	return fresh
+	return world.With(manifest, world.With(meta, annotations, "annotations"), "metadata"), nil
 }
 
 // states are what a three-way merge goes by: what was applied last, what is wanted, and what is stored.

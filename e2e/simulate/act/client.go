@@ -65,14 +65,7 @@ func (c client) list(ctx context.Context, r world.Resource, namespace, selector 
 	if err != nil {
 		return nil, err
 	}
-	items, _ := list["items"].([]any)
-	objects := make([]world.Object, 0, len(items))
-	for _, item := range items {
-		if object, ok := item.(world.Object); ok {
-			objects = append(objects, object)
-		}
-	}
-	return objects, nil
+	return world.Objects(list, "items"), nil
 }
 
 func (c client) create(ctx context.Context, key world.Key, manager string, object world.Object) error {

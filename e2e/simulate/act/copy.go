@@ -90,22 +90,13 @@ func copyTo(ctx context.Context, c client, s step) error {
 // renamed gives a workload that was read another name and namespace. The pods get labels of their own, since two
 // workloads must not select the same pods.
 func renamed(r world.Resource, object world.Object, to world.Key) world.Object {
-	meta := replaced(replaced(world.Section(object, "metadata"), "name", to.Name), "namespace", to.Namespace)
-	object = replaced(object, "metadata", meta)
+	meta := world.With(world.With(world.Section(object, "metadata"), to.Name, "name"), to.Namespace, "namespace")
+	object = world.With(object, meta, "metadata")
 	if selector := world.Section(object, "spec", "selector"); selector != nil {
-		labels := replaced(world.Section(selector, "matchLabels"), "app", to.Name)
-		object = replaced(object, "spec", replaced(world.Section(object, "spec"), "selector", replaced(selector, "matchLabels", labels)))
+		labels := world.With(world.Section(selector, "matchLabels"), to.Name, "app")
+		object = world.With(object, world.With(world.Section(object, "spec"), world.With(selector, labels, "matchLabels"), "selector"), "spec")
 	}
-	return replacedAt(object, to.Name, append(world.PodPath(r.Plural), "metadata", "labels", "app")...)
-}
-
-// replacedAt returns a copy with another value at a path; the other parts are shared.
-func replacedAt(object world.Object, value any, path ...string) world.Object {
-	if len(path) == 1 {
-		return replaced(object, path[0], value)
-	}
-	child, _ := object[path[0]].(world.Object)
-	return replaced(object, path[0], replacedAt(child, value, path[1:]...))
+	return world.With(object, to.Name, append(world.PodPath(r.Plural), "metadata", "labels", "app")...)
 }
 
 func recreateWorkload(ctx context.Context, c client, s step) error {

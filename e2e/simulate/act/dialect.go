@@ -169,12 +169,12 @@ func asking(key world.Key, manifest world.Object, asked string) (world.Object, e
 	path := []string{"metadata", "annotations"}
 	kept := without(world.Annotations(manifest), isList)
 	if asked == "on-template" {
-		manifest = replacedAt(manifest, kept, path...)
+		manifest = world.With(manifest, kept, path...)
 		path = slices.Concat(world.PodPath(key.Resource.Plural), path)
 		kept = world.Annotations(templateOf(key.Resource, manifest))
 	}
 	all := world.Object{}
 	maps.Copy(all, kept)
 	maps.Copy(all, wanted)
-	return replacedAt(manifest, all, path...), nil
+	return world.With(manifest, all, path...), nil
 }

@@ -75,7 +75,7 @@ func ignorePut(ctx context.Context, c client, s step) error {
 		}
 		err := c.replace(ctx, s, isManaged, func(manifest world.Object) {
 			meta := world.Section(manifest, "metadata")
-			meta["labels"] = replaced(world.Section(meta, "labels"), Prefix+s.text("label"), "true")
+			meta["labels"] = world.With(world.Section(meta, "labels"), "true", Prefix+s.text("label"))
 		})
 		if err != nil {
 			return err

@@ -126,7 +126,7 @@ func (c client) helmApply(ctx context.Context, release, key world.Key, old, mani
 	annotations["meta.helm.sh/release-namespace"] = release.Namespace
 	labels := without(world.Section(meta, "labels"), func(string) bool { return false })
 	labels["app.kubernetes.io/managed-by"] = "Helm"
-	target := replaced(manifest, "metadata", replaced(replaced(meta, "annotations", annotations), "labels", labels))
+	target := world.With(manifest, world.With(world.With(meta, annotations, "annotations"), labels, "labels"), "metadata")
 
 	live, err := c.get(ctx, key)
 	if rejectedFor(err, "NotFound") {

@@ -137,7 +137,7 @@ func runCronJob(ctx context.Context, c client, s step) error {
 	}
 	if s.flag("endless") {
 		path := []string{"spec", "template", "metadata", "annotations"}
-		job = replacedAt(job, with(world.Section(job, path...), endless, "true"), path...)
+		job = world.With(job, with(world.Section(job, path...), endless, "true"), path...)
 	}
 	key := world.Key{Resource: world.Jobs, Namespace: s.key.Namespace, Name: s.text("name")}
 	return unlessThere(key, c.create(ctx, key, "kubectl-create", job))
@@ -169,13 +169,13 @@ func createJob(ctx context.Context, c client, s step) error {
 		return err
 	}
 	if s.flag("suspended") {
-		manifest = replacedAt(manifest, true, "spec", "suspend")
+		manifest = world.With(manifest, true, "spec", "suspend")
 	}
 	if s.flag("endless") {
-		manifest = replacedAt(manifest, "true", "spec", "template", "metadata", "annotations", endless)
+		manifest = world.With(manifest, "true", "spec", "template", "metadata", "annotations", endless)
 	}
 	if s.flag("held") {
-		manifest = replacedAt(manifest, []any{heldBy}, "metadata", "finalizers")
+		manifest = world.With(manifest, []any{heldBy}, "metadata", "finalizers")
 	}
 	return unlessThere(s.key, c.createApplied(ctx, s.key, manifest))
 }

@@ -135,13 +135,13 @@ func cleanAt(object world.Object, drop func(string) bool, path ...string) world.
 		if !there {
 			return object
 		}
-		return replaced(object, "annotations", without(annotations, drop))
+		return world.With(object, without(annotations, drop), "annotations")
 	}
 	child, there := object[path[0]].(world.Object)
 	if !there {
 		return object
 	}
-	return replaced(object, path[0], cleanAt(child, drop, path[1:]...))
+	return world.With(object, cleanAt(child, drop, path[1:]...), path[0])
 }
 
 // applyOnServer is server-side apply.

@@ -57,7 +57,7 @@ func (c client) editRollout(ctx context.Context, key world.Key, container string
 		}
 		if set, ok := fields["env"].([]any); ok {
 			_, others := cut(one["env"], world.Text(set[0].(world.Object), "name"))
-			fields = replaced(fields, "env", append(others, set...))
+			fields = world.With(fields, append(others, set...), "env")
 		}
 		maps.Copy(one, fields)
 		return nil

@@ -82,6 +82,6 @@ func (c client) heal(ctx context.Context, s step, manifest, live world.Object) e
 	}
 	annotations := without(world.Annotations(live), func(key string) bool { return !isOfServer(key) })
 	maps.Copy(annotations, world.Annotations(manifest))
-	meta := replaced(world.Section(manifest, "metadata"), "annotations", annotations)
-	return c.put(ctx, s.key, "operator", replaced(manifest, "metadata", meta))
+	meta := world.With(world.Section(manifest, "metadata"), annotations, "annotations")
+	return c.put(ctx, s.key, "operator", world.With(manifest, meta, "metadata"))
 }

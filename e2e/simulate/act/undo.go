@@ -88,7 +88,7 @@ func earlierTemplate(ctx context.Context, c client, s step, live world.Object) (
 func withoutHashLabel(template world.Object) world.Object {
 	meta := world.Section(template, "metadata")
 	labels := without(world.Section(meta, "labels"), func(key string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey })
-	return replaced(template, "metadata", replaced(meta, "labels", labels))
+	return world.With(template, world.With(meta, labels, "labels"), "metadata")
 }
 
 // undoSet brings back the template of an earlier ControllerRevision, whose data is a strategic merge patch.
@@ -135,11 +135,7 @@ func revisionOf(object world.Object) int64 {
 }
 
 func ownedBy(object world.Object, uid string) bool {
-	owners, _ := world.Section(object, "metadata")["ownerReferences"].([]any)
-	return slices.ContainsFunc(owners, func(owner any) bool {
-		o, _ := owner.(world.Object)
-		return o["uid"] == uid && o["controller"] == true
-	})
+	return world.Text(world.Controller(object), "uid") == uid
 }
 
 // selectorOf writes a workload's label selector as a query has it.

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -167,7 +166,7 @@ func fromChanged(k *kind, o world.Object, old *item) (object, error) {
 	}
 	known, rest := old.object(), world.Object{}
 	for part, value := range o {
-		if given, ok := value.(map[string]any); !ok || !one(given, known[part]) {
+		if given, ok := value.(map[string]any); !ok || !world.Same(given, world.Section(known, part)) {
 			rest[part] = value
 		}
 	}
@@ -186,12 +185,6 @@ func fromChanged(k *kind, o world.Object, old *item) (object, error) {
 		copyStatus(next, old.typed)
 	}
 	return next, nil
-}
-
-// one reports whether two maps are the same map.
-func one(given map[string]any, known any) bool {
-	stored, ok := known.(map[string]any)
-	return ok && reflect.ValueOf(given).Pointer() == reflect.ValueOf(stored).Pointer()
 }
 
 func fromValues(k *kind, o world.Object) (object, error) {

@@ -49,17 +49,6 @@ func value(o world.Object, path ...string) string {
 	return fmt.Sprint(v)
 }
 
-func items(o world.Object, field string) []world.Object {
-	list, _ := o[field].([]any)
-	found := make([]world.Object, 0, len(list))
-	for _, item := range list {
-		if object, ok := item.(world.Object); ok {
-			found = append(found, object)
-		}
-	}
-	return found
-}
-
 // canonical is the one text of an object: keys are sorted.
 func canonical(o any) string {
 	encoded, err := json.Marshal(o)

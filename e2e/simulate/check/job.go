@@ -35,7 +35,7 @@ func (w *watcher) jobs(f facts, api simulate.Reader, namespace string) {
 	}
 	for _, o := range api.List(world.CronJobs, namespace) {
 		f[nameOf(world.CronJobs, o)+" schedule"] = fmt.Sprintf("suspended %s, concurrency %s, active %d",
-			value(o, "spec", "suspend"), value(o, "spec", "concurrencyPolicy"), len(items(world.Section(o, "status"), "active")))
+			value(o, "spec", "suspend"), value(o, "spec", "concurrencyPolicy"), len(world.Objects(o, "status", "active")))
 	}
 }
 
@@ -52,7 +52,7 @@ func (w *watcher) job(name, workload string, o world.Object, pods map[string][]s
 	}
 	return fmt.Sprintf("%s, %s, own managed annotations %v, others %s, own labels %s, generation %s, suspended %s, finished %t%s, pods %v",
 		name, w.template(workload, templateOf(world.Jobs, o)), managed, canonical(annotations), canonical(labels),
-		value(o, "metadata", "generation"), value(o, "spec", "suspend"), finished(o), deleted, phases)
+		value(o, "metadata", "generation"), value(o, "spec", "suspend"), world.Finished(o), deleted, phases)
 }
 
 // runName is the name of a Job of a CronJob, if a user has chosen it.
@@ -61,11 +61,4 @@ func runName(o world.Object) string {
 		return name
 	}
 	return "a run"
-}
-
-// finished reports whether a Job is complete or has failed.
-func finished(job world.Object) bool {
-	return slices.ContainsFunc(items(world.Section(job, "status"), "conditions"), func(c world.Object) bool {
-		return c["status"] == "True" && (c["type"] == "Complete" || c["type"] == "Failed")
-	})
 }

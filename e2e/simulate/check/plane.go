@@ -63,7 +63,7 @@ func (p plane) list(ctx context.Context, r world.Resource, accept string) ([]wor
 	if err := json.Unmarshal(answer.Body, &list); err != nil {
 		return nil, fmt.Errorf("decode the list of %s: %w", r.Plural, err)
 	}
-	return items(list, "items"), nil
+	return world.Objects(list, "items"), nil
 }
 
 // stored is all that is stored at one moment.

@@ -70,10 +70,8 @@ func (w *watcher) shrunk(api simulate.Reader, namespace string) map[string]bool 
 }
 
 func readiness(pod world.Object) string {
-	for _, condition := range items(world.Section(pod, "status"), "conditions") {
-		if condition["type"] == "Ready" && condition["status"] == "True" {
-			return "ready"
-		}
+	if world.IsTrue(pod, "Ready") {
+		return "ready"
 	}
 	return "not ready"
 }

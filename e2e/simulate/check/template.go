@@ -54,9 +54,9 @@ func isGenerated(name string) bool {
 // containers are the images and the environment.
 func containers(spec world.Object) string {
 	var all []string
-	for _, c := range items(spec, "containers") {
+	for _, c := range world.Objects(spec, "containers") {
 		words := []string{world.Text(c, "image")}
-		for _, variable := range items(c, "env") {
+		for _, variable := range world.Objects(c, "env") {
 			words = append(words, world.Text(variable, "name")+"="+plain(variable))
 		}
 		all = append(all, strings.Join(words, " "))

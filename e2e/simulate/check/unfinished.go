@@ -144,7 +144,7 @@ func (s stored) unfinishedJobs() error {
 func settled(job world.Object) bool {
 	template := templateOf(world.Jobs, job)
 	switch running := count(job, "status", "active"); {
-	case finished(job) || world.Section(job, "metadata")["deletionTimestamp"] != nil:
+	case world.Finished(job) || world.Section(job, "metadata")["deletionTimestamp"] != nil:
 		return true
 	case value(job, "spec", "suspend") == "true":
 		return running == "0"

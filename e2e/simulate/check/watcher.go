@@ -82,13 +82,9 @@ func nameOf(r world.Resource, o world.Object) string {
 type owner struct{ uid, name string }
 
 func controller(o world.Object) (owner, bool) {
-	for _, reference := range items(world.Section(o, "metadata"), "ownerReferences") {
-		if reference["controller"] == true {
-			return owner{world.Text(reference, "uid"), strings.ToLower(world.Text(reference, "kind")) + "s/" +
-				world.Text(o, "metadata", "namespace") + "/" + world.Text(reference, "name")}, true
-		}
-	}
-	return owner{}, false
+	reference := world.Controller(o)
+	return owner{world.Text(reference, "uid"), strings.ToLower(world.Text(reference, "kind")) + "s/" +
+		world.Text(o, "metadata", "namespace") + "/" + world.Text(reference, "name")}, reference != nil
 }
 
 // revisions notes the ReplicaSets and ControllerRevisions of each workload, and returns whose each ReplicaSet is.

@@ -49,8 +49,7 @@ type owners struct {
 }
 
 func (c *Cluster) ownersOf(key world.Key, object world.Object) (all owners) {
-	for _, reference := range items(object, "metadata", "ownerReferences") {
-		r, _ := reference.(map[string]any)
+	for _, r := range world.Objects(object, "metadata", "ownerReferences") {
 		switch owner, known := c.ownerOf(key.Namespace, r); {
 		case known && owner == nil:
 			all.dispensable = append(all.dispensable, world.Text(r, "uid"))
@@ -126,9 +125,8 @@ func (c *Cluster) deleteDependents(uid string) bool {
 
 // blocks reports whether an object must be gone before its owner.
 func blocks(object world.Object, owner string) bool {
-	return slices.ContainsFunc(items(object, "metadata", "ownerReferences"), func(reference any) bool {
-		r, ok := reference.(map[string]any)
-		return ok && world.Text(r, "uid") == owner && truth(r, "blockOwnerDeletion")
+	return slices.ContainsFunc(world.Objects(object, "metadata", "ownerReferences"), func(reference world.Object) bool {
+		return world.Text(reference, "uid") == owner && truth(reference, "blockOwnerDeletion")
 	})
 }
 
@@ -149,9 +147,9 @@ func waitsForCollector(object world.Object) bool {
 // deleteInForeground marks an object as one that is deleted after its dependents.
 func (c *Cluster) deleteInForeground(key world.Key, object world.Object) {
 	finalizers := append(slices.Clone(items(object, "metadata", "finalizers")), any(deleteDependents))
-	object = with(object, finalizers, "metadata", "finalizers")
-	object = with(object, int64(0), "metadata", "deletionGracePeriodSeconds")
-	c.put(key, with(object, now(), "metadata", "deletionTimestamp"))
+	object = world.With(object, finalizers, "metadata", "finalizers")
+	object = world.With(object, int64(0), "metadata", "deletionGracePeriodSeconds")
+	c.put(key, world.With(object, now(), "metadata", "deletionTimestamp"))
 }
 
 // dropFinalizer removes a finalizer from an object that is being deleted, and the object with the last one.
@@ -165,7 +163,7 @@ func (c *Cluster) dropFinalizer(key world.Key, name string) {
 		c.remove(key)
 		return
 	}
-	c.put(key, with(object, rest, "metadata", "finalizers"))
+	c.put(key, world.With(object, rest, "metadata", "finalizers"))
 }
 
 // collectNamespace removes everything in a deleted namespace, and then the namespace if it only waits for that. What a finalizer holds is
@@ -187,7 +185,7 @@ func (c *Cluster) collectNamespace(key world.Key) {
 			}
 			held = true
 			if !deleting(object) {
-				c.put(at, with(with(object, int64(0), "metadata", "deletionGracePeriodSeconds"), now(), "metadata", "deletionTimestamp"))
+				c.put(at, world.With(world.With(object, int64(0), "metadata", "deletionGracePeriodSeconds"), now(), "metadata", "deletionTimestamp"))
 			}
 		}
 	}

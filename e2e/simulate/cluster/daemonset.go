@@ -88,7 +88,7 @@ func (s *daemonSet) findRevision(pods []world.Object) {
 func (s *daemonSet) relabel(pods []world.Object) {
 	for i, pod := range pods {
 		if podRevision(pod) != s.hash {
-			relabeled := with(pod, s.hash, "metadata", "labels", revisionHashLabel)
+			relabeled := world.With(pod, s.hash, "metadata", "labels", revisionHashLabel)
 			if stored := s.c.put(podKey(s.key.Namespace, nameOf(pod)), relabeled); stored != nil {
 				pods[i] = stored
 			}
@@ -129,7 +129,7 @@ func (s *daemonSet) create(node string) {
 	if generation := world.Text(s.object, "metadata", "annotations", templateGeneration); generation != "" {
 		labels["pod-template-generation"] = generation
 	}
-	s.c.put(podKey(s.key.Namespace, name), with(newPod(s.owner, template, name, node), labels, "metadata", "labels"))
+	s.c.put(podKey(s.key.Namespace, name), world.With(newPod(s.owner, template, name, node), labels, "metadata", "labels"))
 }
 
 func (s *daemonSet) remove(pod world.Object) { s.c.remove(podKey(s.key.Namespace, nameOf(pod))) }
@@ -201,7 +201,7 @@ func (s *daemonSet) putStatus() {
 	withCount(status, "collisionCount", s.collisions)
 	collided := number(s.object, 0, "status", "collisionCount") != s.collisions
 	if !equal(world.Section(s.object, "status"), status) && (collided || !s.c.defers(s.key)) {
-		s.c.putStatus(s.key, with(s.object, status, "status"))
+		s.c.putStatus(s.key, world.With(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, all, s.minReady)
 }

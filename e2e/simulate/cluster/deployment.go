@@ -168,10 +168,10 @@ func (d *deployment) store() {
 	}
 	object, changed := d.object, false
 	if !equal(world.Section(object, "status"), d.status) {
-		object, changed = with(object, d.status, "status"), true
+		object, changed = world.With(object, d.status, "status"), true
 	}
 	if d.revision != world.Text(object, "metadata", "annotations", revisionAnnotation) {
-		object, changed = with(object, d.revision, "metadata", "annotations", revisionAnnotation), true
+		object, changed = world.With(object, d.revision, "metadata", "annotations", revisionAnnotation), true
 	}
 	if changed {
 		d.c.putStatus(d.key, object)
@@ -188,7 +188,7 @@ func (d *deployment) needsStatus() bool {
 		}
 	}
 	return world.Text(d.status, "restartedAt") != world.Text(before, "restartedAt") ||
-		world.Text(d.condition("Progressing"), "reason") != world.Text(condition(d.object, "Progressing"), "reason")
+		world.Text(d.condition("Progressing"), "reason") != world.Text(world.Condition(d.object, "Progressing"), "reason")
 }
 
 func revisionOf(object world.Object) int64 {

@@ -90,10 +90,10 @@ func (d *deployment) annotateFresh() {
 	minimum := number(d.object, 0, "spec", "minReadySeconds")
 	object := d.fresh.object
 	if !equal(world.Annotations(object), annotations) {
-		object = with(object, annotations, "metadata", "annotations")
+		object = world.With(object, annotations, "metadata", "annotations")
 	}
 	if number(object, 0, "spec", "minReadySeconds") != minimum {
-		object = with(object, int64(minimum), "spec", "minReadySeconds")
+		object = world.With(object, int64(minimum), "spec", "minReadySeconds")
 	}
 	d.fresh.store(d.c, object)
 	d.revision = world.Text(d.fresh.object, "metadata", "annotations", revisionAnnotation)
@@ -104,7 +104,7 @@ func (d *deployment) annotateFresh() {
 
 // store writes the ReplicaSet if it is another one than before.
 func (s *replicaSet) store(c *Cluster, object world.Object) {
-	if same(s.object, object) {
+	if world.Same(s.object, object) {
 		return
 	}
 	if stored := c.put(s.key, object); stored != nil {
@@ -123,12 +123,12 @@ func (d *deployment) createFresh() {
 		return
 	}
 	labels := plus(world.Section(template, "metadata", "labels"), templateHashLabel, hash)
-	selector := with(world.Section(d.object, "spec", "selector"), plus(d.selector.labels, templateHashLabel, hash), "matchLabels")
+	selector := world.With(world.Section(d.object, "spec", "selector"), plus(d.selector.labels, templateHashLabel, hash), "matchLabels")
 	set := &replicaSet{key: key}
 	d.fresh = set
 	set.replicas = d.freshReplicas()
 	spec := world.Object{
-		"replicas": int64(set.replicas), "selector": selector, "template": with(template, labels, "metadata", "labels"),
+		"replicas": int64(set.replicas), "selector": selector, "template": world.With(template, labels, "metadata", "labels"),
 	}
 	withCount(spec, "minReadySeconds", number(d.object, 0, "spec", "minReadySeconds"))
 	annotations := d.freshAnnotations(nil)

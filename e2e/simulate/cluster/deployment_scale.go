@@ -37,7 +37,7 @@ func (d *deployment) resize(set *replicaSet, replicas int, force bool) bool {
 		return false
 	}
 	annotations = plus(plus(annotations, desiredAnnotation, desired), maxReplicasAnnotation, most)
-	set.store(d.c, with(with(set.object, annotations, "metadata", "annotations"), int64(replicas), "spec", "replicas"))
+	set.store(d.c, world.With(world.With(set.object, annotations, "metadata", "annotations"), int64(replicas), "spec", "replicas"))
 	set.replicas = replicas
 	return changed
 }

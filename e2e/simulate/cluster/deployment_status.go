@@ -120,7 +120,7 @@ func (d *deployment) syncPausedCondition() {
 }
 
 func (d *deployment) condition(kind string) world.Object {
-	return condition(world.Object{"status": d.status}, kind)
+	return world.Condition(world.Object{"status": d.status}, kind)
 }
 
 func (d *deployment) dropCondition(kind string) {

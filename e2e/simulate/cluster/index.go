@@ -46,10 +46,8 @@ func newIndex() index {
 func (x *index) file(key world.Key, object world.Object) (before filing) {
 	before = x.filed[key]
 	after := filing{uid: uidOf(object), controller: controllerOf(object), generation: number(object, 0, "metadata", "generation")}
-	for _, reference := range items(object, "metadata", "ownerReferences") {
-		if owner, ok := reference.(map[string]any); ok {
-			after.owners = append(after.owners, world.Text(owner, "uid"))
-		}
+	for _, owner := range world.Objects(object, "metadata", "ownerReferences") {
+		after.owners = append(after.owners, world.Text(owner, "uid"))
 	}
 	after.waits = waitsForDependents(object)
 	switch key.Resource {

@@ -11,7 +11,7 @@ import (
 
 // syncJob is one pass over a Job: one pod, which completes as soon as it starts.
 func (c *Cluster) syncJob(key world.Key, object world.Object) {
-	if finished(object) {
+	if world.Finished(object) {
 		return
 	}
 	o := ownerOf(key, object)
@@ -37,7 +37,7 @@ func (c *Cluster) syncJob(key world.Key, object world.Object) {
 		}}
 	}
 	if !equal(world.Section(object, "status"), status) {
-		c.putStatus(key, with(object, status, "status"))
+		c.putStatus(key, world.With(object, status, "status"))
 	}
 }
 
@@ -64,11 +64,7 @@ func (c *Cluster) createJobPod(o owner) {
 		labels = plus(plus(labels, prefix+"controller-uid", uidOf(o.object)), prefix+"job-name", o.key.Name)
 	}
 	pod := newPod(o, template, name, nodeFor(nil))
-	c.put(podKey(o.key.Namespace, name), with(pod, labels, "metadata", "labels"))
-}
-
-func finished(job world.Object) bool {
-	return world.Text(condition(job, "Complete"), "status") == "True" || world.Text(condition(job, "Failed"), "status") == "True"
+	c.put(podKey(o.key.Namespace, name), world.With(pod, labels, "metadata", "labels"))
 }
 
 // RunCronJob creates the Job that the schedule of a CronJob would create now. It reports false if there is no such CronJob, if it
@@ -107,7 +103,7 @@ func (c *Cluster) RunCronJob(key world.Key) (world.Key, bool) {
 	}
 	active := append(slices.Clone(items(object, "status", "active")), activeJob(created))
 	status := plus(plus(world.Section(object, "status"), "lastScheduleTime", now()), "active", active)
-	c.putStatus(key, with(object, status, "status"))
+	c.putStatus(key, world.With(object, status, "status"))
 	return job, true
 }
 
@@ -124,7 +120,7 @@ func (c *Cluster) mayRun(object world.Object) bool {
 	policy := world.Text(object, "spec", "concurrencyPolicy")
 	for _, job := range c.controlled(uidOf(object), world.Jobs) {
 		switch {
-		case finished(job) || deleting(job) || !isActiveIn(object, job):
+		case world.Finished(job) || deleting(job) || !isActiveIn(object, job):
 		case policy == "Forbid":
 			return false
 		case policy == "Replace":
@@ -145,10 +141,10 @@ func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 	last := world.Text(object, "status", "lastSuccessfulTime")
 	for _, job := range c.controlled(uidOf(object), world.Jobs) {
 		switch {
-		case world.Text(condition(job, "Complete"), "status") == "True":
+		case world.IsTrue(job, "Complete"):
 			succeeded = append(succeeded, job)
 			last = max(last, world.Text(job, "status", "completionTime"))
-		case finished(job):
+		case world.Finished(job):
 			failed = append(failed, job)
 		case isActiveIn(object, job):
 			running = append(running, activeJob(job))
@@ -164,7 +160,7 @@ func (c *Cluster) syncCronJob(key world.Key, object world.Object) {
 		status["lastSuccessfulTime"] = last
 	}
 	if !equal(world.Section(object, "status"), status) {
-		c.putStatus(key, with(object, status, "status"))
+		c.putStatus(key, world.With(object, status, "status"))
 	}
 }
 

@@ -53,13 +53,13 @@ func (c *Cluster) start(key world.Key) {
 	reason, message := waitingReason(world.Section(pod, "spec"), missing)
 	if reason == "" {
 		c.block(key, nil)
-		c.putStatus(key, with(pod, startedStatus(pod), "status"))
+		c.putStatus(key, world.With(pod, startedStatus(pod), "status"))
 		return
 	}
 	c.block(key, &blockage{uidOf(pod), world.Section(pod, "spec"), missing})
 	status := waitingStatus(pod, reason, message)
 	if !equal(world.Section(pod, "status"), status) {
-		c.putStatus(key, with(pod, status, "status"))
+		c.putStatus(key, world.With(pod, status, "status"))
 	}
 }
 
@@ -78,8 +78,7 @@ func waitingReason(spec world.Object, missing []requirement) (reason, message st
 		return "ContainerCreating", ""
 	}
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, container := range items(spec, list) {
-			one, _ := container.(map[string]any)
+		for _, one := range world.Objects(spec, list) {
 			if image := world.Text(one, "image"); strings.Contains(image, brokenImage) {
 				return "ImagePullBackOff", "Back-off pulling image \"" + image + "\""
 			}
@@ -99,7 +98,7 @@ func waitingReason(spec world.Object, missing []requirement) (reason, message st
 // waitingStatus keeps the times of the conditions if the pod waited before.
 func waitingStatus(pod world.Object, reason, message string) world.Object {
 	since, begun := now(), world.Text(pod, "status", "startTime")
-	if found := condition(pod, "Ready"); found != nil {
+	if found := world.Condition(pod, "Ready"); found != nil {
 		since = world.Text(found, "lastTransitionTime")
 	}
 	if begun == "" {
@@ -157,8 +156,7 @@ func podConditions(readiness, reason, since string) []any {
 
 func containerStatuses(pod world.Object, running bool, state world.Object) []any {
 	var statuses []any
-	for _, container := range items(pod, "spec", "containers") {
-		one, _ := container.(map[string]any)
+	for _, one := range world.Objects(pod, "spec", "containers") {
 		statuses = append(statuses, world.Object{
 			"name": world.Text(one, "name"), "image": world.Text(one, "image"), "imageID": "", "ready": running, "started": running,
 			"restartCount": int64(0), "state": state, "lastState": world.Object{},

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -41,20 +40,6 @@ func integer(value any) (int64, bool) {
 		return i, err == nil
 	}
 	return 0, false
-}
-
-// with returns o with the value at the path. It copies the maps on the path and shares the rest.
-func with(o world.Object, value any, path ...string) world.Object {
-	copied := maps.Clone(o)
-	if copied == nil {
-		copied = world.Object{}
-	}
-	if len(path) == 1 {
-		copied[path[0]] = value
-		return copied
-	}
-	copied[path[0]] = with(world.Section(o, path[0]), value, path[1:]...)
-	return copied
 }
 
 // withCount sets a count of a status, or removes it if it is zero and the API omits zeros there.

@@ -27,12 +27,7 @@ func (o owner) reference() world.Object {
 
 // controllerOf returns the uid of the controller of an object.
 func controllerOf(object world.Object) string {
-	for _, reference := range items(object, "metadata", "ownerReferences") {
-		if r, ok := reference.(map[string]any); ok && truth(r, "controller") {
-			return world.Text(r, "uid")
-		}
-	}
-	return ""
+	return world.Text(world.Controller(object), "uid")
 }
 
 // claim returns the objects of a resource that the owner controls, sorted by name. As the real controllers do, it releases
@@ -57,7 +52,7 @@ func (c *Cluster) claim(o owner, resource world.Resource) []world.Object {
 			continue
 		}
 		references := append(slices.Clone(items(object, "metadata", "ownerReferences")), any(o.reference()))
-		if object = c.put(key, with(object, references, "metadata", "ownerReferences")); object != nil {
+		if object = c.put(key, world.With(object, references, "metadata", "ownerReferences")); object != nil {
 			claimed, adopted = append(claimed, object), true
 		}
 	}
@@ -105,7 +100,7 @@ func (c *Cluster) dropOwner(key world.Key, object world.Object, uid string) {
 		r, ok := reference.(map[string]any)
 		return ok && world.Text(r, "uid") == uid
 	})
-	c.put(key, with(object, references, "metadata", "ownerReferences"))
+	c.put(key, world.With(object, references, "metadata", "ownerReferences"))
 }
 
 func byName(a, b world.Object) int { return compareText(nameOf(a), nameOf(b)) }

@@ -14,22 +14,13 @@ func active(pod world.Object) bool {
 	return phase != "Succeeded" && phase != "Failed" && !deleting(pod)
 }
 
-func condition(object world.Object, kind string) world.Object {
-	for _, entry := range items(object, "status", "conditions") {
-		if found, ok := entry.(map[string]any); ok && found["type"] == kind {
-			return found
-		}
-	}
-	return nil
-}
-
 func ready(pod world.Object) bool {
-	return world.Text(condition(pod, "Ready"), "status") == "True"
+	return world.IsTrue(pod, "Ready")
 }
 
 // readySince is empty for a pod that is not ready.
 func readySince(pod world.Object) string {
-	if found := condition(pod, "Ready"); world.Text(found, "status") == "True" {
+	if found := world.Condition(pod, "Ready"); world.Text(found, "status") == "True" {
 		return world.Text(found, "lastTransitionTime")
 	}
 	return ""

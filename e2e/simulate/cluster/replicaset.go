@@ -58,7 +58,7 @@ func (c *Cluster) putReplicaSetStatus(key world.Key, object world.Object, pods [
 	withCount(status, "readyReplicas", readyPods)
 	withCount(status, "availableReplicas", availablePods)
 	if !equal(world.Section(object, "status"), status) && !c.defers(key) {
-		c.putStatus(key, with(object, status, "status"))
+		c.putStatus(key, world.With(object, status, "status"))
 	}
 	c.wakeWhenAvailable(key, pods, minimum)
 }

@@ -19,17 +19,14 @@ type requirement struct {
 // out, as are image pull secrets, without which the kubelet tries anyway.
 func requirements(namespace string, spec world.Object) []requirement {
 	r := requirer{namespace: namespace}
-	for _, volume := range items(spec, "volumes") {
-		v, _ := volume.(map[string]any)
+	for _, v := range world.Objects(spec, "volumes") {
 		r.volume(v, "secretName")
-		for _, source := range items(v, "projected", "sources") {
-			s, _ := source.(map[string]any)
+		for _, s := range world.Objects(v, "projected", "sources") {
 			r.volume(s, "name")
 		}
 	}
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, container := range items(spec, list) {
-			one, _ := container.(map[string]any)
+		for _, one := range world.Objects(spec, list) {
 			r.environment(one)
 		}
 	}
@@ -63,8 +60,7 @@ func (r *requirer) volume(source world.Object, secretName string) {
 	}{{world.ConfigMaps, "configMap", "name"}, {world.Secrets, "secret", secretName}} {
 		reference := world.Section(source, kind.field)
 		var keys []any
-		for _, item := range items(reference, "items") {
-			i, _ := item.(map[string]any)
+		for _, i := range world.Objects(reference, "items") {
 			keys = append(keys, i["key"])
 		}
 		r.add(kind.resource, reference, kind.name, keys, true)
@@ -72,13 +68,11 @@ func (r *requirer) volume(source world.Object, secretName string) {
 }
 
 func (r *requirer) environment(container world.Object) {
-	for _, source := range items(container, "envFrom") {
-		s, _ := source.(map[string]any)
+	for _, s := range world.Objects(container, "envFrom") {
 		r.add(world.ConfigMaps, world.Section(s, "configMapRef"), "name", nil, false)
 		r.add(world.Secrets, world.Section(s, "secretRef"), "name", nil, false)
 	}
-	for _, variable := range items(container, "env") {
-		v, _ := variable.(map[string]any)
+	for _, v := range world.Objects(container, "env") {
 		for _, from := range []struct {
 			resource world.Resource
 			field    string

@@ -43,7 +43,7 @@ func (c *Cluster) revisions(o owner) []revision {
 
 // renumber gives a revision another number, because its template is the current one again.
 func (c *Cluster) renumber(r revision, number int) revision {
-	if stored := c.put(r.key, with(r.object, int64(number), "revision")); stored != nil {
+	if stored := c.put(r.key, world.With(r.object, int64(number), "revision")); stored != nil {
 		r.object, r.number = stored, number
 	}
 	return r

@@ -150,7 +150,7 @@ func (s *statefulSet) create(i int) {
 	pod := newPod(s.owner, template, name, nodeFor(s.members))
 	labels := plus(world.Labels(template), "statefulset.kubernetes.io/pod-name", name)
 	labels = plus(labels, "apps.kubernetes.io/pod-index", strconv.Itoa(s.first+i))
-	pod = with(pod, plus(labels, revisionHashLabel, from.key.Name), "metadata", "labels")
+	pod = world.With(pod, plus(labels, revisionHashLabel, from.key.Name), "metadata", "labels")
 	spec := plus(world.Section(pod, "spec"), "hostname", name)
 	if service := world.Text(s.object, "spec", "serviceName"); service != "" {
 		spec["subdomain"] = service

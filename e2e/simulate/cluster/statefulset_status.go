@@ -27,7 +27,7 @@ func (s *statefulSet) putStatus() {
 	withCount(status, "currentReplicas", currents)
 	withCount(status, "updatedReplicas", updated)
 	if !equal(world.Section(s.object, "status"), status) && (s.needsStatus(currents) || !s.c.defers(s.key)) {
-		s.c.putStatus(s.key, with(s.object, status, "status"))
+		s.c.putStatus(s.key, world.With(s.object, status, "status"))
 	}
 	s.c.wakeWhenAvailable(s.key, s.members, s.minReady)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"maps"
-	"reflect"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ func (c *Cluster) printOf(key world.Key, template world.Object) string {
 	c.mu.Lock()
 	known, ok := c.prints[key]
 	c.mu.Unlock()
-	if ok && same(known.template, template) {
+	if ok && world.Same(known.template, template) {
 		return known.text
 	}
 	made := form{template, known.text}
@@ -45,11 +44,6 @@ func (c *Cluster) printOf(key world.Key, template world.Object) string {
 	c.prints[key] = made
 	c.mu.Unlock()
 	return made.text
-}
-
-// same reports whether two maps are one. Stored objects are never changed, so that one map is one content.
-func same(a, b world.Object) bool {
-	return a != nil && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 func canonical(template world.Object) string {
@@ -97,7 +91,7 @@ func newPod(o owner, template world.Object, name, node string) world.Object {
 	}
 	return world.Object{
 		"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-		"spec":   with(world.Section(template, "spec"), node, "nodeName"),
+		"spec":   world.With(world.Section(template, "spec"), node, "nodeName"),
 		"status": world.Object{"phase": "Pending"},
 	}
 }

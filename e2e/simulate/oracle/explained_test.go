@@ -340,7 +340,7 @@ func reloadUnreported(s *harness, n int) {
 func reloadUnannotated(s *harness) {
 	s.beginWithChange()
 	sent := edited(s.objects[cart], func(o world.Object) {
-		objects(world.Section(o, "spec", "template", "spec"), "containers")[0]["image"] = "two"
+		world.Objects(o, "spec", "template", "spec", "containers")[0]["image"] = "two"
 	})
 	call := s.call(user, "update", cart, nil)
 	s.oracle.Request(call)

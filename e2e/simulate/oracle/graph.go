@@ -299,7 +299,7 @@ func (l *configLog) value(key id, v *valuation) {
 // referredTo returns the filters of a proxy, each once, sorted.
 func referredTo(spec world.Object) []string {
 	var all []string
-	for _, item := range objects(spec, "filterRefs") {
+	for _, item := range world.Objects(spec, "filterRefs") {
 		all = append(all, world.Text(item, "name"))
 	}
 	slices.Sort(all)
@@ -313,13 +313,8 @@ func isReady(object world.Object) bool {
 	if observed < generation {
 		return false
 	}
-	for _, condition := range objects(world.Section(object, "status"), "conditions") {
-		of, said := numberOf(condition["observedGeneration"])
-		if world.Text(condition, "type") == "Ready" {
-			return world.Text(condition, "status") == "True" && (!said || of >= generation)
-		}
-	}
-	return false
+	of, said := numberOf(world.Condition(object, "Ready")["observedGeneration"])
+	return world.IsTrue(object, "Ready") && (!said || of >= generation)
 }
 
 // referentHeld reports whether an object that a workload tracks is a custom resource that is held.

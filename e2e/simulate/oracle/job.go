@@ -122,7 +122,7 @@ func beginsDeletion(c world.Commit) bool { return deleting(c.New) && !deleting(c
 
 // finish notes when a Job is complete or has failed.
 func (j *job) finish(c world.Commit) {
-	if j.finished == 0 && finishedJob(c.New) {
+	if j.finished == 0 && world.Finished(c.New) {
 		j.finished = c.Version
 	}
 }
@@ -139,15 +139,6 @@ func controllerKind(w *workload) string {
 	return kind
 }
 
-// finishedJob reports whether a Job is complete or has failed.
-func finishedJob(object world.Object) bool {
-	return slices.ContainsFunc(items(world.Section(object, "status"), "conditions"), func(item any) bool {
-		condition, _ := item.(map[string]any)
-		kind := world.Text(condition, "type")
-		return world.Text(condition, "status") == "True" && (kind == "Complete" || kind == "Failed")
-	})
-}
-
 func suspended(object world.Object) bool { return world.Section(object, "spec")["suspend"] == true }
 
 // activeRuns returns the Jobs of a CronJob that have neither finished nor are being deleted.
@@ -155,7 +146,7 @@ func (l *jobLog) activeRuns(w *workload) []*job {
 	var active []*job
 	for _, j := range l.sortedJobs() {
 		_, owner := controllerOf(j.workload.object)
-		if owner == w.uid && !finishedJob(j.workload.object) && !deleting(j.workload.object) {
+		if owner == w.uid && !world.Finished(j.workload.object) && !deleting(j.workload.object) {
 			active = append(active, j)
 		}
 	}

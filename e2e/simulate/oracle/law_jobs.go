@@ -102,9 +102,9 @@ func (l *jobsLaw) wronglyDeleted(j *job, c world.Commit) string {
 		return l.runs.replacedRun(j, c)
 	case l.ignoresJobs(c.At):
 		return "ignored"
-	case finishedJob(w.object) && !l.options.RerunFinished && l.editsOf(j, j.since, l.mayHaveFinished(j)) == 0:
+	case world.Finished(w.object) && !l.options.RerunFinished && l.editsOf(j, j.since, l.mayHaveFinished(j)) == 0:
 		return "finished"
-	case suspended(w.object) && !finishedJob(w.object):
+	case suspended(w.object) && !world.Finished(w.object):
 		return "suspended"
 	case l.asksForNothing(j, c.At):
 		return "not-asked"
@@ -302,7 +302,7 @@ func (l *jobsLaw) dueJob(j *job) (time.Time, ref) {
 func (l *jobsLaw) leavesJob(w *workload) bool {
 	labels := world.Labels(w.object)
 	excluded := world.Text(labels, l.options.Prefix+ignoredLabel) == "true" || world.Text(labels, l.options.Prefix+disabledLabel) == "true"
-	done := suspended(w.object) || finishedJob(w.object) && !l.options.RerunFinished
+	done := suspended(w.object) || world.Finished(w.object) && !l.options.RerunFinished
 	return excluded || done || deleting(w.object) || controllerKind(w) != "" || l.scope.unclear(jobsResource) || !l.scopeOf(w.object, w)
 }
 

@@ -228,7 +228,7 @@ func withKeptPause(old, sent, stored world.Object) world.Object {
 	}
 	annotations[pausedAt] = was.at
 	metadata["annotations"] = annotations
-	return withField(sent, "metadata", metadata)
+	return world.With(sent, metadata, "metadata")
 }
 
 func plainPause(object world.Object) world.Object {
@@ -237,5 +237,5 @@ func plainPause(object world.Object) world.Object {
 	delete(annotations, pausedAt)
 	delete(spec, "paused")
 	metadata["annotations"] = annotations
-	return withField(withField(object, "metadata", metadata), "spec", spec)
+	return world.With(world.With(object, metadata, "metadata"), spec, "spec")
 }

@@ -78,7 +78,7 @@ func (l *runsLaw) replacedRun(j *job, c world.Commit) string {
 	if kind != "CronJob" || w == nil {
 		return "controlled"
 	}
-	if finishedJob(j.workload.object) && c.Call.Arrived.Sub(l.finishedAt(j)) >= readLongBefore {
+	if world.Finished(j.workload.object) && c.Call.Arrived.Sub(l.finishedAt(j)) >= readLongBefore {
 		return "finished"
 	}
 	if c.At.Sub(w.acts[2]) < notice {

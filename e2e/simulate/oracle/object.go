@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -36,12 +35,8 @@ func deleting(o world.Object) bool {
 
 // controllerOf returns the kind and the uid of the controller of an object.
 func controllerOf(o world.Object) (kind, uid string) {
-	for _, entry := range items(world.Section(o, "metadata"), "ownerReferences") {
-		if reference, ok := entry.(map[string]any); ok && reference["controller"] == true {
-			return world.Text(reference, "kind"), world.Text(reference, "uid")
-		}
-	}
-	return "", ""
+	reference := world.Controller(o)
+	return world.Text(reference, "kind"), world.Text(reference, "uid")
 }
 
 // texts returns the string values of an object.
@@ -53,11 +48,6 @@ func texts(o world.Object) map[string]string {
 		}
 	}
 	return all
-}
-
-// one reports whether two maps are the same map. Stored objects are never changed, so that one map is one content.
-func one(a, b world.Object) bool {
-	return a != nil && b != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 // equal compares JSON values. Numbers are compared by value, whatever their type. A field that is absent, null, or an empty

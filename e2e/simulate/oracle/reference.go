@@ -51,25 +51,25 @@ func needs(spec world.Object) map[ref]need {
 		}
 	}
 	for _, field := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, container := range objects(spec, field) {
+		for _, container := range world.Objects(spec, field) {
 			containerNeeds(container, add)
 		}
 	}
-	for _, volume := range objects(spec, "volumes") {
+	for _, volume := range world.Objects(spec, "volumes") {
 		volumeNeeds(volume, add)
 	}
-	for _, secret := range objects(spec, "imagePullSecrets") {
+	for _, secret := range world.Objects(spec, "imagePullSecrets") {
 		add("secrets", world.Text(secret, "name"), unsure)
 	}
 	return found
 }
 
 func containerNeeds(container world.Object, add func(string, string, need)) {
-	for _, source := range objects(container, "envFrom") {
+	for _, source := range world.Objects(container, "envFrom") {
 		addSource(world.Section(source, "configMapRef"), "configmaps", "name", add)
 		addSource(world.Section(source, "secretRef"), "secrets", "name", add)
 	}
-	for _, variable := range objects(container, "env") {
+	for _, variable := range world.Objects(container, "env") {
 		from := world.Section(variable, "valueFrom")
 		addSource(world.Section(from, "configMapKeyRef"), "configmaps", "name", add)
 		addSource(world.Section(from, "secretKeyRef"), "secrets", "name", add)
@@ -80,7 +80,7 @@ func volumeNeeds(volume world.Object, add func(string, string, need)) {
 	known := map[string]bool{"name": true, "configMap": true, "secret": true, "projected": true, "emptyDir": true, "hostPath": true}
 	addSource(world.Section(volume, "configMap"), "configmaps", "name", add)
 	addSource(world.Section(volume, "secret"), "secrets", "secretName", add)
-	for _, source := range objects(world.Section(volume, "projected"), "sources") {
+	for _, source := range world.Objects(volume, "projected", "sources") {
 		addSource(world.Section(source, "configMap"), "configmaps", "name", add)
 		addSource(world.Section(source, "secret"), "secrets", "name", add)
 	}
@@ -103,14 +103,4 @@ func addSource(source world.Object, plural, nameField string, add func(string, s
 		how = optional
 	}
 	add(plural, world.Text(source, nameField), how)
-}
-
-func objects(o world.Object, field string) []world.Object {
-	var all []world.Object
-	for _, item := range items(o, field) {
-		if object, ok := item.(map[string]any); ok {
-			all = append(all, object)
-		}
-	}
-	return all
 }

@@ -109,7 +109,7 @@ func withoutRestart(before, after world.Object) (a, b world.Object) {
 	plain := func(object world.Object) world.Object {
 		spec := maps.Clone(world.Section(object, "spec"))
 		delete(spec, "restartAt")
-		return withField(object, "spec", spec)
+		return world.With(object, spec, "spec")
 	}
 	return plain(before), plain(after)
 }

@@ -73,22 +73,12 @@ func plainSpec(spec world.Object) world.Object {
 		if plain == nil {
 			plain = slices.Clone(containers)
 		}
-		plain[i] = withField(container, "env", slices.DeleteFunc(slices.Clone(env), isVariable))
+		plain[i] = world.With(container, slices.DeleteFunc(slices.Clone(env), isVariable), "env")
 	}
 	if plain == nil {
 		return spec
 	}
-	return withField(spec, "containers", plain)
-}
-
-// withField returns an object with another value of a field; it shares the rest.
-func withField(o world.Object, name string, value any) world.Object {
-	changed := make(world.Object, len(o)+1)
-	for field, v := range o {
-		changed[field] = v
-	}
-	changed[name] = value
-	return changed
+	return world.With(spec, plain, "containers")
 }
 
 // managedAnnotationsIn returns what the program writes on a pod template, as text, from the template or a pod made from it.

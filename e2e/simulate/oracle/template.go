@@ -24,7 +24,7 @@ func isControllerLabel(name string) bool {
 // sameTemplate compares two pod templates as users see them: the program's annotations and the labels of controllers are
 // left out.
 func sameTemplate(a, b world.Object, prefix string) bool {
-	if one(a, b) {
+	if world.Same(a, b) {
 		return true
 	}
 	ours := func(name string) bool { return isManagedAnnotation(name, prefix) }
@@ -40,7 +40,7 @@ func sameTemplate(a, b world.Object, prefix string) bool {
 
 // sameWithout compares the fields that are not left out.
 func sameWithout(a, b world.Object, leftOut func(string) bool) bool {
-	if one(a, b) {
+	if world.Same(a, b) {
 		return true
 	}
 	for name, value := range a {

@@ -63,7 +63,7 @@ func TestUnharmedAnswers(t *testing.T) {
 		}
 	}
 	container := func(o world.Object) world.Object {
-		return objects(world.Section(o, "spec", "template", "spec"), "containers")[0]
+		return world.Objects(o, "spec", "template", "spec", "containers")[0]
 	}
 	const ours = "mutate.pod-reloader.cs.sap.com"
 	const asks = `{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"00"}}}`

@@ -345,7 +345,7 @@ const mostRefs = 1000
 func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) {
 	template := world.Section(c.New, world.TemplatePath(w.id.plural)...)
 	restarted := !l.restarted(c).IsZero()
-	if one(template, w.template) && !restarted {
+	if world.Same(template, w.template) && !restarted {
 		return restamp{}, false
 	}
 	before, old := w.last(), w.template

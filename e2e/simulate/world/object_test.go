@@ -27,6 +27,17 @@ func TestFieldsOfObjects(t *testing.T) {
 	assert.Equal(t, o, world.Section(o), "without a path it is the object itself")
 }
 
+func TestWithSharesAllButThePath(t *testing.T) {
+	t.Parallel()
+	o := world.Object{"metadata": world.Object{"name": "cart"}, "spec": world.Object{}}
+	changed := world.With(o, "1", "metadata", "labels", "a")
+	assert.Equal(t, world.Object{"name": "cart", "labels": world.Object{"a": "1"}}, changed["metadata"])
+	assert.Equal(t, world.Object{"name": "cart"}, o["metadata"], "what is stored does not change")
+	assert.True(t, world.Same(world.Section(o, "spec"), world.Section(changed, "spec")))
+	assert.False(t, world.Same(nil, nil))
+	assert.Equal(t, world.Object{"a": "1"}, world.With(nil, "1", "a"))
+}
+
 func TestPathsOfPodTemplates(t *testing.T) {
 	t.Parallel()
 	for resource, want := range map[world.Resource]int{
