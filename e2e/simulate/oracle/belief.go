@@ -106,19 +106,9 @@ func (l *configLog) believes(w *workload, s *stamp, r ref, content int) bool {
 
 // hadContent reports whether an object had a content at some time of a period.
 func (l *configLog) hadContent(h *history, p *period, content int) bool {
-	to := p.to
-	if p.open {
-		to = l.version
-	}
-	if h.at(p.from) == content {
-		return true
-	}
-	for _, e := range h.within(p.from, to) {
-		if e.content == content {
-			return true
-		}
-	}
-	return false
+	set := believed{}
+	set.addPeriod(h, p, l.version)
+	return set[content]
 }
 
 // uncertain reports whether the program may not have had a chance yet to look at what belongs to a stamp.

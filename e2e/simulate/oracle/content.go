@@ -3,6 +3,7 @@ package oracle
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -146,12 +147,7 @@ func (c *contents) number(object world.Object) int {
 	var pairs []string
 	for _, field := range []string{"data", "binaryData"} {
 		data := world.Section(object, field)
-		names := make([]string, 0, len(data))
-		for name := range data {
-			names = append(names, name)
-		}
-		sort.Strings(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(data)) {
 			value := world.Text(data, name)
 			b.WriteString(field + " " + strconv.Itoa(len(name)) + " " + name + " " + strconv.Itoa(len(value)) + " " + value)
 			pairs = append(pairs, name+"="+value)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"sort"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,13 +66,11 @@ type eventLog struct {
 	events events
 }
 
-func newEventLog(r *rules, f *findings) *eventLog { return &eventLog{r, f, newEvents()} }
-
-func newEvents() events {
-	return events{
+func newEventLog(r *rules, f *findings) *eventLog {
+	return &eventLog{r, f, events{
 		reloaded: map[string]reloadEvent{}, bodies: map[string]world.Object{}, warned: map[string]time.Time{}, failed: map[string]time.Time{},
 		contested: map[string]time.Time{},
-	}
+	}}
 }
 
 // subjectOf returns what an Event is about, in either of the two APIs.
@@ -194,14 +191,8 @@ func eventOf(call *world.Call) world.Object {
 
 // reloadsReported counts the reloads of a workload that Events report.
 func (l *eventLog) reloadsReported(w *workload) int {
-	names := make([]string, 0, len(l.events.reloaded))
-	for name := range l.events.reloaded {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	sum := 0
-	for _, name := range names {
-		event := l.events.reloaded[name]
+	for _, event := range l.events.reloaded {
 		sameName := event.namespace == w.id.namespace && event.name == w.id.name && pluralOf(world.Object{"kind": event.kind}) == w.id.plural
 		if event.uid != "" && event.uid == w.uid || (event.uid == "" || w.uid == "") && sameName {
 			sum += event.count

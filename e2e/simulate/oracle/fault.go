@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -192,15 +191,8 @@ func (t *timeline) heard(client string, at time.Time) {
 
 // working reports whether a replica works now.
 func (t *timeline) working() bool {
-	names := make([]string, 0, len(t.up))
 	for name, up := range t.up {
-		if up {
-			names = append(names, name)
-		}
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		if !t.out(name) {
+		if up && !t.out(name) {
 			return true
 		}
 	}
@@ -209,12 +201,9 @@ func (t *timeline) working() bool {
 
 // out reports whether a fault keeps a process from working.
 func (t *timeline) out(process string) bool {
-	for _, s := range t.spans {
-		if s.open && s.outage() && s.kind != "down" && isProcessOf(process, s.scope) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.spans, func(s *span) bool {
+		return s.open && s.outage() && s.kind != "down" && isProcessOf(process, s.scope)
+	})
 }
 
 func isProcessOf(process, replica string) bool {
@@ -222,13 +211,10 @@ func isProcessOf(process, replica string) bool {
 }
 
 // clocksWrong reports whether a clock was wrong shortly before a moment.
-func (t *timeline) clocksWrong(now time.Time) bool {
-	for _, s := range t.spans {
-		if s.kind == "clock" && (s.open || now.Sub(s.to) < recovery) {
-			return true
-		}
-	}
-	return false
+func (t *timeline) clocksWrong(now time.Time) bool { return t.clockWrongWithin(recovery, now) }
+
+func (t *timeline) clockWrongWithin(d time.Duration, now time.Time) bool {
+	return slices.ContainsFunc(t.spans, func(s *span) bool { return s.kind == "clock" && (s.open || now.Sub(s.to) < d) })
 }
 
 // overlaps reports whether a fault was there at some time of a period.

@@ -20,7 +20,7 @@ type readsLaw struct {
 	passive
 
 	// known has what a process has read of an object.
-	known map[readKey]knownContent
+	known map[readKey]versionTime
 	// running are the writes of workloads that are under way, of users and of the program: the webhook reads for them.
 	running []*tally
 	// lastWrite is when a write of a workload in a namespace was last under way.
@@ -33,9 +33,6 @@ type readKey struct {
 	object id
 }
 
-// knownContent is which version a process has read, and when it had the answer.
-type knownContent struct{ versionTime }
-
 // tally counts the reads of metadata while a write of a workload is under way.
 type tally struct {
 	call *world.Call
@@ -46,7 +43,7 @@ type tally struct {
 }
 
 func newReadsLaw(l *ledger) *readsLaw {
-	return &readsLaw{ledger: l, known: map[readKey]knownContent{}, lastWrite: map[string]time.Time{}}
+	return &readsLaw{ledger: l, known: map[readKey]versionTime{}, lastWrite: map[string]time.Time{}}
 }
 
 const (
@@ -191,7 +188,7 @@ func (l *readsLaw) recordRead(reply world.Reply) {
 		delete(l.known, key) // it is not known which version was read
 		return
 	}
-	l.known[key] = knownContent{versionTime{reply.At, l.version}}
+	l.known[key] = versionTime{reply.At, l.version}
 }
 
 func (l *readsLaw) reply(r world.Reply) {

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -95,6 +94,4 @@ func (l *hotLoopLaw) report(object id, call *world.Call, took time.Duration) {
 
 // clockRan reports whether a clock was wrong not so long ago that what a process has noted by it lies in the past for sure. An event of
 // the future is always newer than the last attempt, so that nothing waits. The clock of a real process is monotonic.
-func (t *timeline) clockRan(now time.Time) bool {
-	return slices.ContainsFunc(t.spans, func(s *span) bool { return s.kind == "clock" && (s.open || now.Sub(s.to) < clockRecovery) })
-}
+func (t *timeline) clockRan(now time.Time) bool { return t.clockWrongWithin(clockRecovery, now) }

@@ -8,21 +8,25 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
 
-// idleLog has the requests of the program that it must not make when users do nothing.
-type idleLog struct {
-	calls []*world.Call
-	// warned has when the program last wrote a warning, by subject and reason.
-	warned map[string]time.Time
-}
-
 // repeat is how soon an Event may say again what is still wrong: the API server forgets Events after an hour.
 const repeat = 50 * time.Minute
 
 // mostWatches is how often a process may open a watch of a resource in a time that is judged: the API server ends each after some minutes.
 const mostWatches = 2
 
+// idleLaw is the law "idle".
+type idleLaw struct {
+	*ledger
+	passive
+
+	// calls are the requests of the program that it must not make when users do nothing.
+	calls []*world.Call
+	// warned has when the program last wrote a warning, by subject and reason.
+	warned map[string]time.Time
+}
+
 // note keeps a request if it costs something.
-func (l *idleLog) note(call *world.Call) {
+func (l *idleLaw) note(call *world.Call) {
 	switch plural := call.Key.Resource.Plural; {
 	case plural == "" || plural == "leases":
 	case plural == "events" && call.Verb == "patch": // client-go ends a series of equal Events some minutes later
@@ -36,7 +40,7 @@ func (l *idleLog) note(call *world.Call) {
 }
 
 // repeats reports whether an Event says again what one said about an hour ago.
-func (l *idleLog) repeats(call *world.Call) bool {
+func (l *idleLaw) repeats(call *world.Call) bool {
 	if !bytes.Contains(call.Body, []byte("Warning")) {
 		return false // decoding it would cost more
 	}
@@ -54,17 +58,9 @@ func (l *idleLog) repeats(call *world.Call) bool {
 	return known && call.Arrived.Sub(before) >= repeat
 }
 
-// idleLaw is the law "idle".
-type idleLaw struct {
-	*ledger
-	passive
-
-	idle idleLog
-}
-
 func (l *idleLaw) request(call *world.Call) {
 	if l.isProgram(call) && !l.isKeySecret(call.Key) {
-		l.idle.note(call)
+		l.note(call)
 	}
 }
 
@@ -81,7 +77,7 @@ func (l *idleLaw) judge(from, to time.Time) {
 	}
 	l.count("idle times judged")
 	watches := map[string]int{}
-	for _, call := range l.idle.calls {
+	for _, call := range l.calls {
 		if call.Arrived.Before(from) || call.Arrived.After(to) {
 			continue
 		}

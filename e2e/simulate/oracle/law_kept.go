@@ -322,21 +322,11 @@ func (l *keptLaw) covers(w *workload, first, s *stamp) bool {
 
 // hasBetween reports whether another stamp came between two.
 func (w *workload) hasBetween(first, last *stamp) bool {
-	for _, s := range w.stamps {
-		if s.version > first.version && s.version < last.version {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.stamps, func(s *stamp) bool { return s.version > first.version && s.version < last.version })
 }
 
 func hadAbsence(h *history, from, to int64) bool {
-	for _, e := range h.within(from, to) {
-		if e.content == absent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.within(from, to), func(e edit) bool { return e.content == absent })
 }
 
 // replacedUnder returns the circumstances in which a pod was replaced without cause.
@@ -362,12 +352,9 @@ func (l *keptLaw) returnedBetween(w *workload, first, last *stamp) bool {
 
 // touchedBetween reports whether a listed object was written between two stamps, although its content is the same.
 func (l *keptLaw) touchedBetween(w *workload, first, last *stamp) bool {
-	for _, r := range w.refs {
-		if l.contents.of(w.id.namespace, r).touchedWithin(first.arrived, last.version) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.refs, func(r ref) bool {
+		return l.contents.of(w.id.namespace, r).touchedWithin(first.arrived, last.version)
+	})
 }
 
 // unclearGraph returns why the program may have seen a state of a custom resource that it never had, when it made one of the two

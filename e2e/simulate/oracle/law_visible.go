@@ -17,27 +17,22 @@ const (
 	unanswered = 70 * time.Second
 )
 
-// blindness is what is known of the lists and watches that the program needs.
-type blindness struct {
+// visibleLaw is the law "visible" for watches.
+type visibleLaw struct {
+	*ledger
+	passive
+
 	// asked has when a client first asked for a list or a watch of a resource since the last one that was answered.
 	asked map[[2]string]time.Time
 	// shown means that blindness was judged, so that recovery is judged, too.
 	shown bool
 }
 
-// visibleLaw is the law "visible" for watches.
-type visibleLaw struct {
-	*ledger
-	passive
-
-	blindness blindness
-}
-
 func newVisibleLaw(l *ledger) *visibleLaw {
-	return &visibleLaw{ledger: l, blindness: blindness{asked: map[[2]string]time.Time{}}}
+	return &visibleLaw{ledger: l, asked: map[[2]string]time.Time{}}
 }
 
-func (l *visibleLaw) owes(now time.Time) bool { return l.blindness.shown && !l.recovered(now) }
+func (l *visibleLaw) owes(now time.Time) bool { return l.shown && !l.recovered(now) }
 
 func isBlindable(call *world.Call) bool {
 	return isWatched(call.Key.Resource.Plural) && (call.Verb == "list" || call.Verb == "watch") && call.Key.Name == ""
@@ -81,9 +76,9 @@ func (l *visibleLaw) request(call *world.Call) {
 	}
 	key := [2]string{call.Client, call.Key.Resource.Plural}
 	// Of a watch that is opened there is no answer to see: only what is asked for during a fault surely fails.
-	asked, known := l.blindness.asked[key]
+	asked, known := l.asked[key]
 	if since, blind := l.blindSince(call.Client, key[1], call.Arrived); blind && (!known || asked.Before(since)) {
-		l.blindness.asked[key] = call.Arrived
+		l.asked[key] = call.Arrived
 	}
 }
 
@@ -120,7 +115,7 @@ func (l *visibleLaw) reply(r world.Reply) {
 		return
 	}
 	if _, blind := l.blindSince(r.Call.Client, r.Call.Key.Resource.Plural, r.At); r.Call.Verb == "watch" || !blind {
-		delete(l.blindness.asked, [2]string{r.Call.Client, r.Call.Key.Resource.Plural})
+		delete(l.asked, [2]string{r.Call.Client, r.Call.Key.Resource.Plural})
 	}
 }
 
@@ -135,7 +130,7 @@ func (l *visibleLaw) scraped(client string, families map[string]*dto.MetricFamil
 			l.judgeBlind(client, watch, families, at)
 		}
 	}
-	if len(blind) > 0 || !l.blindness.shown || !l.recovered(at) {
+	if len(blind) > 0 || !l.shown || !l.recovered(at) {
 		return
 	}
 	l.count("recoveries judged")
@@ -163,7 +158,7 @@ type blindWatch struct {
 // blind returns the resources that a client surely cannot list or watch now, because of a fault.
 func (l *visibleLaw) blind(client string, now time.Time) []blindWatch {
 	var found []blindWatch
-	for key, asked := range l.blindness.asked {
+	for key, asked := range l.asked {
 		if key[0] != client {
 			continue
 		}
@@ -177,7 +172,7 @@ func (l *visibleLaw) blind(client string, now time.Time) []blindWatch {
 
 func (l *visibleLaw) judgeBlind(client string, watch blindWatch, families map[string]*dto.MetricFamily, at time.Time) {
 	l.count("blindness judged: " + watchedKind(watch.resource))
-	l.blindness.shown = true
+	l.shown = true
 	if !l.shownAsBlind(families, watch.resource) {
 		l.violate(at, broken{"visible", client, "metric"}, "lists and watches of %s fail since %s, but at %s neither %s nor %s of it is 0",
 			watch.resource, l.when(watch.since), l.when(at), syncedMetric, watchHealthy)

@@ -102,9 +102,6 @@ func numberOf(v any) (float64, bool) {
 
 // sortedText writes annotations as text, sorted.
 func sortedText(annotations map[string]string) string {
-	if len(annotations) == 0 {
-		return ""
-	}
 	lines := make([]string, 0, len(annotations))
 	for name, value := range annotations {
 		lines = append(lines, name+"="+value)

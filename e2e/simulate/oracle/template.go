@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -12,14 +13,7 @@ var controllerLabels = [...]string{
 	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
 }
 
-func isControllerLabel(name string) bool {
-	for _, label := range controllerLabels {
-		if name == label {
-			return true
-		}
-	}
-	return false
-}
+func isControllerLabel(name string) bool { return slices.Contains(controllerLabels[:], name) }
 
 // sameTemplate compares two pod templates as users see them: the program's annotations and the labels of controllers are
 // left out.
