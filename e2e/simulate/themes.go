@@ -46,7 +46,7 @@ func themeOf(seed uint64, name string) theme {
 	all := themes()
 	i := slices.IndexFunc(all, func(t theme) bool { return t.name == name })
 	if name == "" {
-		i = rand.New(rand.NewPCG(seed, 17)).IntN(themesOf)
+		i = rand.New(rand.NewPCG(seed, 20)).IntN(themesOf)
 	}
 	if i < 0 || i >= len(all) {
 		return theme{}
@@ -57,7 +57,7 @@ func themeOf(seed uint64, name string) theme {
 // install adapts the installation of a history to its theme.
 func (t theme) install(seed uint64, s *history.Setup) {
 	if t.suit != nil {
-		t.suit(rand.New(rand.NewPCG(seed, 18)), s)
+		t.suit(rand.New(rand.NewPCG(seed, 21)), s)
 	}
 }
 

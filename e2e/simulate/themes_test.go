@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,4 +36,24 @@ func TestEachHistoryCanHaveATheme(t *testing.T) {
 		}
 		assert.Greater(t, acts, 10, theme.name)
 	}
+}
+
+// A theme has a random stream of its own: its histories have faults of lists as often as others.
+func TestFewHistoriesOfAThemeHaveFaultsOfLists(t *testing.T) {
+	t.Parallel()
+	unraced(t)
+	with, without := 0, 0
+	for seed := range uint64(200) {
+		if themeOf(seed, "").name == "" {
+			continue
+		}
+		steps := Draw(seed, DrawOptions{Steps: 60, Faults: true}).Steps
+		if slices.ContainsFunc(steps, func(s history.Step) bool { return s.Do == stopLists }) {
+			with++
+		} else {
+			without++
+		}
+	}
+	assert.Positive(t, with)
+	assert.Greater(t, without, 2*with)
 }
