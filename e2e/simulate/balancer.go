@@ -69,7 +69,7 @@ func (s *simulation) pick() *replica {
 }
 
 func post(ctx context.Context, client *http.Client, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-	body, err := encodeReview(review)
+	body, err := json.Marshal(review)
 	if err != nil {
 		return nil, fmt.Errorf("encode the review: %w", err)
 	}

@@ -101,10 +101,11 @@ func patching(name string, patch func(world.Object) ([]byte, error)) apiserver.W
 	return apiserver.Webhook{
 		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-			o, err := outline(review.Request.Object.Raw)
-			if err != nil {
-				return nil, err
+			o := world.Object{}
+			if err := json.Unmarshal(review.Request.Object.Raw, &o); err != nil {
+				return nil, fmt.Errorf("decode the object of a review: %w", err)
 			}
+			var err error
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 			if answer.Patch, err = patch(o); err != nil {
 				return nil, err

@@ -149,11 +149,11 @@ func (s *Server) callMutating(q *request, h *hook, r *review) (object, error) {
 	before := r.forms(q.kind)
 	next, ok := patch.annotated(before)
 	if !ok {
-		text, touched, err := patch.patch(before)
+		text, err := patch.patch(before)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		if next, err = touched.decode(before, text); err != nil {
+		if next, err = q.kind.decode(text); err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
 	}

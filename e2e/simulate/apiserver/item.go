@@ -124,10 +124,6 @@ func (s *section) object() world.Object {
 
 func (s *section) json() []byte { return *kept(&s.text, func() []byte { return toJSON(s.part) }) }
 
-func (i *item) specJSON() []byte { return i.spec.json() }
-
-func (i *item) statusJSON() []byte { return i.status.json() }
-
 // json returns the JSON form.
 func (i *item) json() []byte {
 	return *kept(&i.text, func() []byte {
