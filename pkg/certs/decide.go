@@ -252,8 +252,11 @@ func (v view) promote() (*change, error) {
 	if !v.next.signs(v.Now) || v.Now.Before(v.promotion()) {
 		return nil, nil
 	}
-	return v.begin(Promote, fmt.Sprintf("the next CA has been trusted for %s", v.propagation()),
-		v.next, append([]*x509.Certificate{v.signing.certificate}, v.earlier...))
+	reason := fmt.Sprintf("the next CA has been trusted for %s", v.propagation())
+	if len(v.bundles) == 0 {
+		reason = "no webhook is configured that has to trust the next CA first"
+	}
+	return v.begin(Promote, reason, v.next, append([]*x509.Certificate{v.signing.certificate}, v.earlier...))
 }
 
 // promotion is when the next CA may sign. Without a webhook configuration there is no caBundle to wait for.

@@ -15,8 +15,12 @@ func TestWithoutWebhookConfigurationNothingIsWaitedFor(t *testing.T) {
 	c := settled(t)
 	c.without = true
 	delete(c.data, "ca.key")
-	steps, _ := c.take()
-	assert.Equal(t, []certs.Step{certs.Prepare, certs.Promote}, steps, "no API server trusts any CA")
+	prepare := c.decide(nil)
+	require.Equal(t, certs.Prepare, prepare.Step)
+	c.data = prepare.Data
+	promote := c.decide(nil)
+	assert.Equal(t, certs.Promote, promote.Step, "no API server trusts any CA")
+	assert.Equal(t, "no webhook is configured that has to trust the next CA first", promote.Reason)
 }
 
 func TestBundleIsCorrected(t *testing.T) {
