@@ -96,7 +96,7 @@ func reduced(kind workload.Kind, u unstructured.Unstructured) workload.Object {
 	return workload.Object{Kind: kind, Raw: u.Object}
 }
 
-// objects adds what the metadata of the config objects of a kind says. The Secrets Store CSI driver may not be installed yet.
+// objects adds what the metadata of the config objects of a kind says.
 func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.Kind, namespace string) error {
 	gvk, _ := kind.GroupVersionKind()
 	page := &metav1.PartialObjectMetadataList{}
@@ -110,10 +110,15 @@ func (r planReader) objects(ctx context.Context, in *plan.Input, kind reference.
 			in.Objects[object.Namespace][reference.Ref{Kind: kind, Name: object.Name}] = traits
 		}
 	}, client.InNamespace(namespace))
-	if err != nil && (kind != reference.SecretProviderClass || !meta.IsNoMatchError(err)) {
+	if err != nil && !withoutDriver(kind, err) {
 		return fmt.Errorf("list the metadata of %s: %w", kind.Resource(), err)
 	}
 	return nil
+}
+
+// withoutDriver reports whether the objects of a kind cannot be listed since the Secrets Store CSI driver is not installed: there are none.
+func withoutDriver(kind reference.Kind, err error) bool {
+	return kind == reference.SecretProviderClass && meta.IsNoMatchError(err)
 }
 
 // namespaces adds the labels of namespaces, where they matter.

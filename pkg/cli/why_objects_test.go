@@ -41,6 +41,19 @@ func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	require.EqualError(t, custom.Err(), "what the annotations select is not known: list secrets: forbidden")
 }
 
+// The driver may be installed later: the rest of a workload is known without it.
+func TestWhyNeedsNoSecretProviderClassesWhereTheClusterHasNone(t *testing.T) {
+	t.Parallel()
+	l := &lister{t: t, missing: []string{"SecretProviderClass", "Secret"}}
+	objects := listing(t.Context(), l, "shop", annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	_, exists := objects.Traits(reference.Ref{Kind: reference.SecretProviderClass, Name: "app"})
+	assert.False(t, exists)
+	require.NoError(t, objects.Err())
+	_, exists = objects.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
+	assert.False(t, exists)
+	require.ErrorContains(t, objects.Err(), "list secrets", "a cluster has Secrets")
+}
+
 // metadataPages has two pages of metadata.
 type metadataPages struct {
 	client.Reader

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -70,4 +71,22 @@ subjects:
 	require.ErrorContains(t, err, "Job "+s.Namespace+"/export does not exist")
 	_, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "cronjob/import", "-n", s.Namespace)
 	require.ErrorContains(t, err, `cannot get resource "cronjobs"`)
+}
+
+// The Secrets Store CSI driver is not installed: what else the workload uses is known.
+func TestWhyWithoutTheKindsOfTheSecretsStoreDriver(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	manifest := s.Manifest("Deployment", "web", fixture.Uses{
+		ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ReloaderAuto: "true"},
+	})
+	require.NoError(t, unstructured.SetNestedSlice(manifest.Object, []any{map[string]any{"name": "secrets", "csi": map[string]any{
+		"driver": "secrets-store.csi.k8s.io", "volumeAttributes": map[string]any{"secretProviderClass": "vault"},
+	}}}, "spec", "template", "spec", "volumes"))
+	s.CreatePromptly(manifest)
+	output, err := s.Installation.Why(t.Context(), "deployment/web", "-n", s.Namespace, "--enable-csi-integration")
+	require.NoError(t, err)
+	assert.Contains(t, output, "web: nothing is due")
+	assert.NotContains(t, output, "Problem: ")
 }
