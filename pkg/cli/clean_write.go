@@ -111,10 +111,7 @@ func (c *cleaner) get(ctx context.Context, kinds workload.Kinds, targets []targe
 		}
 		name := types.NamespacedName{Namespace: c.namespace, Name: t.name}
 		o, err := c.read(ctx, kind, name)
-		if apianswer.NotFound(err) {
-			err = absent(kind, name)
-		}
-		if err != nil {
+		if err = missing(kind, name, err); err != nil {
 			return nil, fmt.Errorf("read %s/%s: %w", t.kind, t.name, err)
 		}
 		objects = append(objects, o)

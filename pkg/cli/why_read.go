@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,13 +54,22 @@ func readWorkload(ctx context.Context, c client.Reader, kind workload.Kind, name
 			u.SetGroupVersionKind(kind.GroupVersionKind)
 		}
 	}
-	if apianswer.NotFound(err) {
-		err = absent(kind, name)
-	}
-	if err != nil {
+	if err = missing(kind, name, err); err != nil {
 		return workload.Object{}, fmt.Errorf("read the workload: %w", err)
 	}
 	return workload.Object{Kind: kind, Raw: u.Object}, nil
+}
+
+// missing returns the failure to read a workload. It says whether the workload does not exist, or its kind.
+func missing(kind workload.Kind, name types.NamespacedName, err error) error {
+	switch {
+	case apianswer.NotFound(err):
+		return absent(kind, name)
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not serve %s in version %s", kind.GroupKind(), kind.Version)
+	default:
+		return err
+	}
 }
 
 // absent reports a workload that does not exist. It names the namespace, which may be that of the kubeconfig's context.

@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -67,4 +69,17 @@ func TestMissingWorkloadIsNamedWithItsNamespace(t *testing.T) {
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), want, "a load balancer's 404 says nothing")
 	}
+}
+
+func TestKindThatTheClusterDoesNotServeIsNamed(t *testing.T) {
+	t.Parallel()
+	rollout := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}}
+	c := nowhere{answer: &apiutil.ErrResourceDiscoveryFailed{
+		rollout.GroupVersion(): &meta.NoResourceMatchError{PartialResource: rollout.GroupVersion().WithResource("")},
+	}}
+	const want = "the cluster does not serve Rollout.argoproj.io in version v1alpha1"
+	_, err := readWorkload(t.Context(), c, rollout, types.NamespacedName{Namespace: "shop", Name: "cart"})
+	require.EqualError(t, err, "read the workload: "+want)
+	_, err = (&cleaner{client: c, namespace: "shop"}).get(t.Context(), workload.NewKinds(rollout), []target{{"rollout", "cart"}})
+	require.EqualError(t, err, "read rollout/cart: "+want)
 }

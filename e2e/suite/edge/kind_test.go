@@ -59,6 +59,12 @@ func TestKindThatIsServedLater(t *testing.T) {
 		assert.NoError(c, leader.Logged("does not serve this workload kind", "edge.example.com/v1/Fleet"))
 	}, fixture.Patience, interval)
 
+	const unserved = "the cluster does not serve Fleet.edge.example.com in version v1"
+	_, err = shared.Why(t.Context(), "fleet/early", "-n", "default", fleet.Flag())
+	require.ErrorContains(t, err, "read the workload: "+unserved)
+	_, err = shared.Clean(t.Context(), "fleet/early", "-n", "default", fleet.Flag())
+	require.ErrorContains(t, err, "read fleet/early: "+unserved)
+
 	fleet.Define(t, shared)
 	s := fleet.Fixture(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
