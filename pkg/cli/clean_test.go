@@ -307,3 +307,12 @@ func TestCleanNamesTheLabelThatItHasSetBeforeItFails(t *testing.T) {
 		assert.Equal(t, test.named, strings.Contains(err.Error(), label), "%s: %v", name, err)
 	}
 }
+
+func TestCleanTakesAWorkloadThatIsNamedTwiceOnce(t *testing.T) {
+	t.Parallel()
+	api := &stored{object: daemonSet("a", nil, nil)}
+	objects, err := (&cleaner{client: api, namespace: "shop"}).get(t.Context(), workload.NewKinds(workload.Builtin()...),
+		[]target{{"daemonset", "cart"}, {"ds", "cart"}, {"deployment", "cart"}, {"daemonset.apps", "cart"}, {"daemonset", "api"}})
+	require.NoError(t, err)
+	assert.Len(t, objects, 3)
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -108,6 +109,9 @@ func (c *cleaner) get(ctx context.Context, kinds workload.Kinds, targets []targe
 		kind, err := t.in(kinds)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(objects, func(o workload.Object) bool { return o.Kind.ID() == kind.ID() && o.Name() == t.name }) {
+			continue // it is named twice
 		}
 		name := types.NamespacedName{Namespace: c.namespace, Name: t.name}
 		o, err := c.read(ctx, kind, name)
