@@ -43,8 +43,8 @@ annotations of the workload itself do not. What is on the pod template of a work
 workload first gets the label disabled, so that pod-reloader leaves it alone from then on; the label stays. Your own
 annotations stay, too, and so does the pause of a Deployment that a reload has paused: end it with kubectl rollout resume.
 
-It uses your permissions: get and patch on the workloads; with --all, list on every kind of workload that is handled; and get
-on the ConfigMap of --config.`,
+It uses your permissions: get and patch on the workloads; with --all, list on every kind of workload that is handled and, if it
+finds no workload, get on the Namespace; and get on the ConfigMap of --config. It fails if the Namespace does not exist.`,
 		Example: `  pod-reloader clean deployment/cart -n shop --dry-run
   pod-reloader clean --all --all-namespaces --without-restarts --yes`,
 		Args: cobra.ArbitraryArgs,

@@ -135,11 +135,13 @@ const pageSize = 500
 // list returns what is left on the workloads of all kinds that the cluster has. Of a page, no other workload is kept.
 func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning) ([]leftover, error) {
 	var found []leftover
+	listed := 0
 	for _, kind := range kinds.All() {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersionKind)
 		err := pages(ctx, c.client, page, func() {
 			var objects []workload.Object
+			listed += len(page.Items)
 			for _, u := range page.Items {
 				u.SetManagedFields(nil)
 				objects = append(objects, workload.Object{Kind: kind, Raw: u.Object})
@@ -149,6 +151,9 @@ func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning
 		if err != nil && !meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
 		}
+	}
+	if listed == 0 {
+		return nil, requireNamespace(ctx, c.client, c.namespace)
 	}
 	return found, nil
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/app"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
@@ -136,6 +140,24 @@ func readConfiguration(ctx context.Context, config *rest.Config, location config
 }
 
 // parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.
+// requireNamespace returns an error if the namespace of a command that has found no workload does not exist: its name may be misspelled. An
+// empty one means all. Whether it exists is not known without the permission to get it.
+func requireNamespace(ctx context.Context, c client.Reader, name string) error {
+	if name == "" {
+		return nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	switch err := c.Get(ctx, types.NamespacedName{Name: name}, namespace); {
+	case err == nil, apierrors.IsForbidden(err):
+		return nil
+	case apianswer.NotFound(err):
+		return fmt.Errorf("namespace %s does not exist; name another one with -n", name)
+	default:
+		return fmt.Errorf("read namespace %s: %w", name, err)
+	}
+}
+
 func parseName(flag, value string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(value, "/")
 	if value != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {

@@ -32,8 +32,8 @@ func newPlan(p Process) *cobra.Command {
 
 It only reads. It uses your permissions: list on the workloads, on ConfigMaps and Secrets (not on a kind that Reloader ignores and
 no list of SAP's annotations names), on Namespaces with --namespace-selector, on SecretProviderClasses with
---enable-csi-integration, and get on Reloader's Deployment with --reloader. Of ConfigMaps and Secrets it reads the metadata, not the
-content.
+--enable-csi-integration, get on Reloader's Deployment with --reloader, and get on the Namespace of -n if it finds no workload there.
+Of ConfigMaps and Secrets it reads the metadata, not the content. It fails if the Namespace of -n does not exist.
 
 Give the flags that Reloader runs with, or let --reloader read them, or write its arguments after --. Exit codes: 0 where
 all workloads and objects are treated the same, 3 where one or more are not, 1 where the comparison failed, 2 for wrong usage.`,
@@ -144,6 +144,11 @@ func (f *planFlags) compare(ctx context.Context, reader planReader, from reloade
 	}
 	if err := reader.read(ctx, &in, namespaces); err != nil {
 		return plan.Report{}, err
+	}
+	if len(in.Workloads) == 0 {
+		if err := requireNamespace(ctx, reader.client, f.cluster.namespace); err != nil {
+			return plan.Report{}, err
+		}
 	}
 	report := plan.Compare(in)
 	report.Settings = append(settings, report.Settings...)

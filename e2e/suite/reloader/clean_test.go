@@ -52,6 +52,8 @@ func cleanUp(s *fixture.Fixture) {
 		assert.Equal(s, "true", stored.GetAnnotations()[fixture.ReloaderAuto], "the user's annotations stay")
 	}
 	assert.Contains(s, clean("--all", "--yes"), "nothing to remove")
+	_, err = s.Installation.Clean(s.Context(), "--all", "-n", "misspelled")
+	require.ErrorContains(s, err, "namespace misspelled does not exist")
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitExactly(2, "it is excluded", workloads...)
 }
