@@ -53,7 +53,8 @@ func newCheck(p Process) *cobra.Command {
 		Long: `Check that the API server calls the webhook.
 
 It has the API server create a Deployment by a dry run, which stores nothing, and looks for the hash that the webhook
-writes. When writes pass without a hash, pod-reloader works in direct mode.
+writes. When writes pass without a hash, pod-reloader works in direct mode. Whether the API server calls the webhook for updates
+as well is not checked: it depends on the operations in the rules of the MutatingWebhookConfiguration.
 
 With --config it also checks the permissions on the custom resources of the configuration: those of --service-account, which
 needs the permission to create SubjectAccessReviews, or else your own.`,
@@ -97,7 +98,7 @@ func (f *checkFlags) run(ctx context.Context, p Process, s options.Selection) er
 	if err != nil {
 		err = fmt.Errorf("check the webhook in namespace %s: %w", f.cluster.namespace, err)
 	} else {
-		fmt.Fprintf(f.out, "the webhook stamps workloads in namespace %s\n", f.cluster.namespace)
+		fmt.Fprintf(f.out, "the webhook stamps workloads that are created in namespace %s; updates are not checked\n", f.cluster.namespace)
 	}
 	if s.Configuration.IsZero() {
 		return err

@@ -14,6 +14,12 @@ import (
 // warningServer answers the check of a webhook: it admits the Deployment without a stamp, with warnings.
 func warningServer(t *testing.T, warnings ...string) *rest.Config {
 	t.Helper()
+	return admittingServer(t, `{}`, warnings...)
+}
+
+// admittingServer admits the Deployment with a spec.
+func admittingServer(t *testing.T, spec string, warnings ...string) *rest.Config {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -22,7 +28,7 @@ func warningServer(t *testing.T, warnings ...string) *rest.Config {
 				w.Header().Add("Warning", warning)
 			}
 			w.WriteHeader(http.StatusCreated)
-			_, _ = w.Write([]byte(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}`))
+			_, _ = w.Write([]byte(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"},"spec":` + spec + `}`))
 		case r.URL.Path == "/apis":
 			_, _ = w.Write([]byte(`{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`))
 		case r.URL.Path == "/api":
@@ -72,4 +78,17 @@ func TestCheckWithoutAWarningOfTheWebhook(t *testing.T) {
 	})
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr.String(), "no webhook stamped the Deployment: check that pod-reloader handles the namespace")
+}
+
+// A dry run creates nothing that it could update: a webhook that is called for creations only stamps the Deployment as well.
+func TestCheckSaysThatItHasCheckedCreationsOnly(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	code := Run(t.Context(), Process{
+		Args: []string{"check", "-n", "shop", "--timeout=0s"}, Stdout: &stdout, Stderr: &stderr, Getenv: unset,
+		Cluster: admittingServer(t, `{"template":{"metadata":{"annotations":{"pod-reloader.cs.sap.com/config-hash":"x"}}}}`),
+	})
+	assert.Zero(t, code)
+	assert.Empty(t, stderr.String())
+	assert.Equal(t, "the webhook stamps workloads that are created in namespace shop; updates are not checked\n", stdout.String())
 }

@@ -60,6 +60,7 @@ func TestWithoutWebhook(t *testing.T) {
 		{Name: "DirectMode", Run: directMode},
 		{Name: "ClockAheadInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, true) }},
 		{Name: "CreatedForAPatternInDirectMode", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); createdForAPattern(t, cp, true) }},
+		{Name: "WebhookForCreationsOnly", Run: webhookForCreationsOnly},
 		{Name: "LateWriteOfFrozenLeader", Run: lateWriteOfFrozenLeader},
 		{Name: "ClockAhead", Run: func(t *testing.T, cp *controlplane.ControlPlane) { t.Helper(); reloadByAClockThatIsAhead(t, cp, false) }},
 	})

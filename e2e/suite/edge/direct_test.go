@@ -2,11 +2,16 @@ package edge_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -46,6 +51,39 @@ func directMode(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	stripped(t, in)
 	fixture.AssertNothingDenied(t, in)
+}
+
+// A user has removed UPDATE from the rules of the webhook: `check` says that it does not check that, and reloads go on in direct mode.
+func webhookForCreationsOnly(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	in := installed(t, cp, installation.Options{})
+	s := fixture.New(t, in)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	s.AwaitKnown(w)
+	configuration := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: in.WebhookConfiguration()}}
+	patch := func(object client.Object, kind types.PatchType, body string, options ...client.PatchOption) {
+		t.Helper()
+		require.NoError(t, s.Patch(s.Patiently(), object, client.RawPatch(kind, []byte(body)), options...))
+	}
+	patch(configuration, types.JSONPatchType, `[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["CREATE"]}]`)
+	s.Await("an update that the webhook does not restore", func() error {
+		object := s.Get(w)
+		patch(object, types.MergePatchType, `{"metadata":{"annotations":{"`+fixture.ConfigRecord+`":null}}}`, client.DryRunAll)
+		if _, restored := object.GetAnnotations()[fixture.ConfigRecord]; restored {
+			return errors.New("the webhook restores it")
+		}
+		return nil
+	})
+	output, err := in.Check(t.Context(), "-n", s.Namespace)
+	require.NoError(t, err)
+	assert.Contains(t, output, "updates are not checked")
+
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitExactly(1, "one change is one restart", w)
+	leader, err := in.Leader(t.Context())
+	require.NoError(t, err)
+	assert.NoError(t, leader.Logged("no webhook handled the write; stamping directly", "web"))
 }
 
 // writesSpec reports whether the body of a patch changes the spec.
