@@ -65,6 +65,9 @@ needs the permission to create SubjectAccessReviews, or else your own.`,
 			var err error
 			f.account, err = parseName("service-account", f.serviceAccount)
 			selection, _, invalid := f.manager.CompleteShared(f.environment)
+			if f.timeout < 0 {
+				err = errors.Join(err, fmt.Errorf("--timeout: %s: must not be negative", f.timeout))
+			}
 			if err = errors.Join(invalid, err); err != nil {
 				return usageError{err}
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/configuration/refresh"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // shared is what commands have in common with the manager and with each other.
@@ -139,7 +140,6 @@ func readConfiguration(ctx context.Context, config *rest.Config, location config
 	return refresh.Read(ctx, location, c)
 }
 
-// parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.
 // requireNamespace returns an error if the namespace of a command that has found no workload does not exist: its name may be misspelled. An
 // empty one means all. Whether it exists is not known without the permission to get it.
 func requireNamespace(ctx context.Context, c client.Reader, name string) error {
@@ -158,9 +158,10 @@ func requireNamespace(ctx context.Context, c client.Reader, name string) error {
 	}
 }
 
+// parseName reads the value of a flag as NAMESPACE/NAME; an empty one is no name.
 func parseName(flag, value string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(value, "/")
-	if value != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+	if value != "" && (!ok || options.CheckNamespace(namespace) != nil || reference.ValidName(name) != nil) {
 		return types.NamespacedName{}, fmt.Errorf("--%s: %q: want NAMESPACE/NAME", flag, value)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil

@@ -22,7 +22,7 @@ func TestNamesOfFlags(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"a", "/b", "a/", "a/b/c", "/"} {
+	for _, text := range []string{"a", "/b", "a/", "a/b/c", "/", "A/b", "a/B", "a.b/c"} {
 		_, err := parseName("reloader", text)
 		require.EqualError(t, err, fmt.Sprintf("--reloader: %q: want NAMESPACE/NAME", text))
 	}

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -36,6 +38,9 @@ The configuration is a file, or configmap:NAMESPACE/NAME of a cluster. Bind the 
 			selection, _, err := f.manager.CompleteShared(f.environment)
 			if err == nil && selection.Configuration.IsZero() {
 				err = errNoConfiguration
+			}
+			if f.name == "" || len(content.IsPathSegmentName(f.name)) > 0 {
+				err = errors.Join(fmt.Errorf("--name: %q is no name of a ClusterRole", f.name), err)
 			}
 			if err != nil {
 				return usageError{err}

@@ -18,7 +18,7 @@ func newTarget(args []string) (target, error) {
 		return target{}, errors.New("name one workload as KIND/NAME, e.g. deployment/cart")
 	}
 	kind, name, ok := strings.Cut(args[0], "/")
-	if !ok || name == "" {
+	if !ok || name == "" || strings.Contains(name, "/") {
 		return target{}, fmt.Errorf("%q: name the workload as KIND/NAME, e.g. deployment/cart", args[0])
 	}
 	return target{kind, name}, nil

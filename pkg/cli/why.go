@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -89,7 +90,19 @@ func (f *whyFlags) parse(args []string) (question, error) {
 	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
 		_, _, argErr = q.find(q.selection.Kinds)
 	}
-	return q, errors.Join(f.output.check(), sharedErr, leaseErr, argErr)
+	return q, errors.Join(f.output.check(), sharedErr, leaseErr, f.checkKey(), argErr)
+}
+
+// checkKey checks the name of the Secret with the digest keys.
+func (f *whyFlags) checkKey() error {
+	var errs []error
+	if err := options.CheckNamespace(f.keyNamespace); err != nil {
+		errs = append(errs, fmt.Errorf("--installation-namespace: %w", err))
+	}
+	if err := reference.ValidName(f.key); err != nil {
+		errs = append(errs, fmt.Errorf("--digest-key-secret: %w", err))
+	}
+	return errors.Join(errs...)
 }
 
 func (f *whyFlags) run(ctx context.Context, p Process, q question) error {

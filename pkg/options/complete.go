@@ -161,7 +161,7 @@ func (p *problems) duration(flag string, d time.Duration) time.Duration {
 	return d
 }
 
-func (p *problems) namespace(flag, name string) { p.add(flag, checkNamespace(name)) }
+func (p *problems) namespace(flag, name string) { p.add(flag, CheckNamespace(name)) }
 
 // namespaces returns the namespaces in a list, each once.
 func (p *problems) namespaces(flag string, items []string) []string {
@@ -187,12 +187,13 @@ func names(items []string) []string {
 }
 
 func (p *problems) namespaceOf(variable, name string) {
-	if err := checkNamespace(name); err != nil {
+	if err := CheckNamespace(name); err != nil {
 		p.variable(variable, err)
 	}
 }
 
-func checkNamespace(name string) error {
+// CheckNamespace returns an error if no namespace can have a name.
+func CheckNamespace(name string) error {
 	if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
 		return fmt.Errorf("%s is not a valid namespace name: %s", reference.Quote(name), strings.Join(faults, ", "))
 	}
