@@ -64,7 +64,8 @@ const (
 	// pod-reloader why explains it.
 	Purged Outcome = "purged"
 	// Stale means that nothing is known about the request: the workload has another generation, or another UID. Read it
-	// again.
+	// again. It is also the answer where the template was stamped and another webhook has removed last-reload: the next request with the
+	// same digest is then answered by Current, if the Record is kept.
 	Stale Outcome = "stale"
 	// Conflict means that the digest is not that of the current configuration. Read it again, and retry.
 	Conflict Outcome = "conflict"

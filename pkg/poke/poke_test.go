@@ -53,6 +53,8 @@ func TestJudge(t *testing.T) {
 		"unbound, and an object was adopted since":    {0, 5, "", byProof, "v1:4417e0:77aa00ff:configmap/app~9a0c4f1122334455", poke.Purged},
 		"unbound and stored: no webhook":              {0, 5, digest, "", "", poke.Unseen},
 		"another client's dummy says nothing of ours": {4, 4, "4417e0@4", "", "", poke.Purged},
+		"stamped, and last-reload is removed":         {4, 5, "", "", stamped, poke.Stale},
+		"the same, asked again":                       {5, 5, "", "", stamped, poke.Current},
 		"a last-reload that cannot be read":           {4, 6, "", "{", "", poke.Stale},
 	}
 	for name, tc := range tests {

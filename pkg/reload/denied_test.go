@@ -72,6 +72,7 @@ func (d *denying) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 		if d.reloaded.IsZero() {
 			d.reloaded = time.Now()
 		}
+		obj.SetGeneration(3)
 		return nil
 	}
 	d.denied[obj.GetName()]++
@@ -85,7 +86,7 @@ func (d *denying) due(t *testing.T, kind workload.Kind, keyID digest.KeyID, name
 	t.Helper()
 	keys := reloadtest.Reader().Keys
 	s := reloadtest.Summary(kind, map[string]any{
-		"metadata": map[string]any{"namespace": "shop", "name": name, "resourceVersion": "5", "annotations": map[string]any{
+		"metadata": map[string]any{"namespace": "shop", "name": name, "resourceVersion": "5", "generation": int64(3), "annotations": map[string]any{
 			annotation.DefaultPrefix + "configmaps": app.Name,
 			keys.ConfigRecord:                       "v1:abc:" + string(keyID) + ":configmap/app=0123456789abcdef",
 		}},

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
@@ -66,7 +65,7 @@ func (w stamps) write(ctx context.Context, s gather.Subject, verdict policy.Verd
 	if err != nil {
 		return failed{s, failedPin(s.Object.Kind, reasonReloadFailed, err)}
 	}
-	return w.stamped(s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
+	return w.stamped(ctx, s, verdict, directStamp{before: s.View.Managed, decided: result, answer: answer})
 }
 
 // asStored reads a workload live, and returns what the rules see of it. The outcome is set where nothing is to be written, or not yet.
@@ -110,19 +109,33 @@ type directStamp struct {
 }
 
 // stamped returns the outcome of a direct stamp: what is stored counts, which a webhook that is back may have changed.
-func (w stamps) stamped(s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
+func (w stamps) stamped(ctx context.Context, s gather.Subject, verdict policy.Verdict, d directStamp) Outcome {
 	w.state.Contests.Wrote(s.Key, d.before[stamp.Record], w.now())
 	w.metrics.wroteDirectly(s.Object.Kind)
 	if !d.decided.Stamped {
 		w.state.Writes.RecordWrite(s.Key, d.answer.Generation, w.now())
 		return InOrder{s}
 	}
-	stored := d.answer.Annotations[w.annotations.LastReload]
-	if stored == d.before[stamp.LastReload] && stored != d.decided.Managed[stamp.LastReload] {
-		// The webhook could not read what the stamp was made from.
+	last, made := w.explanation(ctx, &s, d)
+	if !made { // the webhook could not read what the stamp was made from
 		return failed{s, transientFailure(reasonReloadFailed, "the webhook undid the stamp")}
 	}
-	s.Effects.Unwritten = stored == "" && d.decided.Unwritten != ""
-	last, _ := record.ParseLastReload(cmp.Or(stored, d.decided.Unwritten))
 	return reloaded{s, verdict.Changes, last, d.answer.Generation}
+}
+
+// explanation returns the last reload that explains a stamp, which may not be stored; false where the stamp is not stored either.
+func (w stamps) explanation(ctx context.Context, s *gather.Subject, d directStamp) (last record.LastReload, made bool) {
+	stored := d.answer.Annotations[w.annotations.LastReload]
+	last, err := record.ParseLastReload(stored)
+	switch {
+	case err == nil && stored != d.before[stamp.LastReload]:
+		return last, true
+	case d.decided.Unwritten != "" && stored == d.decided.Managed[stamp.LastReload]:
+		return w.explainByDecision(s, d.decided, d.decided.Managed[stamp.Hash]), true
+	}
+	hash := w.unexplainedStamp(ctx, *s)
+	if hash == "" {
+		return last, false
+	}
+	return w.explainByDecision(s, d.decided, hash), true
 }

@@ -71,6 +71,9 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 	s := o.subject
 	b.state.Writes.Stamped(s.Key, o.generation, b.now())
 	b.events.Clear(s.Reported(), reasonLost) // it is another stamp: where this one is lost as well, that is news
+	if !s.Effects.Unwritten {
+		b.events.Clear(s.Reported(), reasonReloadUnrecorded)
+	}
 	if !s.Events.First.IsZero() {
 		b.metrics.latency(s.Object.Kind, b.now().Sub(s.Events.First))
 	}

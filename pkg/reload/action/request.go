@@ -144,37 +144,30 @@ func (r requests) ask(ctx context.Context, s *gather.Subject, in policy.Input, r
 	if result.Outcome == poke.Reloaded && reportedBefore(*s, request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
-	if last, made := r.unwritten(ctx, *s, in, request, result.Outcome); made {
-		result, s.Effects.Unwritten = poke.Result{Outcome: poke.Reloaded, LastReload: last}, true
+	if last, made := r.unexplained(ctx, s, in, request, result.Outcome); made {
+		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
 	}
 	return result, err
 }
 
-// unwritten returns the reload that a request has made although the answer does not say so: where last-reload does not fit
-// into the annotations, only the template shows it. It costs a read.
-func (r requests) unwritten(
-	ctx context.Context, s gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
+// unexplained returns the reload that a request has made although the answer does not say so: where last-reload does not fit
+// into the annotations, or another webhook removes it, only the template shows it. It costs a read.
+func (r requests) unexplained(
+	ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
 ) (last record.LastReload, made bool) {
-	if answer != poke.Stale && answer != poke.Purged {
+	purged := answer == poke.Purged || answer == poke.Current // by the same generation the template is the same, too
+	if answer != poke.Stale && (!purged || request.Generation != 0) {
 		return last, false
 	}
-	due, err := stamp.RequestReload(s.View, r.gather.WebhookInput(s, in.Ring, digest.Subset(in.Current, in.Refs)))
-	if err != nil || due.Unwritten == "" {
+	due, err := stamp.RequestReload(s.View, r.gather.WebhookInput(*s, in.Ring, digest.Subset(in.Current, in.Refs)))
+	if err != nil || !due.Stamped {
 		return last, false
 	}
-	o, err := r.gather.Stored(ctx, s)
-	if err != nil || o.UID() != s.Object.UID() {
+	hash := r.unexplainedStamp(ctx, *s)
+	if hash == "" || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
 		return last, false
 	}
-	stored, _ := r.gather.Reader.Read(o)
-	hash := stored.Managed[stamp.Hash]
-	made = hash != s.View.Managed[stamp.Hash] || stored.Managed[stamp.Restart] != s.View.Managed[stamp.Restart]
-	if !made || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
-		return last, false
-	}
-	last, err = record.ParseLastReload(due.Unwritten)
-	last.Hash = record.HashName(hash)
-	return last, err == nil
+	return r.explainByDecision(s, due, hash), true
 }
 
 // reportedBefore reports whether the answer to a request for the live state has the earlier last-reload annotation. Only without a

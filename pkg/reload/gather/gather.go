@@ -47,7 +47,7 @@ type Effects struct {
 	Run cronrun.Run
 	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
 	NeedsRun bool
-	// Unwritten says that its last-reload does not fit into the annotations.
+	// Unwritten says that its last-reload is not stored: it does not fit into the annotations, or another webhook removes it.
 	Unwritten bool
 }
 

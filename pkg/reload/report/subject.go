@@ -21,7 +21,7 @@ type Subject struct {
 	PausedFor time.Duration
 	// Ran is the Job that the reload has made; empty if none.
 	Ran string
-	// Unwritten says that the last reload does not fit into the annotations: what is known of it was found by comparing the template.
+	// Unwritten says that the last reload is not stored in the annotations: what is known of it was found by comparing the template.
 	Unwritten bool
 }
 
