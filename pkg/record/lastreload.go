@@ -104,6 +104,9 @@ type Change struct {
 // String is for a message, e.g. "configmap/app modified".
 func (c Change) String() string {
 	text := c.Ref + " " + c.Type
+	if c.Ref == "*" {
+		text = "a tracked object " + c.Type
+	}
 	if c.Because != "" {
 		text += " (" + strings.ReplaceAll(c.Because, ",", ", ") + ")"
 	}

@@ -135,6 +135,7 @@ func TestAChangeNamesWhatIsBelow(t *testing.T) {
 	t.Parallel()
 	c := record.Change{Ref: "kafkaproxies.kroxylicious.io/p", Type: record.Modified, Because: "configmap/a,secret/b"}
 	assert.Equal(t, "kafkaproxies.kroxylicious.io/p modified (configmap/a, secret/b)", c.String())
+	assert.Equal(t, "a tracked object modified", record.Change{Ref: "*", Type: record.Modified}.String())
 	assert.Equal(t, "configmap/a created", record.Change{Ref: "configmap/a", Type: record.Created}.String())
 }
 

@@ -78,7 +78,7 @@ func ValidName(name string) error {
 		return errors.New("the name is empty")
 	}
 	if len(name) > maxName {
-		return fmt.Errorf("the name %s is %d characters long: the limit is %d", Quote(name), len(name), maxName)
+		return fmt.Errorf("the name %s is %d bytes long: the limit is %d", Quote(name), len(name), maxName)
 	}
 	for i, r := range name {
 		if !nameCharacter(r) {

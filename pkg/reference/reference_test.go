@@ -82,7 +82,7 @@ func TestValidName(t *testing.T) {
 		"longest":           {reason: "The limit is inclusive.", name: strings.Repeat("a", 253)},
 		"long label":        {reason: "Labels of a subdomain have no limit of their own here, as in the API server.", name: strings.Repeat("a", 200) + ".b"},
 		"empty":             {reason: "Nothing is no name.", name: "", err: "the name is empty"},
-		"too long":          {reason: "The error names the limit.", name: strings.Repeat("a", 254), err: "254 characters long: the limit is 253"},
+		"too long":          {reason: "The error names the limit.", name: strings.Repeat("a", 254), err: "254 bytes long: the limit is 253"},
 		"upper case":        {reason: "The frequent mistake.", name: "myConfig", err: "'C' at position 3"},
 		"underscore":        {reason: "The other frequent mistake.", name: "my_config", err: "'_' at position 3"},
 		"unicode":           {reason: "Letters are a to z.", name: "größe", err: "'ö' at position 3"},

@@ -9,7 +9,12 @@ import (
 )
 
 // String returns the change as an Event names it, e.g. "configmap/app modified".
-func (c reloadCause) String() string { return c.Ref + " " + c.Type }
+func (c reloadCause) String() string {
+	if c.Ref == "*" {
+		return "a tracked object " + c.Type
+	}
+	return c.Ref + " " + c.Type
+}
 
 // judgeChanges looks whether what is named as a cause has changed since what was known of the template before.
 func (l *explainedLaw) judgeChanges(w *workload, before, s *stamp, last lastReload) {

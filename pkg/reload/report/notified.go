@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/event"
@@ -25,9 +27,13 @@ func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded str
 	r.inform(s, ReasonNotified, recorded, sentence(change, "posted to --webhook-url, not reloaded"), causes...)
 }
 
-// EmitResumed sends the Event about the end of a pause.
+// EmitResumed sends the Event about the end of a pause. Its begin may be written by hand: the text names an earlier time only.
 func (r *Reporter) EmitResumed(s Subject, since string) {
-	r.inform(s, reasonResumed, since, "resumed: the pause period is over, and the updates of the pod template since "+since+" roll out")
+	text := "resumed: the pause period is over, and the updates of the pod template"
+	if begun, err := time.Parse(time.RFC3339, since); err == nil && !begun.After(r.with.Now()) {
+		text += " since " + since
+	}
+	r.inform(s, reasonResumed, since, text+" roll out")
 }
 
 // inform sends a Normal Event. It has the same name for the same identity, whichever process sends it.

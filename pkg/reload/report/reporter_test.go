@@ -164,7 +164,7 @@ func summaryOf(kind workload.Kind, raw map[string]any) workload.Summary {
 func TestEndOfAPauseIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	l, out, _ := emitter()
-	for _, since := range []string{"2026-01-02T03:00:00Z", "2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z"} {
+	for _, since := range []string{"2026-01-02T03:00:00Z", "2026-01-02T03:00:00Z", "2026-01-02T02:00:00Z"} {
 		l.EmitResumed(webOf(), since)
 	}
 	require.Len(t, out.messages, 3)
@@ -173,6 +173,17 @@ func TestEndOfAPauseIsReportedOnce(t *testing.T) {
 	assert.Equal(t, corev1.EventTypeNormal, event.Type)
 	assert.Equal(t, event.Name, out.messages[1].Event.Name, "by whichever leader, it is one Event")
 	assert.NotEqual(t, event.Name, out.messages[2].Event.Name, "another pause")
+}
+
+// The annotation with the begin of a pause may be written by hand.
+func TestEndOfAPauseNamesNoBeginThatIsNoEarlierTime(t *testing.T) {
+	t.Parallel()
+	for _, since := range []string{"2126-01-02T03:00:00Z", "yesterday"} {
+		l, out, _ := emitter()
+		l.EmitResumed(webOf(), since)
+		require.Len(t, out.messages, 1)
+		assert.Equal(t, "resumed: the pause period is over, and the updates of the pod template roll out", out.messages[0].Event.Note, since)
+	}
 }
 
 func TestReloadBelongsToTheTermOfItsLeader(t *testing.T) {
