@@ -261,7 +261,7 @@ func outlivesReload(in Input, w Warning) bool {
 		return !hasRun(in, w.Time)
 	case "RequestContested":
 		return in.View.Managed[stamp.Dummy] != ""
-	case "RecordTooLarge":
+	case "RecordTooLarge", "AdoptionFailed":
 		return in.View.Known().Record.Key == ""
 	case "PauseContested", "ResumeFailed":
 		action, _ := pauseOf(in).Decide(in.Now)

@@ -58,6 +58,8 @@ func TestWarningsThatAReloadDoesNotEndAreKept(t *testing.T) {
 	}{
 		"no space for the Record":       {"RecordTooLarge", unrecorded, true},
 		"the Record has space again":    {reason: "RecordTooLarge"},
+		"the Record is removed":         {"AdoptionFailed", unrecorded, true},
+		"the Record is kept again":      {reason: "AdoptionFailed"},
 		"another writer":                {"RecordContested", func(*fixture) {}, true},
 		"the run was refused":           {"RunForbidden", func(*fixture) {}, true},
 		"a request that comes again":    {"RequestContested", func(f *fixture) { f.annotations()[f.in.Keys.ConfigHash] = "x@1" }, true},

@@ -24,7 +24,7 @@ type Settings struct {
 
 // What follows for the changes to come where a Record does not fit.
 const (
-	consequenceIgnored = "changes are not acted on until the config-record fits"
+	consequenceIgnored = "changes are not acted on until the config-record is stored"
 	consequenceUnnamed = "a change still restarts the pods, but its cause cannot be named"
 )
 

@@ -199,7 +199,7 @@ func TestHugeHandwrittenExplanationLeavesTheRecordItsPlace(t *testing.T) {
 // Without a Record, a change is found by the hash only where nothing but the workload says what is tracked. The warning says so.
 func TestWithoutARecordTheWarningSaysWhetherChangesAreNoticed(t *testing.T) {
 	t.Parallel()
-	const unnamed, ignored = "a change still restarts the pods, but its cause cannot be named", "changes are not acted on until the config-record fits"
+	const unnamed, ignored = "a change still restarts the pods, but its cause cannot be named", "changes are not acted on until the config-record is stored"
 	for name, tc := range map[string]struct {
 		lists, unstamped bool
 		restarts         int

@@ -19,7 +19,7 @@ import (
 // With annotations of Reloader, a change is not acted on without a Record. The user reads that with the write, and on the workload.
 func TestRecordThatDoesNotFitBesideAnnotationsOfReloader(t *testing.T) {
 	t.Parallel()
-	const ignored = "changes are not acted on until the config-record fits"
+	const ignored = "changes are not acted on until the config-record is stored"
 	s := fixture.New(t, shared)
 	user, heard := s.Warned()
 	s.ConfigMap("app", fixture.Data{"key": "1"})

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -60,7 +62,7 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
-		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, found.Verdict.Foreign)}
+		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, answer.Annotations[key], a.gather.WhenUnrecorded(in, hash), found.Verdict.Foreign)}
 	}
 	a.wroteRecord(s)
 	a.state.Takeovers.Record(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
@@ -70,16 +72,25 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	return adopted(s, outdated)
 }
 
+// jobUnrecorded is what follows for a Job whose Record is not stored.
+const jobUnrecorded = "a change does not create the Job again"
+
 // explainNoRecord explains why the Record that is stored is not the one that was written. A webhook may see another state for a moment, but not
 // for long; that of an installation with another key restores what was written under its own, the foreign one.
-func (b *base) explainNoRecord(s gather.Subject, reason string, foreign digest.KeyID) failure {
-	repeated := b.backoff.HasFailedRepeatedly(s.Key)
+// What removes each Record is not tried as soon again after the next reload, either.
+func (b *base) explainNoRecord(s gather.Subject, reason, stored, whenRemoved string, foreign digest.KeyID) failure {
 	f := transientFailure(reason, notAccepted)
-	f.soon, f.quiet = !repeated, !repeated
-	if repeated && foreign != "" {
-		f = foreignKey(foreign)
+	f.stored, f.lasting = true, stored == "" && reason == reasonAdoptionFailed
+	if stored == "" {
+		f.err = errors.New(recordRemoved(whenRemoved))
 	}
-	f.stored = true
+	if b.backoff.HasFailedRepeatedly(s.Key) || f.lasting && b.state.Warnings.IsWarned(s.Key, reason, state.DigestOf(f.text())) {
+		f.soon, f.quiet = false, false
+	}
+	if !f.soon && stored != "" && foreign != "" {
+		f = foreignKey(foreign)
+		f.stored = true
+	}
 	return f
 }
 
@@ -131,7 +142,7 @@ func (a adoptions) writeRecord(ctx context.Context, s gather.Subject, text, reas
 	case err != nil:
 		return failedWrite(s.Object.Kind, reason, err)
 	case answer.Annotations[key] != text:
-		return a.explainNoRecord(s, reason, "")
+		return a.explainNoRecord(s, reason, answer.Annotations[key], jobUnrecorded, "")
 	}
 	a.wroteRecord(s)
 	return failure{}

@@ -25,10 +25,11 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
-// accepting is a client whose patches of annotations are stored, unless a webhook drops them.
+// accepting is a client whose patches of annotations are stored, unless a webhook drops them, or keeps another Record.
 type accepting struct {
 	client.Client
 	drops  bool
+	keeps  string
 	writes int
 }
 
@@ -42,7 +43,10 @@ func (c *accepting) Patch(_ context.Context, answer client.Object, patch client.
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return err
 	}
-	if c.drops {
+	switch {
+	case c.keeps != "":
+		sent.Annotations = map[string]string{annotation.DefaultKeys().ConfigRecord: c.keeps}
+	case c.drops:
 		sent.Annotations = nil
 	}
 	answer.SetAnnotations(sent.Annotations)
@@ -85,17 +89,29 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		"a Record belongs to the hash":    {budget: 1000, hash: "by hand", stored: record.New("by hand", "", nil).String(), adopted: true},
 		"another Record is beside it":     {budget: 1000, hash: "by hand", stored: record.New("another", "", nil).String(), note: `config-hash was damaged ("by hand"`, adopted: true},
 		"the hash proves what is lost":    {budget: 1000, stored: "v1:by hand", proven: true, note: "): it is written again, and the config-hash proves that no change is missed", adopted: true},
-		"there is no budget for a Record": {budget: 10, note: "changes are not acted on until the config-record fits"},
+		"there is no budget for a Record": {budget: 10, note: "changes are not acted on until the config-record is stored"},
 		"nor is there, beside a hash":     {budget: 10, stored: "v1:by hand", proven: true, note: "a change still restarts the pods"},
 		"changes are to be reported":      {budget: 10, stored: "v1:by hand", proven: true, notify: true, note: "changes are not acted on"},
 		"the template stays as it is":     {budget: 10, stored: "v1:by hand", proven: true, restart: true, note: "changes are not acted on"},
 		"the webhook sees another state":  {api: accepting{drops: true}, budget: 1000, wait: soon},
+		"another webhook removes the Record": {
+			api: accepting{drops: true}, budget: 1000, attempts: state.Persistent, wait: time.Second,
+			note: "the config-record is not stored: changes are not acted on until the config-record is stored; make the admission webhook",
+		},
+		"another webhook removes it beside a hash": {
+			api: accepting{drops: true}, budget: 1000, stored: "v1:by hand", proven: true, attempts: state.Persistent, wait: time.Second,
+			note: "the config-record is not stored: a change still restarts the pods, but its cause cannot be named; make",
+		},
+		"another webhook removes that of a lost key": {
+			api: accepting{drops: true}, budget: 1000, foreign: true, attempts: state.Persistent, note: "the config-record is not stored", wait: time.Second,
+		},
 		"the webhook has another key still": {
-			api: accepting{drops: true}, budget: 1000, attempts: state.Persistent, note: "the webhook did not accept the config-record", wait: time.Second,
+			api: accepting{drops: true, keeps: "v1:-::"}, budget: 1000, attempts: state.Persistent, note: "the webhook did not accept the config-record", wait: time.Second,
 		},
 		"the webhook sees another state, without the key": {api: accepting{drops: true}, budget: 1000, foreign: true, wait: soon},
 		"another installation restores its Record": {
-			api: accepting{drops: true}, budget: 1000, foreign: true, attempts: state.Persistent, note: "this installation does not have the digest key", wait: time.Second,
+			api:    accepting{drops: true, keeps: recordOf(digesttest.Ring(t, "b"), "-")},
+			budget: 1000, foreign: true, attempts: state.Persistent, note: "this installation does not have the digest key", wait: time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +151,7 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			count, failures := 0.0, 1.0
 			if tc.adopted {
 				count, failures = 1, 0
-			} else if !tc.api.drops || tc.foreign && tc.wait != soon {
+			} else if !tc.api.drops || tc.foreign && tc.api.keeps != "" {
 				failures = 0
 			}
 			assert.InDelta(t, count, testutil.ToFloat64(actions.metrics.adoptions.WithLabelValues("Deployment")), 0)

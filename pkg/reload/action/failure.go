@@ -33,6 +33,8 @@ type failure struct {
 	asked bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
+	// lasting means that the next success does not end it: the loop takes back what it has reported.
+	lasting bool
 	// stored means that the API server has stored a write of the attempt, whose event is no reason to try again earlier.
 	stored bool
 }
@@ -44,8 +46,15 @@ const (
 	reasonForeignKey     = "ForeignDigestKey"
 )
 
-// notAccepted says that the webhook has dropped or replaced the Record of a write.
-const notAccepted = "the webhook did not accept the config-record: it sees another state or has another digest key"
+// notAccepted says that another Record is stored than the loop has written.
+const notAccepted = "the webhook did not accept the config-record: it sees another state or has another digest key, " +
+	"or another admission webhook or policy replaces the annotation"
+
+// recordRemoved says that no Record is stored although the loop has written one, and what follows.
+func recordRemoved(consequence string) string {
+	return "the config-record is not stored: " + consequence +
+		"; make the admission webhook or policy that removes it keep annotations that it does not own"
+}
 
 // transientFailure is a failure that passes by itself: another write was faster, or the state has moved on.
 func transientFailure(reason, text string) failure {

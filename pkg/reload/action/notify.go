@@ -51,7 +51,10 @@ func (n notices) notify(ctx context.Context, s gather.Subject, in policy.Input) 
 	n.state.Notices.Forget(s.Key) // this write shows that the earlier ones of this version were not stored
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if left := policy.Assess(in).Verdict; left.Action != policy.Nothing || len(left.Adopt) > 0 {
-		f := transientFailure(reasonReloadFailed, notAccepted+", or runs without --webhook-url")
+		f := transientFailure(reasonReloadFailed, notAccepted+"; or the webhook runs without --webhook-url")
+		if answer.Annotations[key] == "" {
+			f = transientFailure(reasonReloadFailed, recordRemoved("the change is not posted to --webhook-url"))
+		}
 		f.stored = true
 		return failed{s, f}
 	}

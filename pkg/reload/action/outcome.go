@@ -118,7 +118,11 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	recovering.Log(log.FromContext(ctx), f.err)
 	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "event", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
-		b.events.Fail(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
+		report := b.events.Fail
+		if f.lasting {
+			report = b.events.Warn
+		}
+		report(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
 	return queue.After(after, queue.Retry)
 }

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -62,12 +64,11 @@ func TestJobIsRecordedBeforeItIsDeleted(t *testing.T) {
 		quiet    bool
 	}{
 		"the configuration is recorded": {client: &accepting{}},
-		"the webhook drops the Record":  {&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record", 0, true},
-		"the webhook drops it each time": {
-			&accepting{drops: true}, reasonRecreationFailed, "the webhook did not accept the config-record", state.Persistent, false,
-		},
-		"there is no answer":        {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer", 0, true},
-		"the permission is missing": {client: &patched{err: forbidden("Job")}, reason: "RecreationForbidden", message: "is forbidden"},
+		"a webhook drops the Record":    {&accepting{drops: true}, reasonRecreationFailed, "the config-record is not stored", 0, true},
+		"the webhook keeps another one": {&accepting{keeps: "v1:abc::"}, reasonRecreationFailed, "the webhook did not accept the config-record", 0, true},
+		"a webhook drops it each time":  {&accepting{drops: true}, reasonRecreationFailed, recordRemoved(jobUnrecorded), state.Persistent, false},
+		"there is no answer":            {&patched{err: errors.New("no answer")}, reasonRecreationFailed, "no answer", 0, true},
+		"the permission is missing":     {client: &patched{err: forbidden("Job")}, reason: "RecreationForbidden", message: "is forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,6 +103,34 @@ func TestSuspendedJobWhoseRecordIsDroppedIsTriedAgain(t *testing.T) {
 		require.Positive(t, j.reconcile(t, actions).RequeueAfter)
 	}
 	assert.Equal(t, state.Persistent+1, api.writes)
-	assert.Equal(t, []string{"AdoptionFailed: " + notAccepted}, j.Notes(), "after some attempts")
+	assert.Equal(t, []string{"AdoptionFailed: " + recordRemoved(jobUnrecorded)}, j.Notes(), "after some attempts")
 	assert.Positive(t, actions.state.Deferrals.Wait(reloadtest.JobKey, time.Time{}, j.Now), "the event of the write is no reason to try again")
+}
+
+// Each reload begins the pauses anew. What removes each Record is not tried as often again after it, and is reported once.
+func TestRemovedRecordIsTriedLessOftenAlsoAfterAReload(t *testing.T) {
+	t.Parallel()
+	ring, now := digesttest.Ring(t, "a"), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	api, out := &accepting{drops: true}, &reloadtest.Outbox{}
+	actions := newActions(Options{Client: api, Gather: absentApp(t, nil, ring, now)}, out)
+	s := reloadtest.Web(t)
+	s.View.WorkloadBudget = 1000
+	in := actions.gather.Input(s)
+	require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
+	adopt := func() time.Duration {
+		return actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions.base).RequeueAfter
+	}
+	for range state.Persistent + 1 {
+		adopt()
+	}
+	require.Len(t, out.Notes(), 1)
+	InOrder{s}.close(t.Context(), actions.base)
+	assert.Equal(t, time.Second, adopt())
+	assert.Equal(t, 2*time.Second, adopt())
+	assert.Len(t, out.Notes(), 1)
+
+	api.drops = false
+	adopt()
+	api.drops = true
+	assert.Less(t, adopt(), time.Second, "the first one after it was stored may pass by itself")
 }
