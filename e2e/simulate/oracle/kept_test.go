@@ -97,6 +97,13 @@ func TestKeptAfterAChangeThatWasUndone(t *testing.T) {
 	})
 }
 
+// lateReloader has Stakater's Reloader reload a workload for a content that its pods have.
+func lateReloader(s *harness) {
+	s.begin()
+	s.sends("update", cart, withEnv(manifest(cart, "one"), variable("STAKATER_APP_CONFIGMAP", sumOf("key=1"))), "a")
+	s.rollout(cart)
+}
+
 func TestKeptBesideWritesOfUsers(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "kept", map[string]lawCase{
@@ -105,6 +112,10 @@ func TestKeptBesideWritesOfUsers(t *testing.T) {
 			s.sends("update", cart, manifest(cart, "one"), "b")
 			s.rollout(cart)
 		}},
+		"variable of Reloader for nothing new, without a strategy": {because: "it is part of the template, like any other", happens: lateReloader},
+		"variable of Reloader for nothing new, with a strategy": {
+			options: Options{Strategy: strategyEnvVars}, want: "kept/update", because: "the webhook takes the write of Reloader back", happens: lateReloader,
+		},
 		"PUT that forgot the managed annotations, restored": {because: "the template is the same", happens: func(s *harness) {
 			s.begin()
 			s.sends("update", cart, manifest(cart, "one"), "a")

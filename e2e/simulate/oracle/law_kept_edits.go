@@ -15,6 +15,8 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 		return "what an earlier strategy has written"
 	case s.reloader && outOfCare(p, s):
 		return "Reloader has reloaded what is excluded"
+	case s.reloader && l.options.Strategy == "":
+		return "Reloader has reloaded, and no strategy is set" // its variable is part of the template like any other
 	case l.byLists(p, s):
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:
