@@ -186,7 +186,8 @@ func (h *Handler) outside(namespace string) bool {
 // operations returns the patch that sets the annotations. A request for a reload that is purged leaves no owner of its field.
 func (h *Handler) operations(request stamp.Write, wr write, managed stamp.Managed) []jsonpatch.Operation {
 	ops := h.options.Reader.Operations(wr.current, managed, h.keptPause(request.New, wr, managed)...)
-	if _, asked := request.New.Managed[stamp.Dummy]; asked {
+	_, asked := request.New.Managed[stamp.Dummy]
+	if _, left := managed[stamp.Dummy]; asked && !left {
 		ops = append(ops, disown(wr.current.Raw, h.options.Reader.Keys.ConfigHash)...)
 	}
 	return ops

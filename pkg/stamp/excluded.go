@@ -45,6 +45,10 @@ func decideExcluded(d *draft) bool {
 		d.Managed = d.edit().kept()
 		return true
 	}
+	if d.reloadedElsewhere() {
+		d.Managed.put(d.New.Managed, Hash, Restart, Fields, Record, LastReload)
+		return true
+	}
 	switch {
 	case d.New.Controlled && (d.TemplateChanged && !d.New.Intent.Asked || d.inherits()):
 		d.Managed.put(d.New.Managed, stampKeys()...) // its template is its controller's
@@ -54,10 +58,18 @@ func decideExcluded(d *draft) bool {
 		d.Managed.put(d.New.Managed, Fields) // by Stakater's Reloader, which may handle what this program leaves alone, or by hand
 	}
 	d.recordExcluded()
-	if d.edit().bringsDummy() {
+	d.removeRequest()
+	return true
+}
+
+// removeRequest removes a request for a reload, unless it is for another installation.
+func (d *draft) removeRequest() {
+	switch {
+	case d.requestedElsewhere():
+		d.Managed.put(d.New.Managed, Dummy)
+	case d.edit().bringsDummy():
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
-	return true
 }
 
 // inherits reports whether a workload that asks for nothing has its stamp from its controller, as the StatefulSet that an operator
@@ -76,18 +88,11 @@ func (r Write) cleans() bool {
 }
 
 // recordExcluded keeps what is known of pods that stay, and takes the live state as known for pods that start now.
-// Without intent nothing is known: opting in later starts from what is there then. Where annotations ask for reloads, but nothing is
-// tracked, a flag may hide the objects for a time.
 func (d *draft) recordExcluded() {
-	_, hashed := d.Managed[Hash]
-	_, recorded := d.Managed[Record]
-	nothingKnown := record.New(d.Managed[Hash], "", nil)
 	switch {
-	case len(d.live.Refs) == 0 && !hashed && !recorded:
 	case d.unresolved() && !d.replacesPods():
-	case d.hidesAll():
 	case len(d.live.Refs) == 0:
-		d.putRecord(nothingKnown)
+		d.recordElsewhere()
 	case !d.replacesPods():
 		if d.EndsRestart {
 			delete(d.Managed, Record) // of the pods that are left, the hash has the content
@@ -95,14 +100,8 @@ func (d *draft) recordExcluded() {
 	default:
 		rec, err := d.live.record(d.Managed[Hash], true)
 		if d.ReadError != nil || err != nil {
-			rec = nothingKnown
+			rec = record.New(d.Managed[Hash], "", nil) // nothing is known
 		}
 		d.putRecord(rec)
 	}
-}
-
-// hidesAll reports whether annotations ask for reloads although nothing is tracked, and the write keeps the pods that the Record is of.
-func (d *draft) hidesAll() bool {
-	_, belongs := d.Managed.recordOf(d.Managed[Hash])
-	return belongs && d.New.Intent.Asked && len(d.live.Refs) == 0 && !d.replacesPods() && !d.Restarts
 }

@@ -33,7 +33,7 @@ func (w *world) store(raw map[string]any) *Rejection {
 		}
 	}
 	if !w.away {
-		raw, rejection := w.admit(raw)
+		raw, rejection := w.admitByAll(raw)
 		if rejection != nil {
 			return rejection
 		}
@@ -80,6 +80,30 @@ func annotationsOf(raw map[string]any) any {
 		return nil
 	}
 	return annotations
+}
+
+// admitByAll calls the webhooks of all installations, and again each after whose call another one has changed the object.
+func (w *world) admitByAll(raw map[string]any) (map[string]any, *Rejection) {
+	if w.webhooks == nil {
+		return w.admit(raw)
+	}
+	ours := w.reader
+	defer func() { w.reader = ours }()
+	left := make([]map[string]any, len(w.webhooks))
+	for range 2 {
+		for i, reader := range w.webhooks {
+			if reflect.DeepEqual(left[i], raw) {
+				continue
+			}
+			var rejection *Rejection
+			w.reader = reader
+			if raw, rejection = w.admit(raw); rejection != nil {
+				return nil, rejection
+			}
+			left[i] = raw
+		}
+	}
+	return raw, nil
 }
 
 // admit is one pass of our webhook.

@@ -45,6 +45,8 @@ type world struct {
 	away, unreadable, revision bool
 	// other is a second mutating webhook, after whose change ours is called again.
 	other func(raw map[string]any)
+	// webhooks are those of all installations, in the order in which they are called; nil is that of reader alone.
+	webhooks []Reader
 	// reloadMissing: --missing-required=reload.
 	reloadMissing bool
 	// notifyOnly is --webhook-url.

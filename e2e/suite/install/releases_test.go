@@ -56,6 +56,7 @@ func TestTwoReleases(t *testing.T) {
 	teamA.requireChanges(ofA, 2, "another release was installed")
 
 	releasesShareAWorkload(t, w)
+	releasesWithOtherFlagsShareAWorkload(t, w)
 	workloadChangesSides(t, w)
 
 	// The namespace is deleted, without what the releases have outside of it.

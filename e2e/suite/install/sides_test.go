@@ -45,6 +45,38 @@ func releasesShareAWorkload(t *testing.T, w *world) {
 	assert.LessOrEqual(t, len(writes), 2, "each release asks for the reload once at most, and neither writes again: %v", writes)
 }
 
+// releasesWithOtherFlagsShareAWorkload has two releases with the same digest key, one of which does not read the annotations of a workload:
+// a change restarts it once, whichever webhook is called first.
+func releasesWithOtherFlagsShareAWorkload(t *testing.T, w *world) {
+	t.Helper()
+	for reading, other := range map[string]string{"a": "b", "b": "a"} {
+		w.installRelease(t, reading, except(other)...)
+		w.installRelease(t, other, append(except(reading), "reloader.enabled=false")...)
+		both := newUser(t, w)
+		web := both.creates("web")
+		both.listsForReloader(web)
+		for n, greeting := range []string{"good evening", "good night"} {
+			both.awaitKnown(web)
+			both.labels(web, greeting[5:])
+			both.configures("web", greeting)
+			both.awaitChanges(web, n+1, "the content changed")
+			both.on(reading).settled()
+			both.on(other).settled()
+			both.requireChanges(web, n+1, "once")
+		}
+	}
+}
+
+// listsForReloader lists the ConfigMap of a workload in an annotation of Reloader instead.
+func (u *user) listsForReloader(of observe.Workload) {
+	u.Helper()
+	u.awaitKnown(of)
+	object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+		`{"metadata":{"annotations":{%q:null,"configmap.reloader.stakater.com/reload":%q}}}`, configMaps, of.Name))
+	require.NoError(u, u.world.Client().Patch(u.Context(), object, patch))
+}
+
 // except returns the values of a release that handles all workloads but those of the other side.
 func except(side string) []string {
 	const expression = "objectSelector.matchExpressions[0]."

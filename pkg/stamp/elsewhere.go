@@ -1,0 +1,50 @@
+package stamp
+
+import "github.com/pod-reloader/pod-reloader/pkg/record"
+
+// A workload of which nothing is tracked here may be tracked by another installation with the same digest key, or by replicas of this one
+// that run with other flags. Only a write that takes away what asks for reloads says that no pods need what is known of them.
+
+// optsOut reports whether the write takes away all that asks for reloads.
+func (r Write) optsOut() bool { return r.Old.Intent.Asked && !r.New.Intent.Asked }
+
+// reloadedElsewhere reports whether nothing is tracked here, and the write brings the explanation of a reload that has just been made: the
+// first pass of another installation, or a write of its loop.
+func (f *facts) reloadedElsewhere() bool {
+	last, own := f.ownReload()
+	return own && len(f.live.Refs) == 0 && !f.New.Excluded && !f.optsOut() && f.Old.mayExplain(last, f.now)
+}
+
+// requestedElsewhere reports whether nothing here asks for reloads, but the Record names objects, and the write brings a request for a
+// reload: it is for the installation that has recorded them.
+func (f *facts) requestedElsewhere() bool {
+	_, asked := f.dummy()
+	known, belongs := f.Old.Managed.recordOf(f.Old.Managed[Hash])
+	return asked && belongs && !known.Empty() && !f.New.Excluded && !f.New.Intent.Asked && !f.optsOut()
+}
+
+// recordElsewhere decides about the Record where nothing is tracked here. What is known of pods that stay, is kept, and so is what the write
+// has recorded of them. Of pods that start now, only what a stamp has recorded is known.
+func (d *draft) recordElsewhere() {
+	_, brought := d.New.Managed.recordOf(d.Managed[Hash])
+	_, known := d.Managed.recordOf(d.Managed[Hash])
+	_, stamped := d.edit().unexplainedStamp()
+	stay := !d.replacesPods() && !d.Restarts
+	switch {
+	case d.optsOut():
+		d.forget()
+	case brought && (stay || stamped):
+		d.Managed.put(d.New.Managed, Record)
+	case !known || !stay:
+		d.forget()
+	}
+}
+
+// forget writes the empty Record. Opting in later starts from what is there then.
+func (d *draft) forget() {
+	_, hashed := d.Managed[Hash]
+	_, recorded := d.Managed[Record]
+	if hashed || recorded {
+		d.putRecord(record.New(d.Managed[Hash], "", nil))
+	}
+}
