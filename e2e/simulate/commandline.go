@@ -85,14 +85,18 @@ func (l commandLine) ignoredKinds() []string {
 func (l commandLine) hidden() (oracle.Hidden, error) {
 	labelled, labelsErr := l.selector(labelledFlag)
 	secrets, secretsErr := l.is(secretsFlag, true)
+	dialect, dialectErr := l.is(dialectFlag, true)
 	hidden := oracle.Hidden{Others: l.list(untrackedFlag)}
+	if !dialect {
+		hidden.Unread, hidden.Others = true, []string{world.ConfigMaps.Plural, world.Secrets.Plural}
+	}
 	if !secrets {
 		hidden.Kinds = []string{world.Secrets.Plural}
 	}
 	if len(l[labelledFlag]) > 0 {
 		hidden.Labels = func(of map[string]string) bool { return labelled.Matches(labels.Set(of)) }
 	}
-	return hidden, cmp.Or(labelsErr, secretsErr)
+	return hidden, cmp.Or(labelsErr, secretsErr, dialectErr)
 }
 
 func (l commandLine) selector(name string) (labels.Selector, error) {

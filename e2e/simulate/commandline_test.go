@@ -95,6 +95,7 @@ func TestHiddenObjectsAreReadFromTheFlags(t *testing.T) {
 		"off, then on":       {flags: []string{"--secrets=false", "--secrets"}, a: true, b: true},
 		"both kinds":         {flags: []string{untrackedFlag + "=configmaps,secrets"}, others: []string{"configmaps", "secrets"}, a: true, b: true},
 		"repeated":           {flags: []string{untrackedFlag + "=secrets", untrackedFlag + "=configmaps"}, others: []string{"secrets", "configmaps"}, a: true, b: true},
+		"no dialect":         {flags: []string{dialectFlag + "=false"}, others: []string{"configmaps", "secrets"}, a: true, b: true},
 		"labels":             {flags: []string{labelledFlag + "=note!=b"}, a: true},
 		"cannot be parsed":   {flags: []string{labelledFlag + "=="}, fail: labelledFlag},
 		"neither on nor off": {flags: []string{"--secrets=some"}, fail: "--secrets"},

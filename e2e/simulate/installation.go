@@ -34,6 +34,8 @@ const (
 	// secretsFlag is off where no Secrets are looked at; untrackedFlag takes a kind of config objects away from the annotations of
 	// Reloader, labelledFlag those without some labels.
 	secretsFlag, untrackedFlag, labelledFlag = "--secrets", "--resources-to-ignore", "--resource-label-selector"
+	// dialectFlag is off where no annotations of Reloader are looked at.
+	dialectFlag = "--stakater-annotations"
 	// directFlag takes the webhook away.
 	directFlag = "--webhook=false"
 	// rerunFlag has finished Jobs created again, too.
@@ -48,7 +50,7 @@ const (
 func isScope(flag string) bool {
 	return slices.Contains([]string{
 		"--namespaces", "--namespaces-to-ignore", "--namespace-selector", "--object-selector", "--workload-kinds", argoFlag, ignoredFlag,
-		secretsFlag, untrackedFlag,
+		secretsFlag, untrackedFlag, dialectFlag,
 	}, flagName(flag))
 }
 

@@ -91,9 +91,17 @@ func baseFlags() []string {
 	}
 }
 
+// acceptable returns flags without the one that is refused where no annotations of Reloader are read.
+func acceptable(flags []string) []string {
+	if line, err := readCommandLine(flags); err != nil || line.last(dialectFlag, "true") != "false" {
+		return flags
+	}
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return flagName(flag) == autoFlag })
+}
+
 // start starts a process in a slot.
 func (s *simulation) start(at *slot) error {
-	o, err := parse(append(baseFlags(), at.flags...))
+	o, err := parse(append(baseFlags(), acceptable(at.flags)...))
 	if err != nil {
 		return fmt.Errorf("flags of %s: %w", at.name, err)
 	}

@@ -181,9 +181,11 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
-	// The program does not read the annotations of Reloader then, which the oracle does not know.
+	// The program does not read the lists of Reloader then, which the oracle does not know.
 	h := Draw(3, DrawOptions{Steps: 1})
-	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{"--stakater-annotations=false"}}
+	h.Law, h.Setup = "prompt/modified", history.Setup{Replicas: 1, Flags: []string{
+		"--configmap-annotation=example.org/configmaps", "--secret-annotation=example.org/secrets",
+	}}
 	h.Steps = []history.Step{
 		recreated("deployments/shop/cart", "named"), tracked{"deployments/shop/cart", "secrets/shop/db"}.edit("v2", time.Minute),
 	}

@@ -26,7 +26,7 @@ func hiddenForATime(r *rand.Rand) situation {
 		})
 	}
 	s.workload, s.rest = p.workload, untilPrompt
-	s.steps = slices.Concat(s.steps[:1], meanwhile, s.steps[1:], []history.Step{p.edit("shown", untilPrompt)})
+	s.steps = slices.Concat(s.steps[:1], meanwhile, s.steps[1:], []history.Step{p.edit("shown", 2*untilPrompt)})
 	return s
 }
 
@@ -37,6 +37,9 @@ func hiddenByFlags(r *rand.Rand, p tracked) situation {
 	}
 	asks := pick(r, "auto", "named", "patterns", "none")
 	hide := untrackedFlag + "=configmaps,secrets"
+	if asks == "patterns" {
+		hide = dialectFlag + "=false"
+	}
 	if p.config == "secrets/shop/db" && r.IntN(2) > 0 {
 		asks, hide = pick(r, "", "", "secret-auto", "none"), secretsFlag+"=false"
 	}

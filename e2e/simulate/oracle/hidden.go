@@ -12,6 +12,8 @@ import (
 type Hidden struct {
 	// Kinds are the resources that nothing looks at, Others those that the second dialect does not look at.
 	Kinds, Others []string
+	// Unread means that the second dialect is not read at all: no pause begins.
+	Unread bool
 	// Labels reports whether the second dialect looks at config objects with some labels; nil means that it looks at all.
 	Labels func(map[string]string) bool
 }
@@ -130,6 +132,13 @@ func (l *configLog) asksForReloads(w *workload, object world.Object) bool {
 		}
 	}
 	return false
+}
+
+// keptHidden reports whether a user keeps the managed annotations of a workload that asks for nothing but what flags hide: what the program
+// has recorded must stay, too.
+func (l *ledger) keptHidden(w *workload, c world.Commit) bool {
+	asks := len(w.refs) == 0 && w.inScope && !w.excluded && l.asksForReloads(w, c.Old) && l.asksForReloads(w, c.New)
+	return asks && c.Sent != nil && l.allManagedAnnotations(c.Sent) == l.allManagedAnnotations(c.Old)
 }
 
 // mentions reports whether the pod spec references an object of a resource.

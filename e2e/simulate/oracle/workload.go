@@ -150,7 +150,7 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 
 // recordManagedAnnotations records managed annotations that a user changed where the webhook may not have seen it.
 func (l *ledger) recordManagedAnnotations(w *workload, c world.Commit) {
-	if l.allManagedAnnotations(c.Old) == l.allManagedAnnotations(c.New) || w.eligible && l.seen(w, c) {
+	if l.allManagedAnnotations(c.Old) == l.allManagedAnnotations(c.New) || w.eligible && l.seen(w, c) || l.keptHidden(w, c) {
 		return
 	}
 	w.lastHandEdit = c.Version
