@@ -56,7 +56,7 @@ func directMode(t *testing.T, cp *controlplane.ControlPlane) {
 // A user has removed UPDATE from the rules of the webhook: `check` says that it does not check that, and reloads go on in direct mode.
 func webhookForCreationsOnly(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
-	in := installed(t, cp, installation.Options{})
+	in := installation.NewPromptInTurn(t, cp, installation.Options{})
 	s := fixture.New(t, in)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})

@@ -47,7 +47,7 @@ const (
 )
 
 // notAccepted says that another Record is stored than the loop has written.
-const notAccepted = "the webhook did not accept the config-record: it sees another state or has another digest key, " +
+const notAccepted = "the webhook did not accept the config-record: it sees another state, has another digest key or other flags about what is tracked, " +
 	"or another admission webhook or policy replaces the annotation"
 
 // recordRemoved says that no Record is stored although the loop has written one, and what follows.
