@@ -13,10 +13,8 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 		return "restart ended"
 	case l.leftByStrategy(p, s):
 		return "what an earlier strategy has written"
-	case s.reloader && outOfCare(p, s):
-		return "Reloader has reloaded what is excluded"
-	case s.reloader && l.options.Strategy == "":
-		return "Reloader has reloaded, and no strategy is set" // its variable is part of the template like any other
+	case s.reloader && l.keepsReloads(p, s):
+		return "Reloader has reloaded"
 	case l.byLists(p, s):
 		return "lists edited"
 	case p.stamp.foreign || s.foreign || s.handmade:
@@ -29,6 +27,12 @@ func (l *keptLaw) editCause(p *pod, s *stamp) string {
 // strategy, that is part of the template like any other variable.
 func (l *keptLaw) leftByStrategy(p *pod, s *stamp) bool {
 	return l.policy.strategies && !s.program && s.hash == p.stamp.hash && (l.options.Strategy == "" || !l.policy.settled(s.arrivedAt))
+}
+
+// keepsReloads reports whether what Stakater's Reloader writes stays on a template: where the workload is not looked after, and where no
+// strategy is set, since it is then part of the template like any other variable.
+func (l *keptLaw) keepsReloads(p *pod, s *stamp) bool {
+	return l.options.Strategy == "" || outOfCare(p, s)
 }
 
 // byLists reports whether an edit of the lists may have led from the stamp of a pod to a later one. The edit stamps at once, or never: what
