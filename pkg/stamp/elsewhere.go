@@ -3,7 +3,10 @@ package stamp
 import "github.com/pod-reloader/pod-reloader/pkg/record"
 
 // A workload of which nothing is tracked here may be tracked by another installation with the same digest key, or by replicas of this one
-// that run with other flags. Only a write that takes away what asks for reloads says that no pods need what is known of them.
+// that run with other flags. Only where no annotation asks for reloads, whoever reads it, no pods need what is known of them.
+
+// mayBeTracked reports whether an annotation is there that asks for reloads, be it one that this installation does not read.
+func (v View) mayBeTracked() bool { return v.Intent.Asked || v.ForReloader }
 
 // optsOut reports whether the write takes away all that asks for reloads.
 func (r Write) optsOut() bool { return r.Old.Intent.Asked && !r.New.Intent.Asked }
@@ -20,22 +23,24 @@ func (f *facts) reloadedElsewhere() bool {
 func (f *facts) requestedElsewhere() bool {
 	_, asked := f.dummy()
 	known, belongs := f.Old.Managed.recordOf(f.Old.Managed[Hash])
-	return asked && belongs && !known.Empty() && !f.New.Excluded && !f.New.Intent.Asked && !f.optsOut()
+	return asked && belongs && !known.Empty() && !f.New.Excluded && !f.New.Intent.Asked && f.New.ForReloader && !f.optsOut()
 }
 
 // recordElsewhere decides about the Record where nothing is tracked here. What is known of pods that stay, is kept, and so is what the write
-// has recorded of them. Of pods that start now, only what a stamp has recorded is known.
+// has recorded of them. Of pods that start now, only what a stamp has recorded is known. Where the hash is another one, as after a rollback,
+// pods may live that have it: what the write has recorded of them stays, and the old Record says nothing.
 func (d *draft) recordElsewhere() {
 	_, brought := d.New.Managed.recordOf(d.Managed[Hash])
 	_, known := d.Managed.recordOf(d.Managed[Hash])
 	_, stamped := d.edit().unexplainedStamp()
 	stay := !d.replacesPods() && !d.Restarts
+	moved := d.Managed[Hash] != d.Old.Managed[Hash]
 	switch {
-	case d.optsOut():
+	case d.optsOut(), !d.New.mayBeTracked():
 		d.forget()
-	case brought && (stay || stamped):
+	case brought && (stay || stamped || moved):
 		d.Managed.put(d.New.Managed, Record)
-	case !known || !stay:
+	case !moved && (!known || !stay):
 		d.forget()
 	}
 }

@@ -108,6 +108,38 @@ func TestOptingOutBesideAnotherInstallation(t *testing.T) {
 	}
 }
 
+// No webhook answers the write that opts out. Any later one forgets what was known, as no annotation asks for reloads.
+func TestOptingOutThatNoWebhookSeesIsRecordedLater(t *testing.T) {
+	t.Parallel()
+	h := newHiding(t)
+	h.away = true
+	h.annotate("reloader.stakater.com/auto", "")
+	h.away = false
+	h.annotate("example.org/x", "y")
+	h.set(cm("b"), "B")
+	h.annotate("reloader.stakater.com/auto", "true")
+	h.at(t, 0, "opting in restarts nothing")
+}
+
+// The pods that are left of the first release have its content: the undo of the second one replaces them, whichever webhook is called first.
+func TestUndoOfAReleaseBesideAnotherInstallation(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"called after", "called before"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			h := newHiding(t)
+			v1 := clone(t, h.stored)
+			first := h.managed()[Hash]
+			h.webhooks = besides(h.world)[way]
+			h.set(cm("b"), "B")
+			require.Nil(t, h.write(setImage("image:2")))
+			require.Nil(t, h.write(func(raw map[string]any) { h.undoAs(raw, v1) }))
+			h.quiesce()
+			assert.NotEqual(t, first, h.managed()[Hash], "the template of the pods that have the old content")
+		})
+	}
+}
+
 // A request for a reload is left to the installation that has recorded objects. Without one, it is removed.
 func TestRequestForAnotherInstallation(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,8 @@ type View struct {
 	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
+	// ForReloader is set where an annotation of Reloader is there, which another installation may read even if this one does not.
+	ForReloader bool
 	// Unresolved says why it is not known what the annotations select; Intent then tracks what they name and what is
 	// recorded, so that no annotation of ours is dropped.
 	Unresolved error
@@ -93,14 +95,18 @@ type parsed struct {
 	err        error
 	intent     annotation.Intent
 	problems   []annotation.Problem
+	// forReloader is that of the View.
+	forReloader bool
 }
 
 func (r Reader) parse(o source) parsed {
 	var p parsed
 	p.references, p.err = o.References()
-	p.intent, p.problems = annotation.Parse(annotation.Source{
+	from := annotation.Source{
 		Workload: o.Annotations(), Template: o.TemplateAnnotations(), References: p.references, Labels: o.Labels(), Owners: o.Owners(),
-	}, r.Dialects...)
+	}
+	p.intent, p.problems = annotation.Parse(from, r.Dialects...)
+	p.forReloader = from.ForReloader()
 	return p
 }
 
@@ -160,17 +166,18 @@ func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.
 	}
 	ignored := labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true"
 	view := View{
-		Excluded:   ignored || !o.HasTemplate(),
-		Ignored:    ignored,
-		Intent:     intent,
-		Unresolved: unresolved,
-		Required:   required,
-		Managed:    managed,
-		InPlace:    r.inPlace(o),
-		Generation: o.Generation(),
-		Controlled: o.Controlled(),
-		version:    o.ResourceVersion(),
-		created:    o.Created(),
+		Excluded:    ignored || !o.HasTemplate(),
+		Ignored:     ignored,
+		Intent:      intent,
+		ForReloader: p.forReloader,
+		Unresolved:  unresolved,
+		Required:    required,
+		Managed:     managed,
+		InPlace:     r.inPlace(o),
+		Generation:  o.Generation(),
+		Controlled:  o.Controlled(),
+		version:     o.ResourceVersion(),
+		created:     o.Created(),
 	}
 	r.readFields(o, &view)
 	view.WorkloadBudget, view.TemplateBudget = r.budgets(o, view.Managed)

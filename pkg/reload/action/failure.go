@@ -53,7 +53,8 @@ const notAccepted = "the webhook did not accept the config-record: it sees anoth
 // recordRemoved says that no Record is stored although the loop has written one, and what follows.
 func recordRemoved(consequence string) string {
 	return "the config-record is not stored: " + consequence +
-		"; make the admission webhook or policy that removes it keep annotations that it does not own"
+		"; make the admission webhook or policy that removes it keep annotations that it does not own, " +
+		"or see in the log of pod-reloader's webhook whether it could read the configuration"
 }
 
 // transientFailure is a failure that passes by itself: another write was faster, or the state has moved on.
