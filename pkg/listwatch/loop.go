@@ -68,8 +68,7 @@ type Loop[Object runtime.Object] struct {
 	// have, since a permission can be missing for one of them. Only Run's goroutine has them.
 	failure        string
 	listed, opened bool
-	// heard is when the API server has last listed the objects or sent an event; zero after it has refused connections. Only Run's
-	// goroutine has it.
+	// heard is when the API server has last listed the objects or sent an event. Only Run's goroutine has it.
 	heard time.Time
 	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event of an object
 	// since it was opened, and heardOf that it has sent anything. short counts the watches in a row that have ended at once without such
@@ -199,10 +198,13 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 		open = l.streamList
 	}
 	w, err := open(ctx, options)
-	if err != nil {
-		if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-			l.interrupted(err)
-		}
+	switch {
+	case utilnet.IsConnectionRefused(err):
+		return nil, errors.New(Cause(err)) // Run retries; the reflector would go on at its version, which may be one of another history
+	case apierrors.IsTooManyRequests(err):
+		l.interrupted(err)
+		return nil, err
+	case err != nil:
 		return nil, err
 	}
 	l.opened, l.began, l.delivered, l.heardOf = true, time.Now(), false, false
@@ -214,11 +216,12 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 const quiet = 90 * time.Second
 
 // errRestored says that the API server is behind the version at which a watch continues: its storage was restored from a backup. It
-// would accept the watch, deliver nothing until it has reached that version again, and never deliver what was written before.
+// would accept the watch, deliver nothing until it has reached that version again, and never deliver what was written before. Where it has
+// reached that version already, nothing shows the restore: only refused connections, after which everything is listed again.
 var errRestored = errors.New("the API server has an older state than was watched, as after the restore of a backup: listing again")
 
-// continueWatch opens a watch at a version. After a silence, or after connections were refused, it first looks whether the API server has
-// that version. That costs a list of one object.
+// continueWatch opens a watch at a version. After a silence, it first looks whether the API server has that version. That costs a list of
+// one object. To list all of them would be expensive where an API server sends no bookmarks, and would hide that a watch is silent.
 func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if err := l.goesOn(); err != nil {
 		return nil, err
@@ -258,8 +261,6 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	switch {
 	case ended != nil:
 		return nil, ended
-	case utilnet.IsConnectionRefused(err):
-		return nil, errors.New(Cause(err)) // Run retries
 	case isExpired(err) && !canExpire(options):
 		return nil, errors.New(Cause(err)) // the reflector lists
 	case err != nil:
@@ -288,9 +289,6 @@ func (l *Loop[Object]) failed(err error) {
 // and lists nothing.
 func (l *Loop[Object]) interrupted(err error) {
 	l.opened = false
-	if utilnet.IsConnectionRefused(err) {
-		l.heard = time.Time{}
-	}
 	l.report(err)
 }
 

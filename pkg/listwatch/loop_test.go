@@ -239,12 +239,12 @@ func TestStreamingListThatIsRefusedIsReportedAndEndsWithTheContext(t *testing.T)
 	}
 }
 
-func TestFailedWatchGoesOnWhereItWas(t *testing.T) {
+func TestBusyServerCostsNoFurtherListing(t *testing.T) {
 	t.Parallel()
-	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	busy := []error{apierrors.NewTooManyRequests("busy", 0), apierrors.NewTooManyRequests("busy", 0)}
 	for name, c := range map[string]struct{ streams, refused []error }{
-		"a watch whose connection is refused":     {refused: []error{refused, refused}},
-		"a streaming list with too many requests": {streams: []error{apierrors.NewTooManyRequests("busy", 0), apierrors.NewTooManyRequests("busy", 0)}},
+		"a watch with too many requests":          {refused: busy},
+		"a streaming list with too many requests": {streams: slices.Clone(busy)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -260,13 +260,18 @@ func TestFailedWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// An API server that goes down ends a watch, and refuses the next ones: the reflector opens it again without a listing.
+// An API server that goes down ends a watch, and refuses the next connections: the objects are listed once it is there again. After too
+// many requests, the reflector opens the watch again without a listing.
 func TestOutageInAWatchIsReported(t *testing.T) {
 	t.Parallel()
-	for name, err := range map[string]error{
-		"connections are refused": fmt.Errorf("dial: %w", syscall.ECONNREFUSED),
-		"too many requests":       apierrors.NewTooManyRequests("busy", 0),
+	for name, tc := range map[string]struct {
+		err   error
+		calls []string
+	}{
+		"connections are refused": {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), []string{"replace a", "replace a", "replace a"}},
+		"too many requests":       {apierrors.NewTooManyRequests("busy", 0), []string{"replace a"}},
 	} {
+		err := tc.err
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := func(seconds string) error { // the reflector gives each attempt another time limit
@@ -285,8 +290,11 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 				})
 				w := <-s.watches
 				for outage := range 2 {
-					<-time.After(2 * time.Minute) // to the reflector, one that ends within a second has failed
-					s.refused = []error{asked("301"), asked("302")}
+					<-time.After(time.Minute) // to the reflector, one that ends within a second has failed
+					s.refused, s.fails = []error{asked("301"), asked("302")}, nil
+					if !apierrors.IsTooManyRequests(err) {
+						s.refused, s.fails = s.refused[:1], []error{asked("302")}
+					}
 					w.Stop()
 					w = <-s.watches
 					synctest.Wait()
@@ -295,7 +303,7 @@ func TestOutageInAWatchIsReported(t *testing.T) {
 					assert.Contains(t, lines[2*outage], `"cannot watch; retrying"`)
 					assert.Contains(t, lines[2*outage+1], `"watching again","watch":"config objects"`)
 				}
-				assert.Equal(t, []string{"replace a"}, sink.calls, "it goes on where it was")
+				assert.Equal(t, tc.calls, sink.calls)
 			})
 		})
 	}

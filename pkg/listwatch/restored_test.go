@@ -18,20 +18,31 @@ import (
 func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 	t.Parallel()
 	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	const older = "an older state than was watched"
 	for name, tc := range map[string]struct {
 		// seen is the version of the last event; the storage has 5. ends are the watches that end before the one at which it is seen.
-		seen  string
-		ends  func(s *server, w *watch.FakeWatcher)
-		calls []string
-		lists int
+		seen   string
+		ends   func(s *server, w *watch.FakeWatcher)
+		calls  []string
+		lists  int
+		logged string
 	}{
 		"connections are refused meanwhile": {
 			seen: "9", ends: func(s *server, w *watch.FakeWatcher) { s.refused = []error{refused}; w.Stop() },
-			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
+			calls: []string{"replace a", "put b", "replace a"}, lists: 2, logged: "connection refused",
 		},
-		"connections are refused, the storage is the same": {
-			seen: "5", ends: func(s *server, w *watch.FakeWatcher) { s.refused = []error{refused}; w.Stop() },
-			calls: []string{"replace a", "put b"}, lists: 2,
+		"connections are refused, and the storage has reached the version again": {
+			seen: "3", ends: func(s *server, w *watch.FakeWatcher) { s.refused = []error{refused}; w.Stop() },
+			calls: []string{"replace a", "put b", "replace a"}, lists: 2, logged: "connection refused",
+		},
+		"connections are refused after a silence": {
+			seen: "9", ends: func(s *server, w *watch.FakeWatcher) {
+				w.Action(watch.Bookmark, configMap("", "9"))
+				<-time.After(quiet + time.Second)
+				s.fails = []error{refused, refused}
+				w.Stop()
+			},
+			calls: []string{"replace a", "put b", "replace a"}, lists: 4, logged: "connection refused",
 		},
 		"a watch is silent": {
 			seen: "9", ends: func(s *server, w *watch.FakeWatcher) {
@@ -40,7 +51,7 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 				<-time.After(quiet + time.Second)
 				silent.Stop()
 			},
-			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
+			calls: []string{"replace a", "put b", "replace a"}, lists: 3, logged: older,
 		},
 		"a watch is silent after a bookmark": {
 			seen: "9", ends: func(_ *server, w *watch.FakeWatcher) {
@@ -48,14 +59,14 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 				<-time.After(quiet + time.Second)
 				w.Stop()
 			},
-			calls: []string{"replace a", "put b", "replace a"}, lists: 3,
+			calls: []string{"replace a", "put b", "replace a"}, lists: 3, logged: older,
 		},
 		"a watch ends after an event": {
 			seen: "9", ends: func(_ *server, w *watch.FakeWatcher) { w.Stop() },
 			calls: []string{"replace a", "put b"}, lists: 1,
 		},
 		"versions have no order": {
-			seen: "x", ends: func(s *server, w *watch.FakeWatcher) { s.refused = []error{refused}; w.Stop() },
+			seen: "x", ends: func(_ *server, w *watch.FakeWatcher) { <-time.After(quiet); w.Stop() },
 			calls: []string{"replace a", "put b"}, lists: 2,
 		},
 	} {
@@ -75,9 +86,7 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, tc.calls, sink.calls)
 				assert.Len(t, s.lists, tc.lists)
-				if len(tc.calls) > 2 {
-					assert.Contains(t, fmt.Sprint(lines), "an older state than was watched")
-				}
+				assert.Contains(t, fmt.Sprint(lines), tc.logged)
 			})
 		})
 	}

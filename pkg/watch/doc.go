@@ -122,9 +122,12 @@
 // comes before the end of that list.
 //
 // A server that was restored from a backup accepts a watch at a version that it
-// does not have yet, and sends nothing until then. So after a refused
-// connection or a silence, a list of one object shows first whether the server
-// is behind: then everything is listed again.
+// does not have yet, and sends nothing until then. Once it has reached that
+// version, nothing shows that it was restored. So after a refused connection,
+// everything is listed again when the server is there; an API server that was
+// started again answers 410 to a watch that goes on, so that only where another
+// one takes over that is a list more. After a silence, a list of one object shows
+// first whether the server is behind: then everything is listed again.
 //
 // A Single without a namespace whose kind has namespaces ends: Start and
 // WaitForSync return a ConfigError. Where no object of the name exists, that

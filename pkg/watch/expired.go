@@ -25,8 +25,9 @@ func canExpire(options metav1.ListOptions) bool {
 	return options.ResourceVersion != "" && options.ResourceVersion != "0"
 }
 
-// permanent is an error that isExpired does not find, so that client-go treats it as
-// any other: after that of a streamed list it lists, and after that of a list it pauses.
+// permanent is an error in which client-go finds no expired version and no refused
+// connection, so that it treats it as any other: after that of a streamed list it
+// lists, after that of a list it pauses, and after that of a watch it does not go on.
 type permanent struct{ error }
 
 // Is finds the error all the same.

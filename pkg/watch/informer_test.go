@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,16 +105,21 @@ func TestDeletedAndCreatedAnewBetweenTwoLooks(t *testing.T) {
 	})
 }
 
-// The server would accept a watch at the later version, and send nothing of what was written since the restore.
+// The server would accept a watch at the later version, and send nothing of what was written since the restore. Where it has reached that
+// version again, it would send what comes then, and nothing of what was deleted or written before.
 func TestRestoredServerIsListedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		away faults
 		last string
+		// at is the version before the first object that is written after the restore; the last one that was watched is 1003.
+		at         int
+		generation int64
 	}{
-		"the server refuses connections":                    {faults{refuse: true}, "an older state than was watched"},
-		"the server is silent":                              {faults{mute: true}, "sent nothing of the initial list"},
-		"the server is silent, and the transport ends that": {faults{mute: true, muteFor: 2 * time.Minute}, "within the initial list"},
+		"the server refuses connections":                    {faults{refuse: true}, "connection refused", 500, 5},
+		"the server has reached the version again":          {faults{refuse: true}, "connection refused", 5000, 6},
+		"the server is silent":                              {faults{mute: true}, "sent nothing of the initial list", 500, 5},
+		"the server is silent, and the transport ends that": {faults{mute: true, muteFor: 2 * time.Minute}, "within the initial list", 500, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,12 +134,13 @@ func TestRestoredServerIsListedAgain(t *testing.T) {
 				one.read()
 				s.Fault(tc.away)
 				s.Drop(nil)
-				s.Restore(500, object("a", class("x"), generation(5)), object("d"))
+				s.Restore(tc.at, object("a", class("x"), generation(tc.generation)), object("d"))
 				pass(10 * time.Minute)
 				s.Fault(faults{})
 				pass(2 * time.Minute)
-				assert.ElementsMatch(t, []string{"a@1001 → a@501", "none → d@502", "b@1002 → none", "c@1003 → none"}, many.read())
-				assert.Equal(t, []string{"change a@501"}, one.read())
+				a, d := fmt.Sprint("a@", tc.at+1), fmt.Sprint("d@", tc.at+2)
+				assert.ElementsMatch(t, []string{"a@1001 → " + a, "none → " + d, "b@1002 → none", "c@1003 → none"}, many.read())
+				assert.Equal(t, []string{"change " + a}, one.read())
 				_, err := bulk.LastWatchError()
 				assert.ErrorContains(t, err, tc.last)
 			})

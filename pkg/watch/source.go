@@ -63,8 +63,8 @@ type source struct {
 	bookmarks atomic.Bool
 	// short counts the watches in a row that have ended at once without an event.
 	short atomic.Int32
-	// maybeRestored says that the server may be behind what was watched: it was
-	// away, or has sent nothing for long.
+	// maybeRestored says that the server may be behind what was watched: it has
+	// sent nothing for long.
 	maybeRestored atomic.Bool
 }
 
@@ -202,7 +202,7 @@ func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unst
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if err := s.restored(ctx, options); err != nil {
 		s.failures.record(ctx, err)
-		return nil, err
+		return nil, permanent{err}
 	}
 	stream, err := s.tryWatch(ctx, options)
 	if s.narrowed(ctx, err) {
@@ -219,11 +219,11 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	default:
 		err = s.rejected(ctx, options, err)
 	}
-	if utilnet.IsConnectionRefused(err) {
-		s.maybeRestored.Store(true)
-	}
-	if streamed && pauses(err) {
+	switch {
+	case streamed && pauses(err):
 		err = s.fallBack(err)
+	case utilnet.IsConnectionRefused(err):
+		err = permanent{err} // client-go would go on at its version, which may be one of another history
 	}
 	return nil, err
 }
@@ -234,7 +234,9 @@ var errRestored = errors.New("the server has an older state than was watched, as
 // restored returns an error where the server is behind the version at which a
 // watch continues. The server would accept the watch, send nothing until it
 // has reached that version again, and never send what was written before. To
-// look costs a list of one object, and is done in doubt only.
+// look costs a list of one object, and is done after a silence only. After refused
+// connections, everything is listed again: a server that has reached that
+// version already looks like one that was not restored.
 func (s *source) restored(ctx context.Context, options metav1.ListOptions) error {
 	if options.SendInitialEvents != nil || !s.maybeRestored.Load() {
 		return nil

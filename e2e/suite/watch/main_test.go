@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/pkg/watch"
@@ -137,12 +138,16 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // client reaches the API server by the line.
 func (l *line) client(t *testing.T) dynamic.Interface {
 	t.Helper()
+	client, err := dynamic.NewForConfig(l.config())
+	require.NoError(t, err)
+	return client
+}
+
+func (l *line) config() *rest.Config {
 	config := cp.Admin()
 	config.Dial = l.dial
 	config.Wrap(l.wrap)
-	client, err := dynamic.NewForConfig(config)
-	require.NoError(t, err)
-	return client
+	return config
 }
 
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -24,7 +24,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	restore, err := cp.Backup(t.Context())
 	require.NoError(t, err)
 	bulk := startBulk(t, (&line{}).client(t), watch.Config{GVR: configMaps, Namespace: ns, IndexBy: byName})
-	values := followOne(t, ns, "a")
+	values := followOne(t, &line{}, ns, "a")
 	await(t, "1", values.last)
 
 	remove(t, configMaps, ns, "deleted")
@@ -44,6 +44,34 @@ func TestRestoreFromABackup(t *testing.T) {
 		value, _, _ := unstructured.NestedString(bulk.Store().Object(ns, "a").Object, "data", "key")
 		return value
 	})
+}
+
+// The API server has reached the versions of the watches again before the watchers can connect. It would accept their watches, and what the
+// restore has brought back, and what was written since, would never come.
+func TestRestoreThatIsWrittenToBeforeTheWatchersReturn(t *testing.T) {
+	ns := cp.Namespace(t)
+	apply(t, configMap(ns, "a", "1"), configMap(ns, "deleted", "1"))
+	restore, err := cp.Backup(t.Context())
+	require.NoError(t, err)
+	l := &line{}
+	bulk := startBulk(t, l.client(t), watch.Config{GVR: configMaps, Namespace: ns, IndexBy: byName})
+	values := followOne(t, l, ns, "a")
+	for n := range 100 { // more than the API server writes at its start
+		apply(t, configMap(ns, "lost", strconv.Itoa(n)))
+	}
+	apply(t, configMap(ns, "a", "2"))
+	remove(t, configMaps, ns, "deleted")
+	await(t, []string{"a", "lost"}, names(bulk))
+	await(t, "2", values.last)
+
+	l.Cut(t)
+	require.NoError(t, restore(t.Context()))
+	for n := range 200 {
+		apply(t, configMap(ns, "created", strconv.Itoa(n)))
+	}
+	l.Mend()
+	await(t, []string{"a", "created", "deleted"}, names(bulk))
+	await(t, "1", values.last)
 }
 
 // values are what a followed ConfigMap has had.
@@ -77,9 +105,9 @@ func (v *values) Replace(all []*corev1.ConfigMap, _ string) {
 }
 
 // followOne follows a ConfigMap as the program follows its own objects.
-func followOne(t *testing.T, namespace, name string) *values {
+func followOne(t *testing.T, l *line, namespace, name string) *values {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(cp.Admin())
+	clients, err := kubernetes.NewForConfig(l.config())
 	require.NoError(t, err)
 	one := listwatch.One(clients.CoreV1().RESTClient(), "configmaps", namespace, name)
 	v := &values{}
