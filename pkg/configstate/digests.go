@@ -72,6 +72,16 @@ func (d *digests) drop(k objectKey) (known bool) {
 	return known
 }
 
+// dropOther forgets an object unless it was read at this version. After the restore of a backup, a version that was read before can come
+// again with another content.
+func (d *digests) dropOther(k objectKey, resourceVersion string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n, ok := d.entries[k]; ok && n.resourceVersion != resourceVersion {
+		d.dropLocked(k)
+	}
+}
+
 // read returns the objects that are known, out of those that pick selects, in any order.
 func (d *digests) read(pick func(objectKey) bool) []objectKey {
 	d.mu.Lock()

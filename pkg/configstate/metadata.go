@@ -165,10 +165,8 @@ func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadat
 	c.mu.Unlock()
 	defer c.progress.end(initial)
 
-	for _, event := range events {
-		if event.Type == Deleted {
-			c.digests.drop(objectKey{event.Namespace, event.Ref})
-		}
+	for _, event := range events { // one of a deletion has no version
+		c.digests.dropOther(objectKey{event.Namespace, event.Ref}, event.ResourceVersion)
 		c.events.notify(event)
 	}
 }

@@ -85,6 +85,26 @@ func TestListingReplacesWhatItsWatchDelivered(t *testing.T) {
 	assert.NotEmpty(t, c.names(scopeKey{reference.Secret, "shop"}), "another kind")
 }
 
+// After the restore of a backup, an object can get another content at a version that was read before.
+func TestListingForgetsContentOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	c, w, _ := newCache()
+	ring := []digest.Key{{ID: "a"}}
+	known := func(n int, at string) bool {
+		_, ok := c.digests.at(numbered(n), "uid", at, ring)
+		return ok
+	}
+	c.digests.put(numbered(1), version("9", "a"))
+	c.digests.put(numbered(2), version("3", "a"))
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "9"), configMapMeta("2", "3")})
+	assert.True(t, known(1, "9"), "it was read before the first listing")
+
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "5"), configMapMeta("2", "3")})
+	c.put(w, configMapMeta("1", "9"), origin{})
+	assert.False(t, known(1, "9"))
+	assert.True(t, known(2, "3"), "it is the same")
+}
+
 func TestFirstListingEndsWhatWasOnlyRead(t *testing.T) {
 	t.Parallel()
 	c, w, _ := newCache()
