@@ -12,7 +12,17 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// A Job that cannot be created again would stay due for ever, and run again when the permission is granted days later.
+// refused reconciles the Job as often as it takes until what is refused is reported, and does not pass by itself.
+func (j *jobFixture) refused(t testing.TB, l *loop) {
+	t.Helper()
+	for range 4 {
+		again := j.reconcile(t, l).RequeueAfter
+		assert.Positive(t, again)
+		j.Now = j.Now.Add(again)
+	}
+}
+
+// A Job that may not be created again would stay due for ever, and run again when the permission is granted days later.
 func TestJobThatFinishesAfterItsRecreationWasRefusedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	complete := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
@@ -20,13 +30,15 @@ func TestJobThatFinishesAfterItsRecreationWasRefusedIsLeftAlone(t *testing.T) {
 	forbidden.ErrStatus.Message = `jobs.batch is forbidden: User "x" cannot create resource "jobs"`
 	for name, tc := range map[string]struct {
 		err    error
+		once   bool
 		finish string
 		want   []string
 		notes  int
 	}{
 		"refused, then it finishes": {err: forbidden, finish: "after", notes: 1},
 		"it finishes, then refused": {err: forbidden, finish: "before", notes: 1},
-		"a failure that passes":     {err: errors.New("the connection is lost"), finish: "after", want: reloadtest.RecreationSteps},
+		"refused once":              {err: forbidden, once: true, finish: "after", want: reloadtest.RecreationSteps},
+		"a failure that passes":     {err: errors.New("the connection is lost"), once: true, finish: "after", want: reloadtest.RecreationSteps},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +50,9 @@ func TestJobThatFinishesAfterItsRecreationWasRefusedIsLeftAlone(t *testing.T) {
 			if tc.finish == "before" {
 				j.finish(complete)
 			}
-			j.reconcile(t, l)
+			if j.reconcile(t, l); !tc.once {
+				j.refused(t, l)
+			}
 			assert.Len(t, j.Notes(), tc.notes)
 			if tc.finish == "after" {
 				j.finish(complete)

@@ -188,7 +188,9 @@ func TestRecreationIsCompletedWhereJobsAreNotFollowedAnyMore(t *testing.T) {
 			next := j.leader(t)
 			reloadtest.Open(t, next.queue)
 			next.actions.ResumeRecreations(t.Context())
-			j.reconcile(t, next)
+			if j.reconcile(t, next); !tc.created {
+				j.refused(t, next)
+			}
 			assert.Equal(t, tc.created, j.Stored() != nil)
 			require.Len(t, j.Notes(), 1)
 			assert.Contains(t, j.Notes()[0], tc.note)

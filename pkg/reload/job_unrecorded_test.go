@@ -59,7 +59,7 @@ func TestSuspendedJobWhoseWatchFailsIsNotAdoptedWithoutPermissionsOnJobs(t *test
 	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
 	j.watches, j.API.Before = failingJobs{}, refuseJobs
 	l := j.leader(t)
-	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	j.refused(t, l)
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
 	assert.NotContains(t, j.API.Calls, "patch Job")
@@ -81,7 +81,7 @@ func TestChangeOfAJobThatCannotBeRecordedIsReported(t *testing.T) {
 	assert.Empty(t, j.Notes(), "nothing has changed")
 
 	j.Set("newer")
-	assert.Positive(t, j.reconcile(t, l).RequeueAfter)
+	j.refused(t, l)
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +26,7 @@ type failure struct {
 	err    error
 	// soon means that it may pass by itself.
 	soon bool
-	// refused means that a permission is missing, or the credentials are not accepted.
+	// refused means that a permission is missing, or the credentials are not accepted. It is no news until it lasts.
 	refused bool
 	// quiet means that the user can do nothing about it: no Event, unless it persists.
 	quiet bool
@@ -92,6 +93,15 @@ func (f failure) pace() state.Pace {
 	default:
 		return state.NeedsUser
 	}
+}
+
+// longestStart is the longest wait, which doubles each time, before an attempt that an API server may still refuse because it has just
+// started: it refuses every request until it has read the roles. What is refused after 7 s lacks a permission.
+const longestStart = 4 * time.Second
+
+// mayBeStart reports whether a refusal, after which the next attempt waits for a time, may come from an API server that has just started.
+func (f failure) mayBeStart(after time.Duration) bool {
+	return f.refused && !f.asked && after <= longestStart
 }
 
 // failedWrite sorts a failed request for a workload of a kind: a lost race and an API server that is away pass by themselves, a denial

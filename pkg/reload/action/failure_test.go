@@ -165,6 +165,51 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	assert.Equal(t, 5*time.Minute, last)
 }
 
+// untilReported is how many attempts are refused until an Event says so.
+const untilReported = 4
+
+// An API server that has just started refuses everything, until it has read the roles. It is away before, for long enough that an error which
+// passes by itself is reported.
+func TestRefusalIsReportedOnceItLasts(t *testing.T) {
+	t.Parallel()
+	jobs := apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "import", errors.New(`User "a" cannot get resource "jobs"`))
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "x" denied the request`,
+	}}
+	for name, tc := range map[string]struct {
+		failure failure
+		after   int
+	}{
+		"a read of configuration":             {unreadable(jobs), untilReported},
+		"a write of a workload":               {failedWrite(workload.Deployment(), reasonReloadFailed, jobs), untilReported},
+		"the credentials":                     {failedWrite(workload.Deployment(), reasonReloadFailed, apierrors.NewUnauthorized("expired")), untilReported},
+		"a Job that is to be created again":   {failedRecreation(jobs), untilReported},
+		"a run that waits for another Job":    {failure{reason: reasonRunWaits, err: errActive, refused: true, asked: true}, 1},
+		"a write that another webhook denies": {failedWrite(workload.Deployment(), reasonReloadFailed, denied), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, s := &reloadtest.Outbox{}, reloadtest.Web(t)
+			actions := newActions(Options{}, out)
+			for range state.Persistent + 1 {
+				failed{s, transientFailure(reasonReloadFailed, "away")}.close(t.Context(), actions.base)
+			}
+			out.Messages = nil
+			var waited time.Duration
+			actions.state.Changes.EventArrived(s.Key, time.Now())
+			for n := 1; n <= tc.after+1; n++ {
+				assert.Equal(t, n > tc.after, len(out.Messages) > 0, "%d", n)
+				assert.Equal(t, n <= tc.after, actions.state.Changes.HasPending(s.Key), "until then, it may pass by itself")
+				s.Events = actions.state.Changes.BeginAttempt(s.Key)
+				if n <= tc.after {
+					assert.LessOrEqual(t, waited, 7*time.Second)
+					waited += failed{s, tc.failure}.close(t.Context(), actions.base).RequeueAfter
+				}
+			}
+		})
+	}
+}
+
 // An admission webhook of others may answer with a text of any length: it is logged at each attempt, and kept with the Event.
 func TestTextOfAFailureIsBounded(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	after := b.backoff.When(s.Key, f.pace())
 	now := b.now()
 	b.state.Deferrals.Failed(s.Key, state.Deferral{Since: s.Events.Last, Until: now.Add(after), IgnoresEvents: f.soon, Stored: f.stored}, now)
-	if !f.soon && b.settled(s) {
+	if !f.soon && !f.mayBeStart(after) && b.settled(s) {
 		b.state.Changes.MarkActedOn(s.Key)
 	}
 	if f.asked {
@@ -111,9 +111,9 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
-	level, news := 0, !f.quiet || b.backoff.HasFailedLong(s.Key)
+	level, news := 0, b.isNews(s, f, after)
 	if !news {
-		level = 1 // a conflict that the next attempt resolves
+		level = 1 // the next attempt mostly resolves it
 	}
 	recovering.Log(log.FromContext(ctx), f.err)
 	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "event", f.reason, "error", textOf(f.err), "after", after)
@@ -125,4 +125,9 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		report(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
 	return queue.After(after, queue.Retry)
+}
+
+// isNews reports whether the user is to learn of a failure, after which the next attempt waits for a time.
+func (b *base) isNews(s gather.Subject, f failure, after time.Duration) bool {
+	return !f.mayBeStart(after) && (!f.quiet || b.backoff.HasFailedLong(s.Key))
 }

@@ -115,7 +115,9 @@ func (p pauses) notEnded(
 	wait = p.state.Resumes.Refused(s.Key, end, f.pace(), p.now())
 	p.metrics.failed(f.reason)
 	log.FromContext(ctx).Info("cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
-	p.events.Warn(s.Reported(), f.reason, f.text())
+	if !f.mayBeStart(wait) {
+		p.events.Warn(s.Reported(), f.reason, f.text())
+	}
 	return wait, nil
 }
 

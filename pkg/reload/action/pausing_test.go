@@ -214,6 +214,22 @@ func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 	assert.False(t, actions.state.Resumes.Ended(s.Key))
 }
 
+// An API server that has just started refuses everything, also the end of a pause.
+func TestRefusedEndOfPauseIsReportedOnceThatLasts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c, out := &patched{err: forbidden("Deployment")}, &reloadtest.Outbox{}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
+	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
+	for range untilReported {
+		assert.Empty(t, out.Notes())
+		wait, ended := actions.EndPause(t.Context(), s)
+		assert.Nil(t, ended)
+		now = now.Add(wait)
+	}
+	assert.Len(t, out.Notes(), 1)
+}
+
 // What was reported is taken back where a user has removed the annotation.
 func TestRefusedEndOfPauseIsForgottenWithThePause(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func TestRunIsNotMade(t *testing.T) {
 		},
 		"the credentials are not accepted": {
 			batch:   batch{uid: "u1", refused: apierrors.NewUnauthorized("expired")},
-			stopped: true, note: "create job backup-a5c3d1394d: expired",
+			stopped: true,
 		},
 		"an admission policy denies it": {
 			batch:   batch{uid: "u1", refused: apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "backup-1", nil)},

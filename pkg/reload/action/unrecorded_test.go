@@ -40,6 +40,9 @@ func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 			again := j.reconcile(t, actions)
 			assert.Equal(t, tc.note != "", again.RequeueAfter > 0)
 			if tc.note != "" {
+				for range untilReported {
+					j.reconcile(t, actions)
+				}
 				require.Len(t, j.Notes(), 1)
 				assert.Contains(t, j.Notes()[0], tc.note)
 				return
