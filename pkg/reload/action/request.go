@@ -163,7 +163,7 @@ func (r requests) unexplained(
 	if err != nil || !due.Stamped {
 		return last, false
 	}
-	hash := r.unexplainedStamp(ctx, *s)
+	hash := r.unexplainedStamp(ctx, *s, request.Generation)
 	if hash == "" || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
 		return last, false
 	}

@@ -32,6 +32,8 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 	recorded := "v1:" + due + ":" + string(newest.ID) + ":configmap/app=-"
 	for name, tc := range map[string]struct {
 		hash, record, last string
+		// writes of users have come between.
+		writes int64
 		// without says that the kind has no generations.
 		without  bool
 		reloaded bool
@@ -46,6 +48,7 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 		"the stamp is removed, too":          {},
 		"nothing was stamped":                {hash: "present"},
 		"another writer has stamped another": {hash: "other"},
+		"a user's write has brought it":      {hash: due, record: recorded, writes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +57,7 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "config-record": tc.record, annotation.DefaultPrefix + "last-reload": tc.last,
 			}}}
 			if !tc.without {
-				c.generation = 4
+				c.generation = 4 + tc.writes
 				web.Object = reloadtest.Summary(web.Object.Kind, map[string]any{"metadata": map[string]any{"uid": web.Object.UID(), "generation": int64(3)}})
 			}
 			web.View.WorkloadBudget = 1000

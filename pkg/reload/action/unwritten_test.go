@@ -38,6 +38,7 @@ func (c *full) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 	if c.unreadable != nil {
 		return c.unreadable
 	}
+	object.SetGeneration(c.generation)
 	return c.stored.Get(ctx, key, object, opts...)
 }
 
