@@ -3,6 +3,7 @@ package annotation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -91,6 +92,26 @@ type stakaterReading struct {
 
 func (r *stakaterReading) report(format string, args ...any) {
 	r.addProblems(Problem{Message: fmt.Sprintf(format, args...)})
+}
+
+// AsksReloader reports whether annotations of Reloader ask for reloads, under the names that they have unless a flag says otherwise. Another
+// installation may read them where this one does not.
+func (s Source) AsksReloader() bool {
+	ofReloader := func(key string) bool { return strings.Contains(key, stakaterDomain+"/") }
+	if !hasKey(s.Workload, ofReloader) && !hasKey(s.Template, ofReloader) {
+		return false
+	}
+	intent, _ := Stakater{Keys: NewStakaterKeys(), SecretProviderClasses: true}.Parse(s)
+	return intent.Asked
+}
+
+func hasKey(annotations map[string]string, fits func(string) bool) bool {
+	for key := range annotations {
+		if fits(key) {
+			return true
+		}
+	}
+	return false
 }
 
 // addProblems adds Problems that it does not have.

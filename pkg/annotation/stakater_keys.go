@@ -53,20 +53,6 @@ func NewStakaterKeys() StakaterKeys {
 	}
 }
 
-// ForReloader reports whether a workload or its pod template has an annotation of Reloader, under the name that it has unless a flag says
-// otherwise. Another installation may read it where this one does not.
-func (s Source) ForReloader() bool {
-	for _, annotations := range []map[string]string{s.Workload, s.Template} {
-		for key := range annotations {
-			domain, _, _ := strings.Cut(key, "/")
-			if domain == stakaterDomain || strings.HasSuffix(domain, "."+stakaterDomain) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // marked is the only value of Match and Ignore that counts.
 const marked = "true"
 

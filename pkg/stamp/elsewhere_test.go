@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,6 +109,85 @@ func TestOptingOutBesideAnotherInstallation(t *testing.T) {
 	}
 }
 
+// The other installation reads the annotations, or none are needed, but it tracks nothing of the workload.
+func TestWorkloadOfAnotherInstallationThatTracksLess(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		begin func(*hiding)
+		off   func(*annotation.Stakater)
+	}{
+		"no ConfigMaps and Secrets": {
+			begin: func(*hiding) {},
+			off:   func(d *annotation.Stakater) { d.Without = []reference.Kind{reference.ConfigMap, reference.Secret} },
+		},
+		"no workloads without annotations": {
+			begin: func(h *hiding) {
+				h.configure(func(d *annotation.Stakater) { d.AutoReloadAll = true })
+				h.annotate("reloader.stakater.com/auto", "")
+			},
+			off: func(d *annotation.Stakater) { d.AutoReloadAll = false },
+		},
+	} {
+		for _, first := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, called first: %t", name, first), func(t *testing.T) {
+				t.Parallel()
+				h := newHiding(t)
+				tc.begin(h)
+				h.at(t, 0, "both track it")
+				dialect, off := h.dialect, h.reader
+				tc.off(&dialect)
+				off.Dialects = []annotation.Dialect{annotation.SAP{Keys: h.keys}, dialect}
+				h.webhooks = []Reader{h.reader, off}
+				if first {
+					h.webhooks = []Reader{off, h.reader}
+				}
+				h.set(cm("b"), "B")
+				h.at(t, 1, "a change")
+				h.set(cm("b"), "C")
+				h.at(t, 2, "another change")
+			})
+		}
+	}
+}
+
+// An annotation of Reloader takes the place of SAP's list, and the configuration changes: the release of that is due, whoever reads which.
+func TestOtherDialectBesideAnotherInstallation(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"called after", "called before"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			h := newHiding(t)
+			require.Nil(t, h.write(func(raw map[string]any) {
+				annotate(raw, "reloader.stakater.com/auto", "")
+				annotate(raw, h.keys.ConfigMaps, "b")
+			}))
+			h.quiesce()
+			restarts := h.restarts
+			h.webhooks = besides(h.world)[way]
+			h.set(cm("b"), "B")
+			require.Nil(t, h.write(func(raw map[string]any) {
+				annotate(raw, h.keys.ConfigMaps, "")
+				annotate(raw, "reloader.stakater.com/auto", "true")
+			}))
+			h.at(t, restarts+1, "the change")
+		})
+	}
+}
+
+// What of Reloader is left does not ask for reloads.
+func TestOptingOutLeavesOtherAnnotationsOfReloader(t *testing.T) {
+	t.Parallel()
+	h := newHiding(t)
+	h.annotate("configmaps.exclude.reloader.stakater.com/reload", "other")
+	h.away = true
+	h.annotate("reloader.stakater.com/auto", "")
+	h.away = false
+	h.annotate("example.org/x", "y")
+	h.set(cm("b"), "B")
+	h.annotate("reloader.stakater.com/auto", "true")
+	h.at(t, 0, "opting in restarts nothing")
+}
+
 // No webhook answers the write that opts out. Any later one forgets what was known, as no annotation asks for reloads.
 func TestOptingOutThatNoWebhookSeesIsRecordedLater(t *testing.T) {
 	t.Parallel()
@@ -167,7 +247,7 @@ func TestRequestForAnotherInstallation(t *testing.T) {
 			since: func(h *hiding) { h.annotate("reloader.stakater.com/auto", "") },
 		},
 		"of what is hidden for a time": {
-			reason: "This installation handles the workload.", request: bound, warning: "removed this reload request", asks: true,
+			reason: "Another installation may not hide it.", request: bound, asks: true, left: true,
 			since: func(h *hiding) {
 				h.configure(func(d *annotation.Stakater) { d.Without = []reference.Kind{reference.ConfigMap, reference.Secret} })
 			},

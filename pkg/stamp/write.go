@@ -22,8 +22,8 @@ type View struct {
 	Ignored bool
 	// Intent is what the annotations ask for.
 	Intent annotation.Intent
-	// ForReloader is set where an annotation of Reloader is there, which another installation may read even if this one does not.
-	ForReloader bool
+	// AskedElsewhere is set where annotations ask for reloads that this installation does not read, but another one may.
+	AskedElsewhere bool
 	// Unresolved says why it is not known what the annotations select; Intent then tracks what they name and what is
 	// recorded, so that no annotation of ours is dropped.
 	Unresolved error
@@ -95,8 +95,8 @@ type parsed struct {
 	err        error
 	intent     annotation.Intent
 	problems   []annotation.Problem
-	// forReloader is that of the View.
-	forReloader bool
+	// askedElsewhere is that of the View.
+	askedElsewhere bool
 }
 
 func (r Reader) parse(o source) parsed {
@@ -106,7 +106,7 @@ func (r Reader) parse(o source) parsed {
 		Workload: o.Annotations(), Template: o.TemplateAnnotations(), References: p.references, Labels: o.Labels(), Owners: o.Owners(),
 	}
 	p.intent, p.problems = annotation.Parse(from, r.Dialects...)
-	p.forReloader = from.ForReloader()
+	p.askedElsewhere = !p.intent.Asked && from.AsksReloader()
 	return p
 }
 
@@ -166,18 +166,18 @@ func (r Reader) read(o source, p parsed, stored ...Managed) (View, []annotation.
 	}
 	ignored := labels[r.Keys.IgnoredLabel] == "true" || labels[r.Keys.DisabledLabel] == "true"
 	view := View{
-		Excluded:    ignored || !o.HasTemplate(),
-		Ignored:     ignored,
-		Intent:      intent,
-		ForReloader: p.forReloader,
-		Unresolved:  unresolved,
-		Required:    required,
-		Managed:     managed,
-		InPlace:     r.inPlace(o),
-		Generation:  o.Generation(),
-		Controlled:  o.Controlled(),
-		version:     o.ResourceVersion(),
-		created:     o.Created(),
+		Excluded:       ignored || !o.HasTemplate(),
+		Ignored:        ignored,
+		Intent:         intent,
+		AskedElsewhere: p.askedElsewhere,
+		Unresolved:     unresolved,
+		Required:       required,
+		Managed:        managed,
+		InPlace:        r.inPlace(o),
+		Generation:     o.Generation(),
+		Controlled:     o.Controlled(),
+		version:        o.ResourceVersion(),
+		created:        o.Created(),
 	}
 	r.readFields(o, &view)
 	view.WorkloadBudget, view.TemplateBudget = r.budgets(o, view.Managed)
