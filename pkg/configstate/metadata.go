@@ -165,8 +165,13 @@ func (c *metadataCache) replace(w *watcher, metas []*metav1.PartialObjectMetadat
 	c.mu.Unlock()
 	defer c.progress.end(initial)
 
-	for _, event := range events { // one of a deletion has no version
-		c.digests.dropOther(objectKey{event.Namespace, event.Ref}, event.ResourceVersion)
+	for _, meta := range metas {
+		c.digests.dropOther(objectKey{meta.Namespace, reference.Ref{Kind: w.kind, Name: meta.Name}}, meta.ResourceVersion)
+	}
+	for _, event := range events {
+		if event.Type == Deleted {
+			c.digests.drop(objectKey{event.Namespace, event.Ref})
+		}
 		c.events.notify(event)
 	}
 }

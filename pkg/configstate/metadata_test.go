@@ -103,6 +103,10 @@ func TestListingForgetsContentOfAnotherVersion(t *testing.T) {
 	c.put(w, configMapMeta("1", "9"), origin{})
 	assert.False(t, known(1, "9"))
 	assert.True(t, known(2, "3"), "it is the same")
+
+	c.digests.put(numbered(2), version("8", "a"))
+	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "9"), configMapMeta("2", "3")})
+	assert.False(t, known(2, "8"), "it was read ahead of the watch, which has seen no change")
 }
 
 func TestFirstListingEndsWhatWasOnlyRead(t *testing.T) {

@@ -114,10 +114,13 @@ func (p pauses) notEnded(
 	}
 	wait = p.state.Resumes.Refused(s.Key, end, f.pace(), p.now())
 	p.metrics.failed(f.reason)
-	log.FromContext(ctx).Info("cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
-	if !f.mayBeStart(wait) {
+	level := 0
+	if f.mayBeStart(wait) {
+		level = 1
+	} else {
 		p.events.Warn(s.Reported(), f.reason, f.text())
 	}
+	log.FromContext(ctx).V(level).Info("cannot end the pause; retrying", "workload", s.Key, "error", textOf(f.err), "after", wait)
 	return wait, nil
 }
 

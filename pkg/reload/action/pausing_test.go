@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
@@ -221,13 +223,17 @@ func TestRefusedEndOfPauseIsReportedOnceThatLasts(t *testing.T) {
 	c, out := &patched{err: forbidden("Deployment")}, &reloadtest.Outbox{}
 	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, out)
 	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
+	logger, lines := logtest.New()
+	ctx := log.IntoContext(t.Context(), logger)
 	for range untilReported {
 		assert.Empty(t, out.Notes())
-		wait, ended := actions.EndPause(t.Context(), s)
+		assert.Empty(t, lines())
+		wait, ended := actions.EndPause(ctx, s)
 		assert.Nil(t, ended)
 		now = now.Add(wait)
 	}
 	assert.Len(t, out.Notes(), 1)
+	assert.Equal(t, 1, lines.Count("cannot end the pause"))
 }
 
 // What was reported is taken back where a user has removed the annotation.
