@@ -3,7 +3,7 @@ package stamp
 import "github.com/pod-reloader/pod-reloader/pkg/record"
 
 // A workload of which nothing is tracked here may be tracked by another installation with the same digest key, or by replicas of this one
-// that run with other flags. Only where no annotation asks for reloads, whoever reads it, no pods need what is known of them.
+// that run with other flags. Only where no annotation asks any installation for reloads, no pods need what is known of them.
 
 // mayBeTracked reports whether annotations ask for reloads, be it some that this installation does not read.
 func (v View) mayBeTracked() bool { return v.Intent.Asked || v.AskedElsewhere }

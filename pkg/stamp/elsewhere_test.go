@@ -150,7 +150,8 @@ func TestWorkloadOfAnotherInstallationThatTracksLess(t *testing.T) {
 	}
 }
 
-// An annotation of Reloader takes the place of SAP's list, and the configuration changes: the release of that is due, whoever reads which.
+// An annotation of Reloader takes the place of SAP's list, and the configuration changes: the release of that is due, whichever
+// installation reads which.
 func TestOtherDialectBesideAnotherInstallation(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"called after", "called before"} {
