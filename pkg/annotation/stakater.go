@@ -94,14 +94,14 @@ func (r *stakaterReading) report(format string, args ...any) {
 	r.addProblems(Problem{Message: fmt.Sprintf(format, args...)})
 }
 
-// AsksReloader reports whether annotations of Reloader ask for reloads, under the names that they have unless a flag says otherwise. Another
-// installation may read them where this one does not.
+// AsksReloader reports whether annotations of Reloader ask for reloads, with the names and settings that it has unless a flag says otherwise.
+// Another installation may read them where this one does not.
 func (s Source) AsksReloader() bool {
 	ofReloader := func(key string) bool { return strings.Contains(key, stakaterDomain+"/") }
 	if !hasKey(s.Workload, ofReloader) && !hasKey(s.Template, ofReloader) {
 		return false
 	}
-	intent, _ := Stakater{Keys: NewStakaterKeys(), SecretProviderClasses: true}.Parse(s)
+	intent, _ := Stakater{Keys: NewStakaterKeys()}.Parse(s)
 	return intent.Asked
 }
 

@@ -71,8 +71,8 @@ const (
 	Conflict Outcome = "conflict"
 	// Unverifiable means that the webhook could not read the configuration. Retry later. Mostly, client-go has done so ten times: see Do.
 	Unverifiable Outcome = "unverifiable"
-	// Unseen means that the annotation was stored as it is: no webhook has handled the write, or none reads the annotations of the workload,
-	// or it could not check it, and the write has a warning. Repeat that one once the annotation is gone: the same value again is ignored.
+	// Unseen means that the annotation was stored as it is: no webhook has handled the write, or it tracks no object of the workload or
+	// could not check it, and the write has a warning. Repeat that one once the annotation is gone: the same value again is ignored.
 	Unseen Outcome = "unseen"
 	// Failed means that the write itself failed, or that its answer is missing, also where the context has ended: then the request may
 	// have been handled, and can be repeated. The error satisfies apierrors.IsConflict where another write was faster, and where another

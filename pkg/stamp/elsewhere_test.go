@@ -235,7 +235,7 @@ func TestRequestForAnotherInstallation(t *testing.T) {
 		left    bool
 		warning string
 	}{
-		"new": {reason: "It is for the other one.", since: nothing, request: bound, left: true},
+		"new": {reason: "It is for the other one.", since: nothing, request: bound, left: true, warning: "left this reload request to another"},
 		"for another generation": {
 			reason: "It is stale.", since: nothing, request: func(*hiding) string { return "x@99" }, warning: "removed this reload request",
 		},
@@ -248,7 +248,7 @@ func TestRequestForAnotherInstallation(t *testing.T) {
 			since: func(h *hiding) { h.annotate("reloader.stakater.com/auto", "") },
 		},
 		"of what is hidden for a time": {
-			reason: "Another installation may not hide it.", request: bound, asks: true, left: true,
+			reason: "Another installation may not hide it.", request: bound, asks: true, left: true, warning: "left this reload request to another",
 			since: func(h *hiding) {
 				h.configure(func(d *annotation.Stakater) { d.Without = []reference.Kind{reference.ConfigMap, reference.Secret} })
 			},
@@ -264,12 +264,8 @@ func TestRequestForAnotherInstallation(t *testing.T) {
 			request := tc.request(h)
 			require.Nil(t, h.write(func(raw map[string]any) { h.setManaged(raw, Dummy, request) }))
 			assert.Equal(t, RuleExcluded, h.result.Rule)
-			if tc.warning != "" {
-				require.Len(t, h.result.Warnings, 1)
-				assert.Contains(t, h.result.Warnings[0], tc.warning)
-			} else {
-				assert.Empty(t, h.result.Warnings)
-			}
+			require.Len(t, h.result.Warnings, 1)
+			assert.Contains(t, h.result.Warnings[0], tc.warning)
 			_, left := h.managed()[Dummy]
 			assert.Equal(t, tc.left, left, tc.reason)
 			h.annotate("example.org/x", "y")

@@ -67,6 +67,7 @@ func (d *draft) removeRequest() {
 	switch {
 	case d.requestedElsewhere():
 		d.Managed.put(d.New.Managed, Dummy)
+		d.warn("pod-reloader left this reload request to another installation: this one tracks no object of the workload")
 	case d.edit().bringsDummy():
 		d.warn("pod-reloader removed this reload request: the workload is excluded, or no annotation names an object")
 	}
