@@ -90,7 +90,7 @@ func TestWorkloadThatIsCreatedBesideAnotherInstallation(t *testing.T) {
 	}
 }
 
-// Who takes the annotations away opts out of all installations.
+// To take the annotations away opts out of all installations.
 func TestOptingOutBesideAnotherInstallation(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"called after", "called before"} {
@@ -175,31 +175,28 @@ func TestOtherDialectBesideAnotherInstallation(t *testing.T) {
 	}
 }
 
-// What of Reloader is left does not ask for reloads.
-func TestOptingOutLeavesOtherAnnotationsOfReloader(t *testing.T) {
-	t.Parallel()
-	h := newHiding(t)
-	h.annotate("configmaps.exclude.reloader.stakater.com/reload", "other")
-	h.away = true
-	h.annotate("reloader.stakater.com/auto", "")
-	h.away = false
-	h.annotate("example.org/x", "y")
-	h.set(cm("b"), "B")
-	h.annotate("reloader.stakater.com/auto", "true")
-	h.at(t, 0, "opting in restarts nothing")
-}
-
 // No webhook answers the write that opts out. Any later one forgets what was known, as no annotation asks for reloads.
 func TestOptingOutThatNoWebhookSeesIsRecordedLater(t *testing.T) {
 	t.Parallel()
-	h := newHiding(t)
-	h.away = true
-	h.annotate("reloader.stakater.com/auto", "")
-	h.away = false
-	h.annotate("example.org/x", "y")
-	h.set(cm("b"), "B")
-	h.annotate("reloader.stakater.com/auto", "true")
-	h.at(t, 0, "opting in restarts nothing")
+	for name, left := range map[string]string{
+		"no annotation is left":     "",
+		"what is left asks nothing": "configmaps.exclude.reloader.stakater.com/reload",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHiding(t)
+			if left != "" {
+				h.annotate(left, "other")
+			}
+			h.away = true
+			h.annotate("reloader.stakater.com/auto", "")
+			h.away = false
+			h.annotate("example.org/x", "y")
+			h.set(cm("b"), "B")
+			h.annotate("reloader.stakater.com/auto", "true")
+			h.at(t, 0, "opting in restarts nothing")
+		})
+	}
 }
 
 // The pods that are left of the first release have its content: the undo of the second one replaces them, whichever webhook is called first.
