@@ -93,6 +93,41 @@ func TestGates(t *testing.T) {
 				s.reload(cart, "c", "configmap/app modified")
 			},
 		},
+		"released directly between two changes": {
+			options: Options{Direct: true},
+			because: "the first change began the settle time, and the program may have read the second before it heard of it",
+			happens: func(s *harness) {
+				s.beginWithChange()
+				s.wait(1400 * time.Millisecond)
+				s.reload(cart, "b", "configmap/app modified")
+				s.record("v1")
+				s.wait(5 * time.Second)
+				s.set(configMap("app"), "3")
+				s.sends("update", cart, edited(s.objects[cart], func(o world.Object) {
+					world.Section(o, "spec", "template", "metadata")["labels"] = world.Object{"version": "two"}
+				}), "b")
+				s.wait(2 * time.Second)
+				s.set(configMap("app"), "4")
+				s.wait(300 * time.Millisecond)
+				s.reload(cart, "c", "configmap/app modified")
+			},
+		},
+		"deleted and created again at once": {because: "the program reads it again, and finds the same content", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			deletedFor(s, 200*time.Millisecond)
+			s.wait(500 * time.Millisecond)
+			s.reload(cart, "b", "configmap/extra modified")
+		}},
+		"deleted for a while": {want: "gates/settle", because: "the program finds it deleted", happens: func(s *harness) {
+			s.begin()
+			s.set(configMap("extra"), "2")
+			s.wait(time.Second)
+			deletedFor(s, 400*time.Millisecond)
+			s.wait(500 * time.Millisecond)
+			s.reload(cart, "b", "configmap/extra modified")
+		}},
 		"leader changed": {because: "a new leader does not know when the change was", happens: func(s *harness) {
 			s.begin()
 			s.set(configMap("app"), "2")
@@ -125,4 +160,12 @@ func TestGates(t *testing.T) {
 			again(time.Second, nil)(s)
 		}},
 	})
+}
+
+// deletedFor deletes configmap/app and creates it again with the same content.
+func deletedFor(s *harness, d time.Duration) {
+	content := s.objects[configMap("app")]
+	s.remove(user, configMap("app"))
+	s.wait(d)
+	s.write(user, "create", configMap("app"), content)
 }

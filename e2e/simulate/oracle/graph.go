@@ -211,13 +211,13 @@ func (l *configLog) recontent(key id, v *valuation, now versionTime) {
 // has read the config objects among them.
 const gathers = 200 * time.Millisecond
 
-// lasting returns the edits of a custom resource that had a content before, but for those that were undone while they gathered: the
-// program evaluates what has gathered, and finds no change.
-func lasting(before int, edits []edit) []edit {
+// lasting returns the edits of an object that had a content before, but for those that were undone before the program surely looked: it
+// evaluates what has gathered below a custom resource, reads a config object again that is said to be deleted, and finds no change.
+func lasting(r ref, before int, edits []edit) []edit {
 	var left []edit
 	for i := 0; i < len(edits); i++ {
 		undone := i
-		for j := i + 1; j < len(edits) && edits[j].at.Sub(edits[i].at) <= gathers; j++ {
+		for j := i + 1; j < len(edits) && edits[j].at.Sub(edits[i].at) <= looksWithin(r, edits[i]); j++ {
 			if edits[j].content == before {
 				undone = j
 			}
@@ -228,6 +228,18 @@ func lasting(before int, edits []edit) []edit {
 		i = undone
 	}
 	return left
+}
+
+// looksWithin returns how long it may take until the program looks at an edit.
+func looksWithin(r ref, e edit) time.Duration {
+	switch {
+	case isReferent(r.plural):
+		return gathers
+	case e.content == absent:
+		return slowAfter
+	default:
+		return 0
+	}
 }
 
 // knownSince returns the version since which the program may know what the pods run with of an object; before, it did not track it,

@@ -45,7 +45,7 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 	if gates.settle == 0 || w.uncertain(before) {
 		return
 	}
-	first, last := l.changesBetween(w, before.arrived, s.arrived)
+	first, last := l.changesBetween(w, l.seenUntil(w, before), s.arrived)
 	if first.at.IsZero() || !l.heardOf(w, before, s, first) {
 		return
 	}
@@ -73,6 +73,15 @@ func (l *gatesLaw) heardOf(w *workload, before, s *stamp, first edit) bool {
 // amongChanges reports whether a change was so long ago that the program had heard of it, and so short that it should wait.
 func amongChanges(sinceLast time.Duration, gates timing) bool {
 	return sinceLast >= max(gates.settle/2, slowAfter) && sinceLast < almost(gates.settle)
+}
+
+// seenUntil returns the version of the last change that began no settle time for a restart after a stamp. A release that nothing stamps
+// ends none that has begun: the program acts on the change before it only later.
+func (l *gatesLaw) seenUntil(w *workload, s *stamp) int64 {
+	if l.options.Direct && !s.program {
+		return w.stampedSince(s)
+	}
+	return s.arrived
 }
 
 // actedUntil returns the version of the last write that a stamp surely acted on.
@@ -104,11 +113,7 @@ func (l *gatesLaw) firstTouch(w *workload, from int64, latest time.Time) time.Ti
 func (l *gatesLaw) changesBetween(w *workload, from, to int64) (first, last edit) {
 	for _, r := range w.refs {
 		h := l.contents.of(w.id.namespace, r)
-		edits := h.within(from, to)
-		if isReferent(r.plural) {
-			edits = lasting(h.at(from), edits)
-		}
-		for _, e := range edits {
+		for _, e := range lasting(r, h.at(from), h.within(from, to)) {
 			if first.at.IsZero() || e.version < first.version {
 				first = e
 			}
