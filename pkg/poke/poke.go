@@ -85,6 +85,8 @@ type Result struct {
 	Outcome Outcome
 	// LastReload explains the reload; set if Reloaded.
 	LastReload LastReload
+	// Generation of the workload after the write; 0 if there is no answer, or if the kind has no generations.
+	Generation int64
 }
 
 // Patcher is what a poke needs of a client; every controller-runtime client is one.
@@ -147,6 +149,12 @@ func Dummy(given string, generation int64) string {
 
 // Judge reads from the workload's metadata, as the answer to the write returned it, what became of a request.
 func Judge(answer metav1.Object, r Request) Result {
+	result := r.judge(answer)
+	result.Generation = answer.GetGeneration()
+	return result
+}
+
+func (r Request) judge(answer metav1.Object) Result {
 	annotations, keys := answer.GetAnnotations(), r.keys()
 	if annotations[keys.ConfigHash] == Dummy(r.Digest, r.Generation) {
 		return Result{Outcome: Unseen}

@@ -72,6 +72,7 @@ func TestJudge(t *testing.T) {
 			}
 			got := poke.Judge(answer, poke.Request{Digest: digest, Generation: tc.bound})
 			assert.Equal(t, tc.want, got.Outcome)
+			assert.Equal(t, tc.answered, got.Generation)
 			assert.Equal(t, tc.want == poke.Reloaded, got.LastReload.Hash != "", "the explanation belongs to a reload only")
 		})
 	}

@@ -133,7 +133,7 @@ func (w stamps) explanation(ctx context.Context, s *gather.Subject, d directStam
 	case d.decided.Unwritten != "" && stored == d.decided.Managed[stamp.LastReload]:
 		return w.explainByDecision(s, d.decided, d.decided.Managed[stamp.Hash]), true
 	}
-	hash := w.unexplainedStamp(ctx, *s, 0)
+	hash := w.unexplainedStamp(ctx, *s)
 	if hash == "" {
 		return last, false
 	}

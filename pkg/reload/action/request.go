@@ -144,8 +144,8 @@ func (r requests) ask(ctx context.Context, s *gather.Subject, in policy.Input, r
 	if result.Outcome == poke.Reloaded && reportedBefore(*s, request, result.LastReload) {
 		result.Outcome = poke.Purged
 	}
-	if last, made := r.unexplained(ctx, s, in, request, result.Outcome); made {
-		result = poke.Result{Outcome: poke.Reloaded, LastReload: last}
+	if last, made := r.unexplained(ctx, s, in, request, result); made {
+		result.Outcome, result.LastReload = poke.Reloaded, last
 	}
 	return result, err
 }
@@ -153,21 +153,29 @@ func (r requests) ask(ctx context.Context, s *gather.Subject, in policy.Input, r
 // unexplained returns the reload that a request has made although the answer does not say so: where last-reload does not fit
 // into the annotations, or another webhook removes it, only the template shows it. It costs a read.
 func (r requests) unexplained(
-	ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request, answer poke.Outcome,
+	ctx context.Context, s *gather.Subject, in policy.Input, request poke.Request, answer poke.Result,
 ) (last record.LastReload, made bool) {
-	purged := answer == poke.Purged || answer == poke.Current // by the same generation the template is the same, too
-	if answer != poke.Stale && (!purged || request.Generation != 0) {
+	if !mayHaveStamped(request, answer) {
 		return last, false
 	}
 	due, err := stamp.RequestReload(s.View, r.gather.WebhookInput(*s, in.Ring, digest.Subset(in.Current, in.Refs)))
 	if err != nil || !due.Stamped {
 		return last, false
 	}
-	hash := r.unexplainedStamp(ctx, *s, request.Generation)
+	hash := r.unexplainedStamp(ctx, *s)
 	if hash == "" || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
 		return last, false
 	}
 	return r.explainByDecision(s, due, hash), true
+}
+
+// mayHaveStamped reports whether a request may have been handled although the answer does not say so. By the same generation, the template is
+// the same, too; by a later one, a write of a user came before, which may have brought the stamp.
+func mayHaveStamped(request poke.Request, answer poke.Result) bool {
+	if request.Generation == 0 {
+		return answer.Outcome == poke.Stale || answer.Outcome == poke.Purged || answer.Outcome == poke.Current
+	}
+	return answer.Outcome == poke.Stale && answer.Generation == generationAfter(request.Generation)
 }
 
 // reportedBefore reports whether the answer to a request for the live state has the earlier last-reload annotation. Only without a

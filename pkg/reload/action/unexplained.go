@@ -17,11 +17,10 @@ const reloadUnrecorded = "the workload was reloaded, but the annotation last-rel
 	"replaces it; make it keep annotations that it does not own"
 
 // unexplainedStamp returns the hash of the stored template where it bears another stamp than before that no stored last-reload explains;
-// empty otherwise. written is the generation that the workload had before the write, if it has one: by another one, a write of a user came
-// between, which may have brought the stamp. It costs a read.
-func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject, written int64) string {
+// empty otherwise. It costs a read.
+func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject) string {
 	o, err := b.gather.Stored(ctx, s)
-	if err != nil || o.UID() != s.Object.UID() || written != 0 && o.Generation() != written+1 {
+	if err != nil || o.UID() != s.Object.UID() {
 		return ""
 	}
 	view, _ := b.gather.Reader.Read(o)

@@ -32,8 +32,8 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 	recorded := "v1:" + due + ":" + string(newest.ID) + ":configmap/app=-"
 	for name, tc := range map[string]struct {
 		hash, record, last string
-		// writes of users have come between.
-		writes int64
+		// writes of users have come between, before our stamp and after it.
+		writes, later int64
 		// without says that the kind has no generations.
 		without  bool
 		reloaded bool
@@ -49,6 +49,7 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 		"nothing was stamped":                {hash: "present"},
 		"another writer has stamped another": {hash: "other"},
 		"a user's write has brought it":      {hash: due, record: recorded, writes: 1},
+		"a user has written after it":        {hash: due, record: recorded, later: 1, reloaded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +58,7 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "config-record": tc.record, annotation.DefaultPrefix + "last-reload": tc.last,
 			}}}
 			if !tc.without {
-				c.generation = 4 + tc.writes
+				c.generation, c.later = 4+tc.writes, tc.later
 				web.Object = reloadtest.Summary(web.Object.Kind, map[string]any{"metadata": map[string]any{"uid": web.Object.UID(), "generation": int64(3)}})
 			}
 			web.View.WorkloadBudget = 1000

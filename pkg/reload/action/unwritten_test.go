@@ -29,6 +29,8 @@ type full struct {
 	stored
 	// generation is that of the Deployment after the stamp; 0 for a kind without generations.
 	generation int64
+	// later is how many writes of others have raised it between the answer to the stamp and the read.
+	later      int64
 	unreadable error
 	reads      int
 }
@@ -38,7 +40,7 @@ func (c *full) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 	if c.unreadable != nil {
 		return c.unreadable
 	}
-	object.SetGeneration(c.generation)
+	object.SetGeneration(c.generation + c.later)
 	return c.stored.Get(ctx, key, object, opts...)
 }
 
