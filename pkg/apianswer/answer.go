@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,10 @@ func Denied(err error) bool {
 func Unauthorized(err error) bool {
 	return !Denied(err) && (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User "))
 }
+
+// MayBeStart reports whether an API server that has refused requests for a time may have just started: it refuses all of them until it has
+// read the roles. What is refused after 7 s lacks a permission.
+func MayBeStart(refused time.Duration) bool { return refused < 7*time.Second }
 
 // MayBeStored reports whether a write that failed may be stored all the same: there was no answer, or one that refuses nothing.
 func MayBeStored(err error) bool {

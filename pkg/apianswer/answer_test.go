@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,4 +148,11 @@ func TestMayBeStored(t *testing.T) {
 		assert.Equal(t, tc.want, apianswer.MayBeStored(tc.err), name)
 		assert.Equal(t, tc.want, apianswer.MayBeStored(fmt.Errorf("write: %w", tc.err)), "%s, wrapped", name)
 	}
+}
+
+func TestMayBeStart(t *testing.T) {
+	t.Parallel()
+	assert.True(t, apianswer.MayBeStart(0))
+	assert.True(t, apianswer.MayBeStart(7*time.Second-1))
+	assert.False(t, apianswer.MayBeStart(7*time.Second))
 }

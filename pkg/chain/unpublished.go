@@ -21,7 +21,8 @@ const (
 	// the write, up to longestFailed otherwise.
 	writeAgain, changedAgain      = 10 * time.Second, 200 * time.Millisecond
 	longestFailed, longestRefused = time.Minute, 5 * time.Minute
-	// reportWait is how long the next attempt waits at least where a failure is reported: the third one. A refusal is reported at once.
+	// reportWait is how long the next attempt waits at least where a failure is reported: the third one. A refusal is reported at once, but a
+	// missing permission once it lasts.
 	reportWait = 4 * writeAgain
 	// reportAgain is when a failure that lasts is reported again: the API server keeps Events for an hour by default.
 	reportAgain = time.Hour
@@ -58,6 +59,8 @@ type failure struct {
 	times int
 	// last is when it failed last.
 	last time.Time
+	// unauthorized is since when a permission is missing, or the credentials are not accepted; zero where the last failure was another one.
+	unauthorized time.Time
 	// due is when it is written again; zero if it does not wait.
 	due time.Time
 	// reported is when it was reported last; zero if it was not.
@@ -83,7 +86,24 @@ func (u *unpublished) failed(key referent.Key, value string, err error, now time
 	f.last = now
 	wait = writeDelay(key, f.times, err)
 	f.due = now.Add(wait)
-	return wait, (isRefused(err) || wait >= reportWait) && u.report(f, key.Namespace, now)
+	f.observe(err, now)
+	news := (isRefused(err) || wait >= reportWait) && !f.mayBeStart(now)
+	return wait, news && u.report(f, key.Namespace, now)
+}
+
+// observe records since when a permission is missing.
+func (f *failure) observe(err error, now time.Time) {
+	switch {
+	case !apianswer.Unauthorized(err):
+		f.unauthorized = time.Time{}
+	case f.unauthorized.IsZero():
+		f.unauthorized = now
+	}
+}
+
+// mayBeStart reports whether the API server may refuse the write because it has just started.
+func (f *failure) mayBeStart(now time.Time) bool {
+	return !f.unauthorized.IsZero() && apianswer.MayBeStart(now.Sub(f.unauthorized))
 }
 
 // report reports whether a failure is to be reported now, and records that.

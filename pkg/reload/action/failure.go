@@ -95,13 +95,10 @@ func (f failure) pace() state.Pace {
 	}
 }
 
-// longestStart is the longest wait, which doubles each time, before an attempt that an API server may still refuse because it has just
-// started: it refuses every request until it has read the roles. What is refused after 7 s lacks a permission.
-const longestStart = 4 * time.Second
-
 // mayBeStart reports whether a refusal, after which the next attempt waits for a time, may come from an API server that has just started.
+// The waits double from a second on: until now, they were together a second shorter than the next one.
 func (f failure) mayBeStart(after time.Duration) bool {
-	return f.refused && !f.asked && after <= longestStart
+	return f.refused && !f.asked && apianswer.MayBeStart(after-time.Second)
 }
 
 // failedWrite sorts a failed request for a workload of a kind: a lost race and an API server that is away pass by themselves, a denial
