@@ -228,8 +228,8 @@ func (l *Loop[Object]) continueWatch(ctx context.Context, options metav1.ListOpt
 	}
 	if time.Since(l.heard) > quiet {
 		list, err := l.List(ctx, metav1.ListOptions{Limit: 1})
-		if utilnet.IsConnectionRefused(err) {
-			return nil, err
+		if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+			return nil, err // a busy API server is asked again
 		}
 		if err == nil && isBehind(list, options.ResourceVersion) {
 			return nil, errRestored // the reflector lists again

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -43,6 +44,15 @@ func TestWatchThatIsAheadOfARestoredStorageListsAgain(t *testing.T) {
 				w.Stop()
 			},
 			calls: []string{"replace a", "put b", "replace a"}, lists: 4, logged: "connection refused",
+		},
+		"there are too many requests after a silence": {
+			seen: "9", ends: func(s *server, w *watch.FakeWatcher) {
+				w.Action(watch.Bookmark, configMap("", "9"))
+				<-time.After(quiet + time.Second)
+				s.fails = []error{apierrors.NewTooManyRequests("busy", 0)}
+				w.Stop()
+			},
+			calls: []string{"replace a", "put b", "replace a"}, lists: 4, logged: older,
 		},
 		"a watch is silent": {
 			seen: "9", ends: func(s *server, w *watch.FakeWatcher) {

@@ -173,6 +173,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case faults.status != 0:
 		fail(w, faults.status, reasons[faults.status])
+	case faults.listStatus != 0 && !watching && !get:
+		fail(w, faults.listStatus, reasons[faults.listStatus])
 	case err != nil, faults.noNamespaceField && strings.Contains(q.Get("fieldSelector"), "metadata.namespace"):
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	case s.tooOld(q):

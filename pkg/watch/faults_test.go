@@ -18,6 +18,7 @@ import (
 type faults struct {
 	refuse       bool
 	status       int // of the answer, if not 0
+	listStatus   int // of that to a list, which is not streamed
 	retryAfter   string
 	noStreamList bool
 	// hang accepts the request and never answers.

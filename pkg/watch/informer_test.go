@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,29 @@ func TestRestoredServerIsListedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that has just started may be too busy to show what it has. Once it has reached the version again, nothing shows the restore.
+func TestRestoredServerThatIsBusyIsListedAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t bubble) {
+		s := newServer(t, object("a"), object("b"))
+		bulk := startBulk(t, s, watch.Config{})
+		pass(time.Minute)
+		s.Fault(faults{mute: true, muteFor: 2 * time.Minute})
+		s.Drop(nil)
+		pass(time.Minute)
+		s.Restore(500, object("a"), object("d"))
+		s.Fault(faults{listStatus: http.StatusTooManyRequests})
+		pass(90 * time.Second)
+		s.Fault(faults{})
+		pass(time.Minute)
+		for range 600 {
+			s.Update(object("a"))
+		}
+		pass(time.Minute)
+		assert.Equal(t, []string{"a", "d"}, names(bulk.Store().List()))
+	})
 }
 
 func TestFieldSelectorAndTombstones(t *testing.T) {

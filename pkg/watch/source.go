@@ -202,6 +202,9 @@ func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unst
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if err := s.restored(ctx, options); err != nil {
 		s.failures.record(ctx, err)
+		if apierrors.IsTooManyRequests(err) {
+			return nil, err // client-go pauses, and asks for the watch again
+		}
 		return nil, permanent{err}
 	}
 	stream, err := s.tryWatch(ctx, options)
@@ -242,7 +245,7 @@ func (s *source) restored(ctx context.Context, options metav1.ListOptions) error
 		return nil
 	}
 	list, err := s.tryList(ctx, metav1.ListOptions{Limit: 1})
-	if utilnet.IsConnectionRefused(err) {
+	if pauses(err) {
 		return err
 	}
 	if err == nil { // else the watch may be possible all the same
@@ -261,8 +264,8 @@ func isEarlier(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// pauses reports whether client-go pauses after this error of a streamed list,
-// for up to a minute and without looking at the context.
+// pauses reports whether client-go pauses after this error, for up to a minute.
+// After that of a streamed list, it does not look at the context.
 func pauses(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }
