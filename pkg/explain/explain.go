@@ -295,7 +295,7 @@ func problems(in Input) []string {
 		found = append(found, stamp.NotFound(reference.List(absent, reference.MaxNamed)))
 	}
 	if _, stored := in.View.Managed[stamp.Dummy]; stored {
-		found = append(found, fmt.Sprintf("the workload itself has %s: no webhook has handled the last reload request, or it could not check it: repeat one that got a warning once this annotation is gone; else check that the MutatingWebhookConfiguration exists and its Service answers", in.Keys.ConfigHash))
+		found = append(found, storedRequest(in))
 	}
 	if text, ok := in.View.Managed[stamp.Record]; ok {
 		switch _, err := record.Parse(text); {
@@ -310,4 +310,18 @@ func problems(in Input) []string {
 		found = append(found, idle)
 	}
 	return found
+}
+
+// storedRequest says why a reload request is stored, and what to do. The webhook leaves one to another installation where nothing is tracked
+// here, but something is recorded.
+func storedRequest(in Input) string {
+	const unhandled = "the workload itself has %s: no webhook has handled the last reload request, or it "
+	text := unhandled + "could not check it: repeat one that got a warning once this annotation is gone; " +
+		"else check that the MutatingWebhookConfiguration exists and its Service answers"
+	if len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil && !in.View.Excluded && !in.View.Known().Record.Empty() {
+		text = unhandled + "left it to another installation: this one tracks no object of the workload, but the config-record names some. " +
+			"Unless another one handles the workload, let its annotations name an object that exists, and repeat the request once this annotation is gone. " +
+			"If it got no warning, check that the MutatingWebhookConfiguration exists and its Service answers"
+	}
+	return fmt.Sprintf(text, in.Keys.ConfigHash)
 }

@@ -240,6 +240,22 @@ func TestExplain(t *testing.T) {
 			change:  func(f *fixture) { f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1" },
 			verdict: "nothing", reason: "current configuration", differs: []string{"", ""}, problem: "no webhook has handled the last reload request, or it could not check it: ",
 		},
+		"a dummy is left to another installation": {
+			change: func(f *fixture) {
+				f.trackNothing()
+				f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1"
+			},
+			verdict: "nothing", reason: "no configmap that is not ignored or excluded has a name that an expression matches",
+			problem: "no webhook has handled the last reload request, or it left it to another installation: this one tracks no object of the workload",
+		},
+		"a dummy is stored where nothing is recorded": {
+			change: func(f *fixture) {
+				f.trackNothing()
+				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
+				f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1"
+			},
+			verdict: "nothing", reason: "no configmap that is not ignored or excluded", problem: "or it could not check it: ",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -300,6 +316,13 @@ func newFixture(t *testing.T) *fixture {
 	f.in = explain.Input{Keys: keys, States: states, Ring: ring, Now: now}
 	f.record(app, states[app])
 	return f
+}
+
+// trackNothing makes the annotations ask for what does not exist.
+func (f *fixture) trackNothing() {
+	delete(f.annotations(), f.in.Keys.ConfigMaps)
+	delete(f.annotations(), f.in.Keys.Secrets)
+	f.annotations()["configmap.reloader.stakater.com/reload"] = "app-.*"
 }
 
 // record writes the Record in which one object has another state than the present one.
