@@ -175,7 +175,8 @@ func (a *Actions) ReportLostStamp(s gather.Subject) {
 
 // lost explains how a stamp can be made and not be there.
 func lost(kind workload.Kind) error {
-	cause := "another admission webhook or policy removes it: make it keep annotations that it does not own, " +
+	cause := "another admission webhook or policy removes it, or the reload request before pod-reloader's webhook is called: " +
+		"make it keep annotations that it does not own, " +
 		"or, where it is that of another installation of pod-reloader with another digest key or other flags, let one of them handle the workload"
 	if strings.Contains(kind.Group, ".") { // it has a schema of its own
 		cause = fmt.Sprintf("the schema of %s drops metadata.annotations there: declare them, "+

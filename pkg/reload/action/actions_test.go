@@ -42,6 +42,7 @@ func TestLostStampIsExplainedByTheSchemaOfItsKindIfThatCanBe(t *testing.T) {
 	assert.ErrorContains(t, lost(rollout), schema)
 	deployment := lost(workload.Deployment())
 	require.ErrorContains(t, deployment, "the stamp on the pod template at spec.template is not stored; another admission webhook or policy removes it")
+	require.ErrorContains(t, deployment, "or the reload request before pod-reloader's webhook is called: make it keep")
 	assert.NotContains(t, deployment.Error(), "schema")
 }
 
