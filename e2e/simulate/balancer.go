@@ -26,7 +26,8 @@ func (s *simulation) plainClient(from string) *http.Client {
 
 // shortcut returns the transport of a client of the API server.
 func (s *simulation) shortcut(online context.Context, next http.RoundTripper, client string) http.RoundTripper {
-	return &shortcut{next: next, server: s.api, client: client, online: online, all: s.history.Seed%connectedOf > 0}
+	refused := func() bool { return isProgram(client) && s.faults.restarting.Load() > 0 }
+	return &shortcut{next: next, server: s.api, client: client, online: online, refused: refused, all: s.history.Seed%connectedOf > 0}
 }
 
 // webhookClient speaks HTTP from the API server to a replica.

@@ -118,6 +118,7 @@ func forms() map[string]form {
 		"hang-watches":               {on: orAll(aResource)},
 		"abandon-watches":            {on: orAll(aResource)},
 		stopLists:                    {on: aResource, required: []string{"how"}},
+		restoreEtcd:                  {on: nothing, required: []string{"by"}},
 		"webhook-away":               {on: nothing},
 		"webhook-hangs":              {on: nothing},
 		"webhook-flaky":              {on: nothing, optional: []string{"percent"}},

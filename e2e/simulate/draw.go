@@ -36,7 +36,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h := history.History{Form: history.Form, Seed: seed, Setup: setup(r, o)}
 	h.Setup.Flags = slices.Concat(
 		h.Setup.Flags, electionFlags(seed), kindFlags(seed), prefixFlags(seed), createFlags(seed), furtherFlags(seed))
-	chosen := themeOf(seed, o.Theme)
+	chosen := o.theme(seed)
 	chosen.install(seed, &h.Setup)
 	if len(o.Flags) > 0 {
 		h.Setup.Flags = o.Flags

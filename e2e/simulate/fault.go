@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,6 +71,8 @@ type faults struct {
 	// webhookAway, webhookHangs and webhookPercent are about calls of our webhook.
 	webhookAway, webhookHangs int
 	webhookPercent            int
+	// restarting is more than 0 while the API server refuses the program's connections, since it starts again.
+	restarting atomic.Int64
 	// foreign has what another's validating webhook does to writes in a namespace: "reject" or "hang".
 	foreign map[string]string
 }

@@ -134,7 +134,10 @@ func (j *judge) counts() map[string]int {
 // describe puts a stored change into words.
 func describe(c world.Commit) string {
 	by := "the cluster"
-	if c.Call != nil {
+	switch {
+	case c.Restored > 0:
+		by = "the restore"
+	case c.Call != nil:
 		by = c.Call.Client
 	}
 	switch {

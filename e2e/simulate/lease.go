@@ -23,6 +23,8 @@ type shortcut struct {
 	client string
 	// online ends when the client is cut off.
 	online context.Context //nolint:containedctx // it is the state of the network, not of a call
+	// refused reports whether the API server refuses connections of the client; nil means never.
+	refused func() bool
 	// all hands over all requests but watches.
 	all bool
 }
@@ -40,7 +42,7 @@ func (l *shortcut) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !l.takes(r) {
 		return l.next.RoundTrip(r)
 	}
-	if l.online.Err() != nil {
+	if l.online.Err() != nil || l.refused != nil && l.refused() {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Err: syscall.ECONNREFUSED}
 	}
 	ctx, cancel := context.WithCancel(r.Context())

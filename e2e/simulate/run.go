@@ -207,6 +207,7 @@ func (s *simulation) open() error {
 		}
 	}
 	s.run(time.Now().Add(10*time.Second), nil)
+	s.opened = time.Now()
 	s.faults.jitter = s.jitter()
 	s.oracle.ask(func(o *oracle.Oracle) { o.Jitter(s.faults.jitter) })
 	return nil

@@ -41,6 +41,8 @@ type simulation struct {
 	healing  []func()
 	// faulty is when the last fault ends.
 	faulty time.Time
+	// opened is when all was there that users have from the beginning.
+	opened time.Time
 	trace  trace
 
 	// balancing guards balance, the list of replicas and the webhook faults: admission runs on goroutines of the API server.

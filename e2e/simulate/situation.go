@@ -64,6 +64,7 @@ func situationKinds() []situationKind {
 		{name: "job-frozen", weight: 5, draw: jobFrozen},
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "flag-changed", weight: 4, draw: flagChanged},
+		{name: "restored", weight: 4, draw: restoredFromSnapshot},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}
 }

@@ -13,6 +13,8 @@ import (
 type theme struct {
 	name string
 	acts []string
+	// faults means that the acts are faults: histories without faults do not have them. Most of the steps stay as they were.
+	faults bool
 	// suit adapts the installation; nil changes nothing.
 	suit func(r *rand.Rand, s *history.Setup)
 	// adapt adapts a step of the theme to the installation; nil changes nothing.
@@ -26,6 +28,7 @@ func themes() []theme {
 		{name: "self-heal", acts: []string{act.SelfHeal}, adapt: healsAsServed},
 		{name: "reloader", acts: []string{act.ReloaderReloads}, suit: besideReloader, adapt: reloadsAsReloader},
 		{name: "namespaces", acts: []string{act.DeleteNamespace}},
+		{name: "restores", acts: []string{restoreEtcd}, faults: true},
 	}
 }
 
@@ -54,6 +57,14 @@ func themeOf(seed uint64, name string) theme {
 	return all[i]
 }
 
+// theme returns the theme of the history of a seed.
+func (o DrawOptions) theme(seed uint64) theme {
+	if t := themeOf(seed, o.Theme); o.Faults || !t.faults {
+		return t
+	}
+	return theme{}
+}
+
 // install adapts the installation of a history to its theme.
 func (t theme) install(seed uint64, s *history.Setup) {
 	if t.suit != nil {
@@ -66,8 +77,12 @@ func (t theme) replace(seed uint64, s history.Setup, c history.Catalogue, steps 
 	if len(t.acts) == 0 {
 		return steps
 	}
-	steps = replaceSome(rand.New(rand.NewPCG(seed, 19)), 1, c, steps, t.acts...)
-	for _, step := range steps {
+	r, drawn := rand.New(rand.NewPCG(seed, 19)), steps
+	steps = replaceSome(r, 1, c, steps, t.acts...)
+	for i, step := range steps {
+		if t.faults && step.Do != drawn[i].Do && r.IntN(3) > 0 {
+			steps[i] = drawn[i]
+		}
 		if t.adapt != nil && slices.Contains(t.acts, step.Do) {
 			t.adapt(s, step)
 		}

@@ -47,13 +47,13 @@ func (i *item) body(m media) []byte {
 }
 
 // list returns objects as an answer.
-func list(k *kind, items []*item, version int64, m media) []byte {
+func list(k *kind, items []*item, version string, m media) []byte {
 	gvk := k.gvk
 	if m.partial {
 		gvk = partialKind
 	}
 	gvk.Kind += "List"
-	meta := metav1.ListMeta{ResourceVersion: formatVersion(version)}
+	meta := metav1.ListMeta{ResourceVersion: version}
 	if m.protobuf {
 		return envelope(gvk, listRaw(items, meta, m.partial))
 	}

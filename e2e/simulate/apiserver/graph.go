@@ -172,7 +172,7 @@ func (q *request) checkNamed(uid, version string, old *item) error {
 	if uid != "" && uid != string(old.meta().UID) {
 		return apierrors.NewConflict(q.kind.gr, q.at.name, fmt.Errorf("uid mismatch: %s, want %s", uid, old.meta().UID))
 	}
-	if version != "" && version != formatVersion(old.version) {
+	if version != "" && version != old.meta().ResourceVersion {
 		return errModified(q.kind, q.at.name)
 	}
 	return nil

@@ -63,10 +63,10 @@ func newItem(k *kind, o object, from ...*item) *item {
 	return i
 }
 
-// stamp gives an item that is not shared yet its version.
-func (i *item) stamp(version int64) *item {
+// stamp gives an item that is not shared yet its version, and the text of it that clients see.
+func (i *item) stamp(version int64, text string) *item {
 	i.version = version
-	i.meta().ResourceVersion = formatVersion(version)
+	i.meta().ResourceVersion = text
 	i.forget()
 	return i
 }
@@ -80,14 +80,16 @@ func (i *item) forget() {
 }
 
 // deletion returns the item that ends an object.
-func (i *item) deletion(version int64) *item {
-	gone := i.at(version)
+func (i *item) deletion(version int64, text string) *item {
+	gone := i.at(version, text)
 	gone.gone = true
 	return gone
 }
 
 // at returns the same content under another version, as a watch shows an object that leaves its selection.
-func (i *item) at(version int64) *item { return newItem(i.kind, clone(i.typed), i).stamp(version) }
+func (i *item) at(version int64, text string) *item {
+	return newItem(i.kind, clone(i.typed), i).stamp(version, text)
+}
 
 func (i *item) meta() *metav1.ObjectMeta { return metaOf(i.typed) }
 

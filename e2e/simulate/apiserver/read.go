@@ -40,7 +40,7 @@ func (s *Server) serveList(q *request) answer {
 	}
 	s.countBehind(q, version)
 	items, at := s.store.list(q.kind, sel, version)
-	a := answer{status: http.StatusOK, body: list(q.kind, items, at, q.media), media: q.media}
+	a := answer{status: http.StatusOK, body: list(q.kind, items, s.store.textOf(at), q.media), media: q.media}
 	if q.fate.Short > 0 {
 		a.cut = shortened(a.body, items, q.fate.Short, q.media)
 	}
@@ -58,19 +58,20 @@ func (s *Server) readVersion(q *request) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	current := s.store.now()
+	shown, current := wanted, s.store.now()
+	wanted = s.store.known(wanted)
 	switch {
 	case wanted > current:
-		return 0, errTooLarge(wanted, current)
+		return 0, errTooLarge(shown, s.store.shown(current))
 	case q.query.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact):
 		if oldest := s.store.oldest(); wanted < oldest {
-			return 0, errExpired(wanted, oldest)
+			return 0, errExpired(shown, s.store.shown(oldest))
 		}
 		return wanted, nil
 	case text == "" || q.fate.Lag <= 0:
 		return 0, nil
 	default:
-		return max(current-q.fate.Lag, wanted, 1), nil
+		return max(current-q.fate.Lag, wanted, s.store.first()), nil
 	}
 }
 

@@ -171,6 +171,9 @@ func asError(status *metav1.Status) error {
 
 // ended returns the error of a request whose time is over, or nil.
 func (q *request) ended() error {
+	if q.call.ArrivedVersion < q.server.store.restoredAt() {
+		return errTimeout() // the server that it came to is gone
+	}
 	err := q.ctx.Err()
 	if err == nil {
 		return nil

@@ -43,6 +43,7 @@ func (r *record) at(version int64) *item {
 type change struct {
 	name
 	before, then *item
+	at           time.Time
 }
 
 // table has the objects of one resource with all their versions.
@@ -57,16 +58,23 @@ type table struct {
 
 // store keeps all objects. Its lock is never held while anything blocks.
 type store struct {
-	mu        sync.RWMutex
-	version   int64
-	compacted int64
-	tables    map[*kind]*table
-	onCommit  func(world.Commit)
-	uids      int64
+	mu sync.RWMutex
+	// version counts the changes, and never goes back. Clients see it without the shift, which grows when an earlier state is restored.
+	version, shift int64
+	compacted      int64
+	// restored is the version by which an earlier state was restored last; 0 if that never was.
+	restored int64
+	// lost has the versions, as clients saw them, that objects had in states that are lost, in order; reuse means that they get them again.
+	lost     map[place][]int64
+	reuse    bool
+	kinds    []*kind
+	tables   map[*kind]*table
+	onCommit func(world.Commit)
+	uids     int64
 }
 
 func newStore(all []*kind, onCommit func(world.Commit)) *store {
-	s := &store{version: 1, tables: map[*kind]*table{}, onCommit: onCommit}
+	s := &store{version: 1, lost: map[place][]int64{}, kinds: all, tables: map[*kind]*table{}, onCommit: onCommit}
 	for _, k := range all {
 		s.tables[k] = &table{kind: k, records: map[name]*record{}}
 	}
@@ -155,7 +163,7 @@ type write struct {
 	sent func() world.Object
 }
 
-// commit stores a write unless the object has changed since; the item is then nil.
+// commit stores a write unless the object has changed since, or an earlier state was restored since it came; the item is then nil.
 func (s *store) commit(w write) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,15 +171,15 @@ func (s *store) commit(w write) *item {
 	if !before.live() {
 		before = nil
 	}
-	if before != w.expect {
+	if before != w.expect || w.call != nil && w.call.ArrivedVersion < s.restored {
 		return nil
 	}
-	s.version++
-	then := w.next
+	s.advance(w)
+	then, text := w.next, formatVersion(s.version-s.shift)
 	if then != nil {
-		then.stamp(s.version)
+		then.stamp(s.version, text)
 	} else {
-		then = before.deletion(s.version)
+		then = before.deletion(s.version, text)
 	}
 	s.append(w.at, before, then)
 	if twin := w.kind.twin; twin != nil {
@@ -188,17 +196,17 @@ func (s *store) mirror(twin *kind, w write, then *item) {
 		before = nil
 	}
 	if w.next == nil {
-		s.append(w.at, before, before.deletion(s.version))
+		s.append(w.at, before, before.deletion(s.version, then.meta().ResourceVersion))
 		return
 	}
-	s.append(w.at, before, newItem(twin, w.kind.toTwin(then.typed)).stamp(s.version))
+	s.append(w.at, before, newItem(twin, w.kind.toTwin(then.typed)).stamp(s.version, then.meta().ResourceVersion))
 }
 
 func (s *store) append(at name, before, then *item) {
 	t := s.tables[then.kind]
 	r := t.add(at)
 	r.history = append(r.history, then)
-	t.log = append(t.log, change{name: at, before: before, then: then})
+	t.log = append(t.log, change{name: at, before: before, then: then, at: time.Now()})
 	for _, w := range t.watches {
 		w.wakeUp()
 	}

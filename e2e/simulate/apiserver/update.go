@@ -102,7 +102,7 @@ func (s *Server) update(q *request, produce producer) (answer, error) {
 // cached returns the object as the server knows it, which lags behind or not.
 func (s *Server) cached(q *request) *item {
 	if q.fate.Lag > 0 {
-		if old := s.store.get(q.kind, q.at, max(s.store.now()-q.fate.Lag, 1)); old != nil {
+		if old := s.store.get(q.kind, q.at, max(s.store.now()-q.fate.Lag, s.store.first())); old != nil {
 			return old
 		}
 	}
@@ -149,14 +149,14 @@ func (q *request) checkVersion(next object, old *item) error {
 			return apierrors.NewInvalid(schema.GroupKind{Group: q.kind.Group, Kind: q.kind.Plural}, q.at.name,
 				field.ErrorList{field.Invalid(metadataPath.Child("resourceVersion"), 0, "must be specified for an update")})
 		}
-		meta.ResourceVersion = formatVersion(old.version)
+		meta.ResourceVersion = old.meta().ResourceVersion
 		return nil
 	}
 	version, err := parseVersion(meta.ResourceVersion)
 	if err != nil {
 		return err
 	}
-	if version != old.version {
+	if formatVersion(version) != old.meta().ResourceVersion {
 		return errModified(q.kind, q.at.name)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (q *request) prepare(next, old object) {
 // replace stores an admitted update.
 func (s *Server) replace(q *request, old, next *item, wanted object) (*item, error) {
 	meta := next.meta()
-	meta.ResourceVersion = formatVersion(old.version)
+	meta.ResourceVersion = old.meta().ResourceVersion
 	next.forget()
 	if unchanged(next, old) {
 		return old, nil

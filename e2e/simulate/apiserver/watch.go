@@ -185,6 +185,7 @@ func (w *Watch) leave(out *stream, end ending) {
 		panic(http.ErrAbortHandler)
 	case expired:
 		w.server.folded.Add(superseded(w.pending()))
-		out.fail(errExpired(w.started, w.server.store.now()))
+		store := w.server.store
+		out.fail(errExpired(store.shown(w.started), store.shown(store.now())))
 	}
 }

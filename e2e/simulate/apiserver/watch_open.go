@@ -48,19 +48,20 @@ func (s *store) open(w *Watch) (int64, error) {
 	t := s.tables[w.request.kind]
 	query := w.request.query
 	text := query.Get("resourceVersion")
-	wanted, _ := parseVersion(text)
-	known := max(s.version-max(w.request.fate.Lag, 0), 1)
+	shown, _ := parseVersion(text)
+	wanted := s.knownLocked(shown)
+	known := max(s.version-max(w.request.fate.Lag, 0), s.firstLocked())
 	start := wanted
 	switch {
 	case w.streaming && wanted > s.version:
-		return 0, errTooLarge(wanted, s.version)
+		return 0, errTooLarge(shown, s.version-s.shift)
 	case w.streaming && text == "":
 		// A consistent read: the state is as new as the request.
 		start = s.version
 	case w.streaming, wanted == 0:
 		start = max(known, wanted)
 	case wanted < s.compacted:
-		return 0, errExpired(wanted, s.compacted)
+		return 0, errExpired(shown, s.compacted-s.shift)
 	}
 	if w.streaming || (wanted == 0 && query.Get("sendInitialEvents") != "false") {
 		w.initial, _ = s.listLocked(t.kind, w.sel, start)

@@ -155,7 +155,7 @@ func (w *Watch) sendChange(out *stream, c *change) bool {
 		err = out.event(watch.Deleted, c.then.body(out.media))
 	case before:
 		// The last state that the client could see, with the version of the change.
-		err = out.event(watch.Deleted, c.before.at(c.then.version).body(out.media))
+		err = out.event(watch.Deleted, c.before.at(c.then.version, c.then.meta().ResourceVersion).body(out.media))
 	}
 	return err == nil
 }
@@ -163,7 +163,7 @@ func (w *Watch) sendChange(out *stream, c *change) bool {
 // mark returns the object in a bookmark: nothing but a version.
 func (w *Watch) mark(version int64) object {
 	o := w.request.kind.make()
-	metaOf(o).ResourceVersion = formatVersion(version)
+	metaOf(o).ResourceVersion = w.server.store.textOf(version)
 	return o
 }
 

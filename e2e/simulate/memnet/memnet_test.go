@@ -83,6 +83,22 @@ func TestAddressIsFreeAfterClose(t *testing.T) {
 	assert.ErrorContains(t, err, "nonsense")
 }
 
+func TestHostRefusesConnectionsOfSomeHosts(t *testing.T) {
+	t.Parallel()
+	n := memnet.New()
+	client, _ := pair(t, n)
+	n.Refuse("b", func(from string) bool { return from == "a" })
+	_, err := client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET, "the connections that there are break")
+	_, err = n.Dial(t.Context(), "a", "b:80")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	_, err = n.Dial(t.Context(), "c", "b:80")
+	require.NoError(t, err, "others are accepted")
+	n.Accept("b")
+	_, err = n.Dial(t.Context(), "a", "b:80")
+	require.NoError(t, err)
+}
+
 func TestReadDeadlineGoesByFakeTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

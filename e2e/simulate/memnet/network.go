@@ -20,11 +20,15 @@ type Network struct {
 	listeners map[string]*Listener
 	conns     map[string][]*Conn // by the name of the host that dialed, and of the host that was dialed
 	down      map[string]bool
+	// refused says of which hosts another host refuses connections.
+	refused map[string]func(from string) bool
 }
 
 // New returns a network without hosts.
 func New() *Network {
-	return &Network{listeners: map[string]*Listener{}, conns: map[string][]*Conn{}, down: map[string]bool{}}
+	return &Network{
+		listeners: map[string]*Listener{}, conns: map[string][]*Conn{}, down: map[string]bool{}, refused: map[string]func(string) bool{},
+	}
 }
 
 // Listen binds an address of a host, e.g. host "replica-0", address ":9443".
@@ -44,8 +48,8 @@ func (n *Network) Listen(host, address string) (*Listener, error) {
 	return l, nil
 }
 
-// Dial connects host from with an address HOST:PORT. It fails at once with ECONNREFUSED where nothing listens, or one of the
-// two hosts is down.
+// Dial connects host from with an address HOST:PORT. It fails at once with ECONNREFUSED where nothing listens, one of the
+// two hosts is down, or the other one refuses.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -57,7 +61,7 @@ func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, err
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.listeners[address]
-	if l == nil || n.down[from] || n.down[host] {
+	if refuses := n.refused[host]; l == nil || n.down[from] || n.down[host] || refuses != nil && refuses(from) {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Addr: addr(address), Err: syscall.ECONNREFUSED}
 	}
 	forth, back := newHalf(), newHalf()
@@ -90,6 +94,27 @@ func (n *Network) Down(host string) {
 	for _, c := range conns {
 		c.Break()
 	}
+}
+
+// Refuse has a host refuse connections of some hosts, and breaks those that there are, as while its process starts again. It holds until
+// Accept is called for the host.
+func (n *Network) Refuse(host string, from func(string) bool) {
+	n.mu.Lock()
+	n.refused[host] = from
+	conns := slices.Clone(n.conns[host])
+	n.mu.Unlock()
+	for _, c := range conns {
+		if from(string(c.local)) {
+			c.Break()
+		}
+	}
+}
+
+// Accept ends what Refuse began.
+func (n *Network) Accept(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.refused, host)
 }
 
 // CloseHost closes the listeners of a host, as the end of its process does.

@@ -39,6 +39,8 @@ func newFaultLog(r *rules, f *findings) *faultLog {
 type namespaceState struct {
 	labels map[string]string
 	ending bool
+	// believed are labels that the program may take for the present ones after a restore.
+	believed []map[string]string
 }
 
 // hear records a request.

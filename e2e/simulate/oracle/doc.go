@@ -32,5 +32,7 @@
 //     opened again, slow requests in the same namespace, and users who write the same workload again and again put the bound
 //     off, too.
 //   - A change in the last half of the settle time: the program may have read it before the watch event came.
+//   - What happened after a snapshot that is restored later, and workloads that are in scope or not by labels of a namespace which a restore
+//     may have changed unseen.
 //   - Conflicts of users with writes of the program.
 package oracle

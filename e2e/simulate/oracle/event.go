@@ -34,6 +34,8 @@ type events struct {
 	// wrote one that says that a reload failed; contested when one said that another writer undoes each write of the record.
 	warnings                  []warning
 	warned, failed, contested map[string]time.Time
+	// lost is how many Events of reloads a restore has taken away: a new leader writes and counts them again.
+	lost int
 	// recovered is when it last wrote that all watches work again.
 	recovered time.Time
 	// held are the reports of custom resources that are held.
@@ -83,6 +85,9 @@ func subjectOf(event world.Object) world.Object {
 
 // commitEvent records an Event.
 func (l *eventLog) commitEvent(c world.Commit) {
+	if c.Restored > 0 && c.New == nil && world.Text(c.Old, "reason") == "Reloaded" {
+		l.events.lost++
+	}
 	if c.New == nil || !l.isProgram(c.Call) {
 		return
 	}

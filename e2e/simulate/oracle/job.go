@@ -47,9 +47,13 @@ type jobLog struct {
 	*configLog
 
 	jobs map[id]*job
+	// everJob has all that ever did, by uid.
+	everJob map[string]*job
 }
 
-func newJobLog(config *configLog) *jobLog { return &jobLog{configLog: config, jobs: map[id]*job{}} }
+func newJobLog(config *configLog) *jobLog {
+	return &jobLog{configLog: config, jobs: map[id]*job{}, everJob: map[string]*job{}}
+}
 
 // sortedJobs returns the Jobs that exist, by name.
 func (l *jobLog) sortedJobs() []*job {
@@ -66,6 +70,10 @@ func (l *jobLog) commitJob(c world.Commit) {
 	key := idOf(c.Key)
 	program := l.isProgram(c.Call)
 	j := l.jobs[key]
+	if c.Restored > 0 && c.New != nil && l.everJob[uidOf(c.New)] != nil {
+		l.rewindJob(l.everJob[uidOf(c.New)], c)
+		return
+	}
 	switch {
 	case c.New == nil:
 		if j != nil {
@@ -93,7 +101,7 @@ func (l *jobLog) createJob(key id, c world.Commit) {
 	// What is selected now and deleted later is tracked by the record.
 	j.workload.triggers, _ = l.other(j.workload, c.New)
 	j.workload.refs = slices.Collect(maps.Keys(j.workload.triggers))
-	l.jobs[key] = j
+	l.jobs[key], l.everJob[j.workload.uid] = j, j
 }
 
 // changeJob records a change, and of the begin of a deletion.

@@ -21,6 +21,8 @@ type law interface {
 	reply(r world.Reply)
 	// succeeded comes when another replica leads.
 	succeeded()
+	// restored comes after all changes by which the state of a version was restored.
+	restored(back int64)
 	// scraped brings the metrics of a replica.
 	scraped(client string, families map[string]*dto.MetricFamily, at time.Time)
 	// watch comes at least every second for each workload that exists, tick once after that. What happens at this moment is not
@@ -43,6 +45,7 @@ func (passive) stored(world.Commit)                                     {}
 func (passive) request(*world.Call)                                     {}
 func (passive) reply(world.Reply)                                       {}
 func (passive) succeeded()                                              {}
+func (passive) restored(int64)                                          {}
 func (passive) scraped(string, map[string]*dto.MetricFamily, time.Time) {}
 func (passive) watch(*workload, time.Time)                              {}
 func (passive) tick(time.Time)                                          {}

@@ -108,7 +108,7 @@ func (l *countedLaw) quiet(now time.Time) {
 	}
 	missing, doubled := l.misjudged()
 	least -= missing
-	most += l.recreations.recreated + doubled
+	most += l.recreations.recreated + doubled + l.events.lost
 	clients := slices.Sorted(maps.Keys(m.scraped))
 	sum := 0.0
 	for _, client := range clients {

@@ -51,6 +51,8 @@ func (l *jobsLaw) storing(c world.Commit) {
 func (l *jobsLaw) stored(c world.Commit) {
 	j := l.jobs[idOf(c.Key)]
 	switch {
+	case c.Restored > 0:
+		l.restoreManifest(c)
 	case isConfig(c.Key.Resource.Plural):
 		l.commitManifest(c)
 	case l.leaving != nil:

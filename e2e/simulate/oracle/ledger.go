@@ -90,7 +90,7 @@ func (l *ledger) commitNamespace(c world.Commit) {
 	if c.New == nil {
 		delete(l.namespaces, name)
 	} else {
-		l.namespaces[name] = &namespaceState{labels: texts(world.Labels(c.New)), ending: deleting(c.New)}
+		l.namespaces[name] = &namespaceState{labels: texts(world.Labels(c.New)), ending: deleting(c.New), believed: l.believedLabels(c)}
 	}
 	for _, w := range l.all {
 		if w.id.namespace == name && !w.gone {

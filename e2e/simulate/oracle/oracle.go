@@ -51,8 +51,10 @@ func New(options Options) *Oracle {
 func (o *Oracle) Commit(c world.Commit) {
 	o.advance(c.At)
 	o.begin(c)
-	for _, l := range o.laws {
-		l.storing(c)
+	if c.Restored == 0 { // what a restore changes, no one has decided
+		for _, l := range o.laws {
+			l.storing(c)
+		}
 	}
 	leader := o.leader
 	if r, is := o.commit(c); is {
@@ -112,6 +114,15 @@ func (o *Oracle) follow(before string) {
 	}
 	for _, l := range o.laws {
 		l.succeeded()
+	}
+}
+
+// Restored records that the state of a version was restored. All changes by which that was done have come before.
+func (o *Oracle) Restored(at time.Time, back int64) {
+	o.advance(at)
+	o.count("restores")
+	for _, l := range o.laws {
+		l.restored(back)
 	}
 }
 

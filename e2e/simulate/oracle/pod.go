@@ -22,7 +22,8 @@ type pod struct {
 	// createdAt is when it was created, in whole seconds, restarts how many restarts without a new template there were until then.
 	createdAt time.Time
 	restarts  int
-	// late means that the template of its stamp was not that of the workload any more when it was made.
+	// late means that the template of its stamp was not that of the workload any more when it was made, or that it came back by a restore:
+	// the kubelet starts it again, with the content of that moment.
 	late bool
 }
 
@@ -69,7 +70,7 @@ func (l *podLog) commitReplicaSet(c world.Commit) {
 	if c.New == nil {
 		return
 	}
-	if c.Old != nil && replicasOf(c.New) < replicasOf(c.Old) {
+	if c.Old != nil && c.Restored == 0 && replicasOf(c.New) < replicasOf(c.Old) {
 		l.shrunk[uidOf(c.New)] = c.Version
 	}
 	if _, known := l.sets[uidOf(c.New)]; known {
@@ -140,7 +141,7 @@ func (l *podLog) commitPod(c world.Commit) {
 	}
 	running := world.Text(world.Section(c.New, "status"), "phase") == "Running"
 	if running && !p.running {
-		p.started, p.startedAt = c.Version, c.At
+		p.started, p.startedAt, p.late = c.Version, c.At, p.late || c.Restored > 0 && p.stamp != nil
 		l.count("pods started")
 	}
 	p.running = running

@@ -109,3 +109,14 @@ func isManagedAnnotation(name, prefix string) bool {
 	rest, ours := strings.CutPrefix(name, prefix)
 	return ours && rest != configMapList && rest != secretList || name == sourceAnnotation
 }
+
+// number returns the same number for templates that are the same to users.
+func (w *workload) number(template world.Object, prefix string) int {
+	for i := len(w.templates) - 1; i >= 0; i-- {
+		if sameTemplate(w.templates[i], template, prefix) {
+			return i
+		}
+	}
+	w.templates = append(w.templates, template)
+	return len(w.templates) - 1
+}

@@ -106,6 +106,9 @@ func (w *workload) lists(key id) bool {
 // commitWorkload records a stored change of a workload.
 func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 	key := idOf(c.Key)
+	if c.Restored > 0 {
+		l.rewind(c)
+	}
 	w := l.workloads[key]
 	if c.New == nil {
 		if w != nil {
@@ -215,7 +218,7 @@ func (l *ledger) readScope(w *workload, at time.Time, version int64) {
 	ending := namespace != nil && namespace.ending
 	was := *w
 	w.inScope = l.scopeOf(w.object, w)
-	w.unclear = w.beyond || l.scope.unclear(w.id.plural)
+	w.unclear = w.beyond || l.scope.unclear(w.id.plural) || l.labelsUnclear(w)
 	w.eligible = (len(w.refs) > 0 || len(w.listed) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
 	if !w.eligible {
 		w.ineligibleAt = version
@@ -344,6 +347,10 @@ const mostRefs = 1000
 // readTemplate makes a stamp if the template has changed, and returns whether there was one before.
 func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) {
 	template := world.Section(c.New, world.TemplatePath(w.id.plural)...)
+	if c.Restored > 0 && len(w.stamps) > 0 {
+		w.template = template // that of the last stamp that was not lost
+		return restamp{}, false
+	}
 	restarted := !l.restarted(c).IsZero()
 	if world.Same(template, w.template) && !restarted {
 		return restamp{}, false
@@ -386,15 +393,4 @@ func (w *workload) adoptDynamic(s *stamp) {
 	}
 	a.period.open, a.period.to = false, s.version
 	w.open = slices.DeleteFunc(w.open, func(p *period) bool { return p == a.period })
-}
-
-// number returns the same number for templates that are the same to users.
-func (w *workload) number(template world.Object, prefix string) int {
-	for i := len(w.templates) - 1; i >= 0; i-- {
-		if sameTemplate(w.templates[i], template, prefix) {
-			return i
-		}
-	}
-	w.templates = append(w.templates, template)
-	return len(w.templates) - 1
 }

@@ -123,6 +123,8 @@ type Commit struct {
 	Old, New Object
 	// Sent is what the client wanted stored, before any webhook changed it; nil for a deletion.
 	Sent Object
+	// Restored is the version of the state that was restored from a snapshot, with all changes by which that is done; 0 for all others.
+	Restored int64
 }
 
 // Reply is the answer to a request.
