@@ -13,8 +13,10 @@ import (
 )
 
 // Changed is called for each change of a workload: created (before has no Kept), changed, or deleted (after has no Kept). It is
-// called after Get shows the change, and must return soon: the watch waits for it. listed is the resourceVersion of the first listing of
-// its namespace where that brings the workload, which was there before; empty for all that comes later.
+// called after Get shows the change, and must return soon: the watch waits for it. It is also called for a workload that a later listing
+// brings as it was (before and after are the same): what was written meanwhile is lost, as by a restore of etcd, or comes later. listed is
+// the resourceVersion of the first listing of its namespace where that brings the workload, which was there before; empty for all that
+// comes later.
 type Changed func(before, after workload.Summary, listed string)
 
 // Watch follows the workloads of one kind. Its methods are safe for concurrent use.
@@ -112,7 +114,9 @@ func (w *Watch) replace(namespace string, listed []*workload.Kept, first string)
 		known, _ := w.Get(s.Namespace(), s.Name())
 		if known.UID() != s.UID() || known.ResourceVersion() != s.ResourceVersion() {
 			w.put(s.Kept, first)
+			continue
 		}
+		w.changed(known, known, "")
 	}
 }
 

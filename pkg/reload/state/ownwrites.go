@@ -33,6 +33,11 @@ func (w *ownWrites) IsCacheBehind(key workload.Key, generation int64, now time.T
 	return generation < e.wrote && now.Sub(e.wroteAt) < behindAtMost
 }
 
+// IsLacking reports whether a generation is older than the last write, however long ago that was.
+func (w *ownWrites) IsLacking(key workload.Key, generation int64) bool {
+	return generation < w.get(key).wrote
+}
+
 // Stamped records the generation that a reload gave the workload.
 func (w *ownWrites) Stamped(key workload.Key, generation int64, at time.Time) {
 	w.with(key, func(e *ownWrite) { e.wrote, e.wroteAt, e.stamped, e.stampedAt = generation, at, generation, at })

@@ -297,4 +297,6 @@ func TestCacheIsBehindUntilItShowsOurWrite(t *testing.T) {
 	assert.True(t, m.IsCacheBehind(key, 3, t0.Add(time.Second)))
 	assert.False(t, m.IsCacheBehind(key, 4, t0.Add(time.Second)))
 	assert.False(t, m.IsCacheBehind(key, 1, t0.Add(behindAtMost)), "it was created again, or restored: it must not be left alone for ever")
+	assert.True(t, m.IsLacking(key, 3))
+	assert.False(t, m.IsLacking(key, 4))
 }

@@ -127,3 +127,33 @@ func TestChangeSettlesForAWorkloadThatIsReadLive(t *testing.T) {
 		assert.Equal(t, changed, l.state.Changes.BeginAttempt(keys[1]).Last)
 	})
 }
+
+// Etcd is restored from a backup without a reload that the watch has not delivered yet: the listing brings the workload as it is known, and
+// nothing else would show that the reload is lost.
+func TestListingWithoutOurWriteQueuesTheWorkload(t *testing.T) {
+	t.Parallel()
+	at := func(generation int64) workload.Summary {
+		return summaryOf(workload.Deployment(), map[string]any{"metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7", "generation": generation,
+			"annotations": map[string]any{"configmap.reloader.stakater.com/reload": "app"},
+		}})
+	}
+	for name, tc := range map[string]struct {
+		wrote, listed int64
+		queued        bool
+	}{
+		"nothing was written":            {listed: 3},
+		"the write is in it":             {wrote: 3, listed: 3},
+		"the write is lost":              {wrote: 4, listed: 3, queued: true},
+		"an earlier write is in it, too": {wrote: 2, listed: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, q := leading(t, Options{Reader: stakaterReader()})
+			known := at(tc.listed)
+			l.state.Writes.Stamped(known.Key(), tc.wrote, time.Now().Add(-time.Hour))
+			changesOf(l, known.Kind)(known, known)
+			assert.Equal(t, tc.queued, q.Len() == 1)
+		})
+	}
+}

@@ -35,6 +35,9 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary, l
 		seen, readLive := of.takeReadLive(last, before)
 		if !matters(before, after) && !readLive {
 			c.entries.followBack(seen, after)
+			if before.Kept == after.Kept && after.Kept != nil && c.with.State.Writes.IsLacking(key, after.Generation()) {
+				c.with.Queue.Add(queue.Workload, key) // our write is lost, or comes later
+			}
 			return
 		}
 		if after = c.forgetUnhandled(before, after, current); gone || after.Kept == nil {
