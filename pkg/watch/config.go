@@ -103,9 +103,9 @@ type SingleConfig struct {
 	Name string
 
 	// OnChange, if set, gets the object immediately after every change that
-	// follows the initial sync, and nil after its deletion. An update that leaves
-	// metadata.generation as it was, where the kind has one, is not delivered: it
-	// concerns the status or metadata only. OnChange runs on the watcher's callback
+	// follows the initial sync, and nil after its deletion. An update of the status
+	// or metadata only is not delivered where the kind has a metadata.generation,
+	// and it is as before. OnChange runs on the watcher's callback
 	// goroutine, never beside itself or OnSyncComplete, and may block and call
 	// every method of the watcher; what changes meanwhile is delivered afterwards,
 	// the latest state only. The context has the values of Start's, and ends when

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"reflect"
 	"sync"
 	"time"
 
@@ -200,7 +202,15 @@ func unchanged(old, object *unstructured.Unstructured) bool {
 // may have reached the same generation by another change.
 func sameGeneration(old, object *unstructured.Unstructured) bool {
 	return object.GetGeneration() != 0 && old.GetGeneration() == object.GetGeneration() && old.GetUID() == object.GetUID() &&
-		!isEarlier(object.GetResourceVersion(), old.GetResourceVersion())
+		!isEarlier(object.GetResourceVersion(), old.GetResourceVersion()) && reflect.DeepEqual(fieldsOf(old), fieldsOf(object))
+}
+
+// fieldsOf are the fields of an object but status and metadata.
+func fieldsOf(object *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(object.Object)
+	delete(fields, "metadata")
+	delete(fields, "status")
+	return fields
 }
 
 // Object is the object as the watcher knows it; nil if it does not exist, or is
