@@ -22,21 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-)
-
-const (
-	// The pause after a failure doubles from the shortest to the longest. It is short, because until it is over changes go
-	// unseen, and there are few watches.
-	shortestPause, longestPause = 200 * time.Millisecond, 10 * time.Second
-	// steady is after how long the pauses begin with the shortest again, whether the watch was at work or has failed all the time.
-	steady = time.Minute
 )
 
 // Sink takes the objects. Its methods are called one at a time, and hold up the watch.
@@ -64,15 +54,18 @@ type Loop[Object runtime.Object] struct {
 	// What the objects are, as the value "watch" of the lines about failures; empty logs none. The same failure is logged once.
 	What string
 
-	// failure is the last error that was logged. listed and opened say what has succeeded since the last failure: it has ended when both
-	// have, since a permission can be missing for one of them. Only Run's goroutine has them.
-	failure        string
-	listed, opened bool
-	// heard is when the API server has last listed the objects or sent an event. Only Run's goroutine has it.
+	// pace, as all that follows but refusal, is of Run's goroutine.
+	pace pace
+	// failure is the last error that was logged. listed, the time of a complete list, and opened say what has succeeded since the last
+	// failure: it has ended when both have, since a permission can be missing for one of them.
+	failure string
+	listed  time.Time
+	opened  bool
+	// heard is when the API server has last listed the objects or sent an event.
 	heard time.Time
 	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event of an object
 	// since it was opened, and heardOf that it has sent anything. short counts the watches in a row that have ended at once without such
-	// an event. Only Run's goroutine has them.
+	// an event.
 	began              time.Time
 	delivered, heardOf bool
 	short              int
@@ -85,28 +78,6 @@ func One(c cache.Getter, resource, namespace, name string) *cache.ListWatch {
 	return cache.NewListWatchFromClient(c, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
 }
 
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: shortestPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 0.5}
-}
-
-// Pause returns the waits between attempts at something that fails.
-func Pause() wait.DelayFunc { return backoff().DelayWithReset(clock.RealClock{}, steady) }
-
-// SlowBackoff has the longer waits between attempts at what a missing permission or kind may prevent for as long as the program runs.
-func SlowBackoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Steps: 6, Cap: 30 * time.Second, Jitter: 0.1}
-}
-
-// Sleep waits. It is false when the context ends.
-func Sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
-}
-
 // Run follows the objects until the context ends. A refusal or an outage is tried again for ever.
 func (l *Loop[Object]) Run(ctx context.Context) {
 	var expected Object
@@ -117,14 +88,16 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 	})
 	// What the reflector logs on its way is of no interest but for debugging.
 	quiet := klog.NewContext(ctx, l.Log.V(1))
-	_ = Pause().Until(ctx, true, true, func(context.Context) (bool, error) {
-		l.over(ctx, reflector.ListAndWatchWithContext(quiet))
-		return false, nil
-	})
+	for more := true; more; {
+		more = Sleep(ctx, l.over(ctx, reflector.ListAndWatchWithContext(quiet)))
+	}
 }
 
-// over records how an attempt to list and watch has ended, unless the context has.
-func (l *Loop[Object]) over(ctx context.Context, err error) {
+// over records how an attempt to list and watch has ended, unless the context has. It returns the pause until the next one.
+func (l *Loop[Object]) over(ctx context.Context, err error) time.Duration {
+	listed := !l.listed.IsZero()
+	worked := listed && time.Since(l.listed) >= steady
+	pause := l.pace.after(worked, isHopeless(err) || err != nil && listed || err == nil && l.isShort())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -132,6 +105,7 @@ func (l *Loop[Object]) over(ctx context.Context, err error) {
 	default:
 		l.ended()
 	}
+	return pause
 }
 
 const (
@@ -281,7 +255,7 @@ func canExpire(options metav1.ListOptions) bool {
 
 // failed reports an error after which the objects are listed again.
 func (l *Loop[Object]) failed(err error) {
-	l.listed, l.opened = false, false
+	l.listed, l.opened = time.Time{}, false
 	l.report(err)
 }
 
@@ -327,7 +301,7 @@ func Cause(err error) string {
 
 // recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
-	if l.failure != "" && l.listed && l.opened && l.short < shortInARow {
+	if l.failure != "" && !l.listed.IsZero() && l.opened && l.short < shortInARow {
 		l.failure = ""
 		l.Log.Info("watching again", "watch", l.What)
 	}
@@ -359,7 +333,8 @@ func (s *store[Object]) Replace(listed []any, version string) error {
 		}
 	}
 	s.Sink.Replace(objects, version)
-	s.listed, s.heardOf, s.heard, s.began = true, false, time.Now(), time.Now()
+	now := time.Now()
+	s.listed, s.heardOf, s.heard, s.began = now, false, now, now
 	s.recovered()
 	return nil
 }

@@ -187,27 +187,32 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 }
 
 // Credentials that have expired, and permissions that are missing, can be there again at any time.
-func TestPausesGrowFromAFifthOfASecondToTenSeconds(t *testing.T) {
+func TestPausesGrow(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{
-		"no answer":    errors.New("away"),
-		"unauthorized": apierrors.NewUnauthorized("the token has expired"),
-		"forbidden":    apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")),
+	for name, tc := range map[string]struct {
+		failure error
+		longest time.Duration
+	}{
+		"no answer":    {errors.New("away"), 10 * time.Second},
+		"unauthorized": {apierrors.NewUnauthorized("the token has expired"), 20 * time.Second},
+		"forbidden":    {apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")), 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &server{fails: slices.Repeat([]error{failure}, 8)} // with more, a minute may pass, and they begin anew
+				s := &server{fails: slices.Repeat([]error{tc.failure}, 20)}
 				run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
 				<-s.watches
 				synctest.Wait()
-				require.Len(t, s.lists, 9)
-				const jitter = 1.5
-				first, last := s.lists[1].Sub(s.lists[0]), s.lists[8].Sub(s.lists[7])
+				require.Len(t, s.lists, 21)
+				first := s.lists[1].Sub(s.lists[0])
 				assert.GreaterOrEqual(t, first, 200*time.Millisecond)
-				assert.LessOrEqual(t, first.Seconds(), 0.2*jitter)
-				assert.GreaterOrEqual(t, last, 10*time.Second)
-				assert.LessOrEqual(t, last.Seconds(), 10*jitter)
+				assert.LessOrEqual(t, first, 300*time.Millisecond)
+				for n := 9; n < 21; n++ {
+					pause := s.lists[n].Sub(s.lists[n-1])
+					assert.GreaterOrEqual(t, pause, tc.longest)
+					assert.LessOrEqual(t, pause, tc.longest*3/2)
+				}
 			})
 		})
 	}
