@@ -61,11 +61,14 @@ func (w *watcher) run(ctx context.Context) {
 // pod statuses; the driver may be installed later, and removed again.
 func (w *watcher) failed(err error, refused bool) {
 	unknown := apierrors.IsNotFound(err)
-	if unknown && w.kind == podStatusKind {
+	switch {
+	case unknown && w.kind == podStatusKind:
 		w.statuses.list(w, newPodStatuses())
-		return
+	case unknown && w.kind == reference.SecretProviderClass:
+		w.progress.unserved(w)
+	default:
+		w.progress.attempted(w, refused)
 	}
-	w.progress.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
 }
 
 // list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:

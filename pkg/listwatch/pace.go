@@ -57,16 +57,16 @@ func (p *pace) after(worked, hopeless bool) time.Duration {
 		p.last = 0
 	}
 	longest := longestPause
-	if lasts(&p.hopeless, hopeless) {
+	if Lasts(&p.hopeless, hopeless) {
 		longest = hopelessPause
 	}
 	p.last = min(max(2*p.last, shortestPause), longest)
 	return wait.Jitter(p.last, jitter)
 }
 
-// lasts reports whether a condition that an API server can meet because it has just started holds for longer than that. It notes since
-// when the condition holds.
-func lasts(since *time.Time, holds bool) bool {
+// Lasts reports whether a condition that holds at each failure while an API server starts, such as a refusal, holds for longer than that.
+// It keeps since when the condition holds.
+func Lasts(since *time.Time, holds bool) bool {
 	switch {
 	case !holds:
 		*since = time.Time{}
