@@ -150,11 +150,13 @@ func (k *Keyring) Start(ctx context.Context) error {
 
 // retry repeats an attempt until it succeeds or the context ends.
 func (k *Keyring) retry(ctx context.Context, do func(context.Context) error) {
+	var forbidden time.Time
 	_ = listwatch.Pause().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
+		missing := listwatch.Lasts(&forbidden, apierrors.IsForbidden(err))
 		// An unusable Secret is logged, and one that was overtaken is read again soon.
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errUnusable) && !errors.Is(err, errOvertaken) {
-			k.logFailure(err)
+			k.logFailure(err, missing)
 		}
 		return err == nil, nil
 	})
@@ -170,13 +172,14 @@ var (
 )
 
 // logFailure logs once that there is no Secret, and what to do about it: without a key nothing is reloaded. While the keys of a Secret that
-// was deleted are in memory, a new key would be the wrong one: what is due by the old keys would be lost.
-func (k *Keyring) logFailure(err error) {
+// was deleted are in memory, a new key would be the wrong one: what is due by the old keys would be lost. Missing says that requests are
+// forbidden for so long that a permission is missing.
+func (k *Keyring) logFailure(err error, missing bool) {
 	switch {
 	case errors.Is(err, errCreate) && k.Ready():
 		k.logOnce(err, "cannot create the Secret of the digest key again; its keys stay in force until the last replica ends: "+
 			"correct what the error names, or restore the Secret from a backup, and do not make a new key; retrying")
-	case !apierrors.IsForbidden(err), errors.Is(err, errCreate) && !apianswer.Unauthorized(err): // the latter may be a full quota
+	case !missing, errors.Is(err, errCreate) && !apianswer.Unauthorized(err): // the latter may be a full quota
 		k.logOnce(err, "cannot read or create the Secret of the digest key; retrying")
 	case errors.Is(err, errCreate):
 		k.logOnce(err, "not allowed to create the Secret of the digest key, and nothing is reloaded without it: "+

@@ -19,8 +19,10 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.lines.Count("not allowed to read the Secret of the digest key"))
-	assert.Equal(t, 1, r.lines.Count("not allowed to watch; grant get, list and watch; retrying"))
+	require.Eventually(t, func() bool {
+		return r.lines.Count("not allowed to read the Secret of the digest key") == 1 && r.lines.Count("not allowed to watch; grant get, list and watch; retrying") == 1
+	}, wait, tick)
+	assert.Equal(t, 1, r.lines.Count("cannot read or create the Secret of the digest key"), "the API server may have just started")
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
 	require.Eventually(t, func() bool { return r.lines.Count("watching again") == 1 }, wait, tick)
@@ -50,7 +52,9 @@ func TestRefusedCreationIsRetried(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
 	assert.False(t, r.Ready())
-	assert.Equal(t, 1, r.lines.Count("grant create on Secrets in this namespace, or create the Secret"))
+	require.Eventually(t, func() bool {
+		return r.lines.Count("grant create on Secrets in this namespace, or create the Secret") == 1
+	}, wait, tick)
 	given := map[string][]byte{"ours": key(7)}
 	s.put(given)
 	r.awaitRing(t, ringOf(t, given))

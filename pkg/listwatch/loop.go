@@ -56,11 +56,11 @@ type Loop[Object runtime.Object] struct {
 
 	// pace, as all that follows but refusal, is of Run's goroutine.
 	pace pace
-	// failure is the last error that was logged. listed, the time of a complete list, and opened say what has succeeded since the last
-	// failure: it has ended when both have, since a permission can be missing for one of them.
-	failure string
-	listed  time.Time
-	opened  bool
+	// failure is the last error that was logged, forbidden since when requests are. listed, the time of a complete list, and opened say
+	// what has succeeded since the last failure: it has ended when both have, since a permission can be missing for one of them.
+	failure           string
+	forbidden, listed time.Time
+	opened            bool
 	// heard is when the API server has last listed the objects or sent an event.
 	heard time.Time
 	// began is when the last watch was opened, or its initial list was complete; delivered says that it has sent an event of an object
@@ -266,18 +266,19 @@ func (l *Loop[Object]) interrupted(err error) {
 	l.report(err)
 }
 
-// report passes an error on, and logs it when it is another one than last time.
+// report passes an error on, and logs it when it is another one than last time. That a permission is missing is known once the refusal lasts.
 func (l *Loop[Object]) report(err error) {
 	forbidden := apierrors.IsForbidden(err)
 	if l.Failed != nil {
 		l.Failed(err, forbidden || apierrors.IsUnauthorized(err))
 	}
-	cause := Cause(err)
-	if cause == l.failure || l.What == "" {
+	missing := Lasts(&l.forbidden, forbidden)
+	failure := fmt.Sprint(missing, Cause(err))
+	if failure == l.failure || l.What == "" {
 		return
 	}
-	l.failure = cause
-	if forbidden {
+	l.failure = failure
+	if missing {
 		l.Log.Error(err, "not allowed to watch; grant get, list and watch; retrying", "watch", l.What)
 		return
 	}
@@ -302,7 +303,7 @@ func Cause(err error) string {
 // recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
 	if l.failure != "" && !l.listed.IsZero() && l.opened && l.short < shortInARow {
-		l.failure = ""
+		l.failure, l.forbidden = "", time.Time{}
 		l.Log.Info("watching again", "watch", l.What)
 	}
 }

@@ -123,20 +123,47 @@ func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 		var lines []string
 		var refusals []bool
 		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission"))
-		s := &server{fails: []error{errors.New("away"), errors.New("away"), forbidden, apierrors.NewUnauthorized("the token has expired")}}
+		s := &server{fails: slices.Concat(
+			[]error{errors.New("away"), errors.New("away")}, slices.Repeat([]error{forbidden}, 8), []error{apierrors.NewUnauthorized("the token has expired")},
+		)}
 		run(t, s, &Loop[*corev1.ConfigMap]{
 			What: "config objects", Failed: func(_ error, refused bool) { refusals = append(refusals, refused) },
 			Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
 		})
 		<-s.watches
 		synctest.Wait()
-		require.Len(t, lines, 4)
+		require.Len(t, lines, 5)
 		assert.Contains(t, lines[0], `"cannot watch; retrying"`)
-		assert.Contains(t, lines[1], `"not allowed to watch; grant get, list and watch; retrying"`)
-		assert.Contains(t, lines[2], `"cannot watch; retrying"`, "no permission helps")
-		assert.Contains(t, lines[3], `"watching again","watch":"config objects"`)
-		assert.Equal(t, []bool{false, false, true, true}, refusals)
+		assert.Contains(t, lines[1], `"cannot watch; retrying"`, "an API server that has just started may refuse all requests")
+		assert.Contains(t, lines[2], `"not allowed to watch; grant get, list and watch; retrying"`)
+		assert.Contains(t, lines[3], `"cannot watch; retrying"`, "no permission helps")
+		assert.Contains(t, lines[4], `"watching again","watch":"config objects"`)
+		assert.Equal(t, append([]bool{false, false}, slices.Repeat([]bool{true}, 9)...), refusals)
 		assert.Less(t, s.lists[1].Sub(s.lists[0]), s.lists[3].Sub(s.lists[2]), "the pauses grow")
+	})
+}
+
+// A single API server refuses connections first, and then all requests until it has read the roles.
+func TestRestartOfAnAPIServerIsNoMissingPermission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+		forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission"))
+		s := &server{}
+		run(t, s, &Loop[*corev1.ConfigMap]{
+			What: "config objects", Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
+		})
+		for range 2 {
+			w := <-s.watches
+			<-time.After(time.Minute)
+			s.refused, s.fails = []error{refused}, []error{refused, forbidden}
+			w.Stop()
+		}
+		<-s.watches
+		synctest.Wait()
+		assert.Len(t, lines, 8, "of each restart three failures and the recovery")
+		assert.NotContains(t, fmt.Sprint(lines), "not allowed")
 	})
 }
 
@@ -180,9 +207,9 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 		<-s.watches
 		synctest.Wait()
 		assert.Len(t, sink.calls, times+1, "what is listed is taken in")
-		require.Len(t, lines, 2)
-		assert.Contains(t, lines[0], `"not allowed to watch; grant get, list and watch; retrying"`)
-		assert.Contains(t, lines[1], `"watching again","watch":"config objects"`)
+		require.Len(t, lines, 3)
+		assert.Contains(t, lines[1], `"not allowed to watch; grant get, list and watch; retrying"`)
+		assert.Contains(t, lines[2], `"watching again","watch":"config objects"`)
 	})
 }
 

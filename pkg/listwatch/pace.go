@@ -54,7 +54,7 @@ type pace struct {
 // after returns the pause after an attempt. It has worked if the watch did for a while.
 func (p *pace) after(worked, hopeless bool) time.Duration {
 	if worked {
-		p.last = 0
+		*p = pace{}
 	}
 	longest := longestPause
 	if Lasts(&p.hopeless, hopeless) {

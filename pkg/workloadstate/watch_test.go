@@ -303,7 +303,7 @@ func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	await(t, reports, "- > a@1 in 5")
 	server.send("", event("MODIFIED", deployment("shop", "a", 2)))
 	await(t, reports, "a@1 > a@2")
-	assert.Equal(t, 1, lines.Count("not allowed to watch"))
+	assert.Equal(t, 1, lines.Count("cannot watch; retrying"))
 	assert.Equal(t, 1, lines.Count("watching again"))
 	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
 }
