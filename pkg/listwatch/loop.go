@@ -174,7 +174,7 @@ func (l *Loop[Object]) watch(ctx context.Context, options metav1.ListOptions) (w
 	w, err := open(ctx, options)
 	switch {
 	case utilnet.IsConnectionRefused(err):
-		return nil, errors.New(Cause(err)) // Run retries; the reflector would go on at its version, which may be one of another history
+		return nil, final{err} // Run retries; the reflector would go on at its version, which may be one of another history
 	case apierrors.IsTooManyRequests(err):
 		l.interrupted(err)
 		return nil, err
@@ -236,7 +236,7 @@ func (l *Loop[Object]) streamList(ctx context.Context, options metav1.ListOption
 	case ended != nil:
 		return nil, ended
 	case isExpired(err) && !canExpire(options):
-		return nil, errors.New(Cause(err)) // the reflector lists
+		return nil, final{err} // the reflector lists
 	case err != nil:
 		return nil, err
 	}
@@ -285,9 +285,15 @@ func (l *Loop[Object]) report(err error) {
 	l.Log.Error(err, "cannot watch; retrying", "watch", l.What)
 }
 
-// Cause is the text of an error without what is another one in each attempt: the address that was asked, as the reflector gives each
-// attempt another time limit, and the port of our end of the connection.
+// final is an error that the reflector must not see: it would retry the request by itself.
+type final struct{ error }
+
+// Cause is the text of an error without what is another one in each attempt: the URL that was asked, as the reflector gives each attempt
+// another time limit, the address, as a host can have several, and the port of our end of the connection.
 func Cause(err error) string {
+	if hidden, ok := errors.AsType[final](err); ok {
+		err = hidden.error
+	}
 	if asked, ok := errors.AsType[*url.Error](err); ok {
 		err = asked.Err
 	}
@@ -295,7 +301,7 @@ func Cause(err error) string {
 		return fmt.Sprintf("lookup %s: not found %t, time-out %t", lookup.Name, lookup.IsNotFound, lookup.IsTimeout)
 	}
 	if connection, ok := errors.AsType[*net.OpError](err); ok {
-		return fmt.Sprintf("%s %s %v: %v", connection.Op, connection.Net, connection.Addr, connection.Err)
+		return fmt.Sprintf("%s %s: %v", connection.Op, connection.Net, connection.Err)
 	}
 	return err.Error()
 }

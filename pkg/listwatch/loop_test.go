@@ -351,7 +351,10 @@ func TestSameFailureHasTheSameCause(t *testing.T) {
 	}{
 		"connection is reset": {func(port int) error {
 			return &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Addr: server, Err: syscall.ECONNRESET}
-		}, "read tcp 10.96.0.1:443: connection reset by peer"},
+		}, "read tcp: connection reset by peer"},
+		"host has several addresses": {func(port int) error {
+			return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 96, 0, byte(port)), Port: 443}, Err: syscall.ECONNREFUSED}
+		}, "dial tcp: connection refused"},
 		"name server is away": {func(port int) error {
 			text := fmt.Sprintf("read udp 10.0.0.5:%d->10.0.0.10:53: i/o timeout", port)
 			return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: text, Name: "kubernetes", IsTimeout: true}}
