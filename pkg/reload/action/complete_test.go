@@ -146,7 +146,7 @@ func TestJobThatMayNotBeReadIsReportedAndNotPostponed(t *testing.T) {
 	actions := j.unlistedLeader()
 	for range untilReported {
 		assert.Empty(t, j.Notes())
-		j.reconcile(t, actions)
+		j.Now = j.Now.Add(j.reconcile(t, actions).RequeueAfter)
 	}
 	require.Len(t, j.Notes(), 1)
 	assert.Contains(t, j.Notes()[0], "RecreationForbidden: the Job keeps the configuration that it was started with")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -93,12 +92,6 @@ func (f failure) pace() state.Pace {
 	default:
 		return state.NeedsUser
 	}
-}
-
-// mayBeStart reports whether a refusal, after which the next attempt waits for a time, may come from an API server that has just started.
-// The waits double from a second on: until now, they were together a second shorter than the next one.
-func (f failure) mayBeStart(after time.Duration) bool {
-	return f.refused && !f.asked && apianswer.MayBeStart(after-time.Second)
 }
 
 // failedWrite sorts a failed request for a workload of a kind: a lost race and an API server that is away pass by themselves, a denial

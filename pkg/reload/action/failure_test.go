@@ -165,7 +165,7 @@ func TestMissingPermissionsAreRetriedSooner(t *testing.T) {
 	assert.Equal(t, 5*time.Minute, last)
 }
 
-// untilReported is how many attempts are refused until an Event says so.
+// untilReported is how many attempts are refused until an Event says so, if each is made at the end of the wait after the one before.
 const untilReported = 4
 
 // An API server that has just started refuses everything, until it has read the roles. It is away before, for long enough that an error which
@@ -189,23 +189,54 @@ func TestRefusalIsReportedOnceItLasts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, s := &reloadtest.Outbox{}, reloadtest.Web(t)
-			actions := newActions(Options{}, out)
+			out, s, now := &reloadtest.Outbox{}, reloadtest.Web(t), time.Now()
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, out)
 			for range state.Persistent + 1 {
 				failed{s, transientFailure(reasonReloadFailed, "away")}.close(t.Context(), actions.base)
 			}
 			out.Messages = nil
-			var waited time.Duration
-			actions.state.Changes.EventArrived(s.Key, time.Now())
+			actions.state.Changes.EventArrived(s.Key, now)
 			for n := 1; n <= tc.after+1; n++ {
 				assert.Equal(t, n > tc.after, len(out.Messages) > 0, "%d", n)
 				assert.Equal(t, n <= tc.after, actions.state.Changes.HasPending(s.Key), "until then, it may pass by itself")
 				s.Events = actions.state.Changes.BeginAttempt(s.Key)
 				if n <= tc.after {
-					assert.LessOrEqual(t, waited, 7*time.Second)
-					waited += failed{s, tc.failure}.close(t.Context(), actions.base).RequeueAfter
+					now = now.Add(failed{s, tc.failure}.close(t.Context(), actions.base).RequeueAfter)
 				}
 			}
+		})
+	}
+}
+
+// A workload that is written often is tried at each write, and refused each time. What was refused before the API server was away, or before
+// an attempt succeeded, says nothing about the one that starts.
+func TestRefusalLastsFromTheFirstOneInARow(t *testing.T) {
+	t.Parallel()
+	forbidden := failedWrite(workload.Deployment(), reasonReloadFailed, forbidden("Deployment"))
+	for name, between := range map[string]func(*Actions, gather.Subject){
+		"it is away": func(a *Actions, s gather.Subject) {
+			failed{s, transientFailure(reasonReloadFailed, "away")}.close(t.Context(), a.base)
+		},
+		"an attempt succeeds": func(a *Actions, s gather.Subject) { InOrder{s}.close(t.Context(), a.base) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, s, now := &reloadtest.Outbox{}, reloadtest.Web(t), time.Now()
+			actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, out)
+			for range 2 {
+				for range 3 * untilReported {
+					failed{s, forbidden}.close(t.Context(), actions.base)
+				}
+				now = now.Add(7*time.Second - 1)
+				failed{s, forbidden}.close(t.Context(), actions.base)
+				assert.Empty(t, out.Messages)
+				between(actions, s)
+				now = now.Add(time.Hour)
+			}
+			failed{s, forbidden}.close(t.Context(), actions.base)
+			now = now.Add(7 * time.Second)
+			failed{s, forbidden}.close(t.Context(), actions.base)
+			assert.Len(t, out.Messages, 1)
 		})
 	}
 }

@@ -42,6 +42,7 @@ func (o InOrder) close(_ context.Context, b *base) reconcile.Result {
 	b.state.Due.Forget(s.Key)
 	b.state.ReferentWaits.Forget(s.Key)
 	b.state.Deferrals.Forget(s.Key)
+	b.state.Refusals.Forget(s.Key)
 	b.state.Warnings.Recovered(s.Key)
 	b.backoff.Forget(s.Key)
 	return reconcile.Result{}
@@ -101,7 +102,8 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	after := b.backoff.When(s.Key, f.pace())
 	now := b.now()
 	b.state.Deferrals.Failed(s.Key, state.Deferral{Since: s.Events.Last, Until: now.Add(after), IgnoresEvents: f.soon, Stored: f.stored}, now)
-	if !f.soon && !f.mayBeStart(after) && b.settled(s) {
+	starting := b.mayBeStart(s, f)
+	if !f.soon && !starting && b.settled(s) {
 		b.state.Changes.MarkActedOn(s.Key)
 	}
 	if f.asked {
@@ -111,7 +113,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
-	level, news := 0, b.isNews(s, f, after)
+	level, news := 0, !starting && (!f.quiet || b.backoff.HasFailedLong(s.Key))
 	if !news {
 		level = 1 // the next attempt mostly resolves it
 	}
@@ -127,7 +129,12 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	return queue.After(after, queue.Retry)
 }
 
-// isNews reports whether the user is to learn of a failure, after which the next attempt waits for a time.
-func (b *base) isNews(s gather.Subject, f failure, after time.Duration) bool {
-	return !f.mayBeStart(after) && (!f.quiet || b.backoff.HasFailedLong(s.Key))
+// mayBeStart reports whether an attempt may have been refused by an API server that has just started.
+func (b *base) mayBeStart(s gather.Subject, f failure) bool {
+	if !f.refused || f.asked {
+		b.state.Refusals.Forget(s.Key)
+		return false
+	}
+	now := b.now()
+	return apianswer.MayBeStart(now.Sub(b.state.Refusals.Refused(s.Key, now)))
 }

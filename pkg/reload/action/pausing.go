@@ -110,12 +110,14 @@ func (p pauses) notEnded(
 	ctx context.Context, s gather.Subject, end state.PauseEnd, f failure,
 ) (wait time.Duration, ended Outcome) {
 	if f.soon {
+		p.state.Resumes.Interrupted(s.Key)
 		return 0, failed{s, f}
 	}
-	wait = p.state.Resumes.Refused(s.Key, end, f.pace(), p.now())
+	now := p.now()
+	first, wait := p.state.Resumes.Refused(s.Key, end, f.pace(), now)
 	p.metrics.failed(f.reason)
 	level := 0
-	if f.mayBeStart(wait) {
+	if f.refused && apianswer.MayBeStart(now.Sub(first)) {
 		level = 1
 	} else {
 		p.events.Warn(s.Reported(), f.reason, f.text())

@@ -216,7 +216,7 @@ func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 	assert.False(t, actions.state.Resumes.Ended(s.Key))
 }
 
-// An API server that has just started refuses everything, also the end of a pause.
+// An API server that has just started refuses everything, also the end of a pause. It may be away, and start again.
 func TestRefusedEndOfPauseIsReportedOnceThatLasts(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -225,13 +225,21 @@ func TestRefusedEndOfPauseIsReportedOnceThatLasts(t *testing.T) {
 	s := pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339))
 	logger, lines := logtest.New()
 	ctx := log.IntoContext(t.Context(), logger)
-	for range untilReported {
-		assert.Empty(t, out.Notes())
-		assert.Empty(t, lines())
+	attempt := func(err error) {
+		c.err = err
 		wait, ended := actions.EndPause(ctx, s)
-		assert.Nil(t, ended)
+		assert.Equal(t, wait == 0, ended != nil)
 		now = now.Add(wait)
 	}
+	for range untilReported - 1 {
+		attempt(forbidden("Deployment"))
+	}
+	attempt(errors.New("away"))
+	now = now.Add(time.Hour)
+	attempt(forbidden("Deployment"))
+	assert.Empty(t, out.Notes())
+	assert.Empty(t, lines())
+	attempt(forbidden("Deployment"))
 	assert.Len(t, out.Notes(), 1)
 	assert.Equal(t, 1, lines.Count("cannot end the pause"))
 }

@@ -41,7 +41,8 @@ func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 			assert.Equal(t, tc.note != "", again.RequeueAfter > 0)
 			if tc.note != "" {
 				for range untilReported {
-					j.reconcile(t, actions)
+					j.Now = j.Now.Add(again.RequeueAfter)
+					again = j.reconcile(t, actions)
 				}
 				require.Len(t, j.Notes(), 1)
 				assert.Contains(t, j.Notes()[0], tc.note)

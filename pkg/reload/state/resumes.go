@@ -20,7 +20,8 @@ type PauseEnd struct {
 type refusedEnd struct {
 	end     PauseEnd
 	refused int
-	until   time.Time
+	// first is when the first refusal was of those in a row.
+	first, until time.Time
 }
 
 // Wait returns how long to wait before the end of a pause is tried again; 0 unless it was refused.
@@ -32,9 +33,9 @@ func (r *resumes) Wait(key workload.Key, end PauseEnd, now time.Time) time.Durat
 	return max(e.until.Sub(now), 0)
 }
 
-// Refused records that the end of a pause was refused, and returns how long to wait: longer each time, up to the longest wait of the pace,
-// which is Refused or NeedsUser.
-func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Time) (wait time.Duration) {
+// Refused records that the end of a pause was refused, and returns when the first refusal was of those in a row, and how long to wait:
+// longer each time, up to the longest wait of the pace, which is Refused or NeedsUser.
+func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Time) (first time.Time, wait time.Duration) {
 	longest := longestRarely
 	if pace == Refused {
 		longest = longestRefused
@@ -45,8 +46,17 @@ func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Ti
 		}
 		wait = min(firstRarely<<min(e.refused, 10), longest)
 		e.refused, e.until = e.refused+1, now.Add(wait)
+		if e.first.IsZero() || pace != Refused {
+			e.first = now
+		}
+		first = e.first
 	})
-	return wait
+	return first, wait
+}
+
+// Interrupted records that something else failed than an end of a pause that was refused.
+func (r *resumes) Interrupted(key workload.Key) {
+	r.find(key, func(e *refusedEnd) { e.first = time.Time{} })
 }
 
 // Ended forgets that the end of a pause was refused, and reports whether it was.

@@ -14,6 +14,7 @@ type State struct {
 	Changes       changes
 	Due           dueReloads
 	Deferrals     deferrals
+	Refusals      refusals
 	Writes        ownWrites
 	Takeovers     takeovers
 	Warnings      warnings
@@ -49,8 +50,8 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
-		&s.Due, &s.Deferrals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.ReferentWaits, &s.Notices, &s.Resumes,
-		&s.UnansweredEnds, &s.Creations, &s.Versions, &s.Records,
+		&s.Due, &s.Deferrals, &s.Refusals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.ReferentWaits, &s.Notices,
+		&s.Resumes, &s.UnansweredEnds, &s.Creations, &s.Versions, &s.Records,
 	} {
 		part.Forget(key)
 	}
