@@ -61,6 +61,7 @@ type Keyring struct {
 	now     func() time.Time
 
 	missing chan struct{} // holds one signal that the Secret is gone
+	contest contest
 	ring    atomic.Pointer[digest.Ring]
 
 	mu sync.Mutex
@@ -102,6 +103,7 @@ func New(o Options) (*Keyring, error) {
 		random:     o.Random,
 		now:        o.Now,
 		missing:    make(chan struct{}, 1),
+		contest:    newContest(),
 		refreshing: make(chan struct{}, 1),
 		logged:     make(map[string]string),
 	}
@@ -144,6 +146,7 @@ func (k *Keyring) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-k.missing:
+			k.contest.wait(ctx, k.now, k.log)
 		}
 	}
 }
