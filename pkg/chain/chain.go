@@ -210,8 +210,8 @@ func (c *Chain) Referred() map[string][]reference.Ref {
 }
 
 // Retry asks the API server again for what it has refused and what holds custom resources that a workload of a namespace tracks. By
-// itself a list is repeated after up to a minute, a read of a config object after 10. It returns at once; the state of each resource
-// says when the next answer refused it, and the handlers are called if it did not.
+// itself a list, or a read of a config object, is repeated after up to a minute. It returns at once; the state of each resource says when
+// the next answer refused it, and the handlers are called if it did not.
 func (c *Chain) Retry(namespace string, refs []reference.Ref) {
 	c.inbox.retry(c.refusedBelow(namespace, refs))
 }

@@ -20,8 +20,8 @@ import (
 const (
 	// readLimit bounds the reads of one namespace, and the live read of one custom resource.
 	readLimit = 30 * time.Second
-	// readAgain is when a read that failed is repeated.
-	readAgain = 10 * time.Second
+	// readAgain is when a read that failed is repeated. Where the API server refuses it, that is up to longestReadAgain.
+	readAgain, longestReadAgain = 10 * time.Second, time.Minute
 )
 
 // reads are the reads of config objects, by namespace. The evaluator alone uses them.
@@ -43,8 +43,36 @@ type namespaceReads struct {
 	inFlight map[reference.Ref]struct{}
 	// failed are repeated later, and when. Where one is read before that, its wait ends.
 	failed map[reference.Ref]time.Time
-	// failing are those whose last read has failed, and since when they cannot be read.
-	failing map[reference.Ref]time.Time
+	// failing are those whose last read has failed.
+	failing map[reference.Ref]failedReads
+}
+
+// failedReads are the failed reads of a config object in a row.
+type failedReads struct {
+	// since is when the first one was, refused when the first one was that the API server has refused since another failure; zero if it did
+	// not refuse the last one.
+	since, refused time.Time
+}
+
+// and adds a read that began at some time.
+func (f failedReads) and(began time.Time, refused bool) failedReads {
+	if f.since.IsZero() {
+		f.since = began
+	}
+	if !refused {
+		f.refused = time.Time{}
+	} else if f.refused.IsZero() {
+		f.refused = began
+	}
+	return f
+}
+
+// wait is how long after the last one the next read is made: a missing permission is looked for at intervals that double.
+func (f failedReads) wait(now time.Time) time.Duration {
+	if f.refused.IsZero() {
+		return readAgain
+	}
+	return min(max(readAgain, now.Sub(f.refused)), longestReadAgain)
 }
 
 // want asks for what is not under way and has not just failed.
@@ -82,8 +110,8 @@ func (r *namespaceReads) end(b batch) {
 		delete(r.failing, ref)
 	}
 	r.inFlight = nil
-	for ref, since := range b.failed {
-		r.failed[ref], r.failing[ref] = b.due, since
+	for ref, failed := range b.failed {
+		r.failed[ref], r.failing[ref] = b.due, failed
 	}
 }
 
@@ -104,7 +132,7 @@ func (r *reads) of(namespace string) *namespaceReads {
 	in, ok := r.in[namespace]
 	if !ok {
 		in = &namespaceReads{
-			wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]time.Time{}, failing: map[reference.Ref]time.Time{},
+			wanted: map[reference.Ref]struct{}{}, failed: map[reference.Ref]time.Time{}, failing: map[reference.Ref]failedReads{},
 		}
 		r.in[namespace] = in
 	}
@@ -169,8 +197,8 @@ func (r *reads) begin() (done <-chan struct{}) {
 	return ended
 }
 
-// read reads a batch and hands over what it has found. failing is since when some of it cannot be read.
-func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref, failing map[reference.Ref]time.Time) {
+// read reads a batch and hands over what it has found. failing are the failed reads until now.
+func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref, failing map[reference.Ref]failedReads) {
 	if r.namespaces.outside(namespace) {
 		r.handOver(batch{namespace: namespace, outside: refs})
 		return
@@ -178,21 +206,16 @@ func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref
 	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	began := r.now()
-	since := func(ref reference.Ref) time.Time {
-		if before, ok := failing[ref]; ok {
-			return before
-		}
-		return began
-	}
 	states, err := r.config.ReadIfChanged(reading, namespace, refs)
-	done := batch{namespace: namespace, failed: map[reference.Ref]time.Time{}}
+	done := batch{namespace: namespace, failed: map[reference.Ref]failedReads{}}
 	if ctx.Err() != nil {
 		r.handOver(done) // what the next configuration refers to is read again
 		return
 	}
 	for _, one := range configstate.ReadErrors(err) {
-		done.failed[one.Ref] = since(one.Ref)
-		done.changes = append(done.changes, r.unreadable(configKey{namespace, one.Ref}, one.Err, done.failed[one.Ref]))
+		failed := failing[one.Ref].and(began, apierrors.IsForbidden(one.Err))
+		done.failed[one.Ref] = failed
+		done.changes = append(done.changes, r.unreadable(configKey{namespace, one.Ref}, one.Err, failed.since))
 	}
 	for _, ref := range refs {
 		if _, failed := done.failed[ref]; failed {
@@ -201,7 +224,7 @@ func (r *reads) read(ctx context.Context, namespace string, refs []reference.Ref
 		if state, ok := states[ref]; ok {
 			done.changes = append(done.changes, contentChange{configKey: configKey{namespace, ref}, state: state})
 		} else {
-			done.failed[ref] = since(ref)
+			done.failed[ref] = failing[ref].and(began, false)
 		}
 	}
 	r.handOver(done)
@@ -226,15 +249,19 @@ func (r *reads) unreadable(key configKey, err error, since time.Time) contentCha
 type batch struct {
 	namespace string
 	changes   []contentChange
-	// failed cannot be read since some time. They are repeated when they are due.
-	failed map[reference.Ref]time.Time
+	// failed cannot be read. They are repeated together when they are due.
+	failed map[reference.Ref]failedReads
 	due    time.Time
 	// outside are config objects of a namespace that is not watched: their changes would not be seen.
 	outside []reference.Ref
 }
 
 func (r *reads) handOver(b batch) {
-	b.due = r.now().Add(readAgain)
+	now, wait := r.now(), longestReadAgain
+	for _, failed := range b.failed {
+		wait = min(wait, failed.wait(now))
+	}
+	b.due = now.Add(wait)
 	r.inbox.arrive(func(p *pending) {
 		for _, change := range b.changes {
 			p.changes = append(p.changes, change)
@@ -245,7 +272,7 @@ func (r *reads) handOver(b batch) {
 		p.batches = append(p.batches, b)
 	})
 	if len(b.failed) > 0 {
-		r.inbox.gatherAfter(readAgain, func(p *pending) { p.retries = append(p.retries, b) })
+		r.inbox.gatherAfter(wait, func(p *pending) { p.retries = append(p.retries, b) })
 	}
 }
 

@@ -114,11 +114,54 @@ func TestFailedReadsOfAnObjectAreRepeatedAsOne(t *testing.T) {
 		require.Contains(t, w.hold(), "it may not be read")
 		w.pass(10 * time.Second)
 		before := w.readCount()
+		w.pass(time.Hour)
+		assert.InDelta(t, 60, w.readCount()-before, 3, "every minute")
+		w.fail(nil)
 		w.pass(time.Minute)
-		assert.InDelta(t, 6, w.readCount()-before, 1, "every 10 seconds")
+		assert.Empty(t, w.hold(), "it does not give up")
+	})
+}
+
+// An API server that has just started refuses all requests for a moment. How long it was away before must not delay the next read.
+func TestReadThatIsRefusedIsRepeatedSoonAtFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.fail(errors.New("no answer"))
+		w.set(tls, "2")
+		before := w.readCount()
+		w.pass(time.Hour)
+		assert.InDelta(t, 360, w.readCount()-before, 5, "every 10 seconds: an outage ends for all objects at once")
+		refused := apierrors.NewForbidden(services.GroupResource(), "tls", nil)
+		w.fail(refused)
+		before = w.readCount()
+		w.pass(2 * time.Minute)
+		assert.InDelta(t, 5, w.readCount()-before, 1, "after 10 s, 10 s, 20 s and 40 s")
+		w.fail(errors.New("no answer"))
+		w.pass(time.Minute)
+		w.fail(refused)
+		w.pass(11 * time.Second)
+		assert.Contains(t, w.hold(), "it may not be read")
 		w.fail(nil)
 		w.pass(11 * time.Second)
-		assert.Empty(t, w.hold(), "it does not give up")
+		assert.Empty(t, w.hold())
+	})
+}
+
+// A restart for another reason asks for what was refused, and waits for the answer.
+func TestReadThatIsRefusedIsRepeatedWhenItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.graph()
+		w.fail(apierrors.NewForbidden(services.GroupResource(), "tls", nil))
+		w.set(tls, "2")
+		w.pass(time.Hour)
+		w.fail(nil)
+		w.Retry("ns", []reference.Ref{proxy})
+		w.pass(time.Second)
+		assert.Empty(t, w.hold())
 	})
 }
 
