@@ -30,7 +30,8 @@ type installationReport struct {
 	// look returns what is wrong, at each interval; false if that is not known.
 	look     func(ctx context.Context, now time.Time) (finding, bool)
 	interval time.Duration
-	// pause is the least time between two Events about what is wrong. failing and ended are the reasons of the Events.
+	// pause is the least time between two Events about what is wrong, and between two times that it is logged. failing and ended are the
+	// reasons of the Events.
 	pause          time.Duration
 	failing, ended string
 	leads          func() bool
@@ -40,9 +41,10 @@ type installationReport struct {
 	predecessor predecessor
 	log         logr.Logger
 
-	// logged and reported are what was last logged and reported to be wrong, reportedAt is when. The goroutine of Start alone uses them.
-	logged, reported string
-	reportedAt       time.Time
+	// logged and reported are what was last logged and reported to be wrong, loggedAt and reportedAt are when. The goroutine of Start alone
+	// uses them.
+	logged, reported     string
+	loggedAt, reportedAt time.Time
 }
 
 // finding is what is wrong.
@@ -73,8 +75,8 @@ func (r *installationReport) check(ctx context.Context, now time.Time) {
 	if !known {
 		return
 	}
-	if found.what != r.logged {
-		r.logged = found.what
+	if found.what != r.logged && (found.what == "" || now.Sub(r.loggedAt) >= r.pause) {
+		r.logged, r.loggedAt = found.what, now
 		found.write()
 	}
 	if !r.leads() {

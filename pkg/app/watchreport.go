@@ -20,7 +20,7 @@ const (
 	// watchPatience is how long a watch must fail to be reported: an API server that restarts is back by then, and the
 	// informers, which pause for up to a minute, have tried again.
 	watchPatience = 90 * time.Second
-	// watchEventPause is the least time between two Events.
+	// watchEventPause is the least time between two Events, and between two times that failing watches are logged.
 	watchEventPause = time.Minute
 	// watchesNamed is how many watches an Event names.
 	watchesNamed = 6
@@ -29,6 +29,7 @@ const (
 // reportsWatches has a report look at watches.
 func (r *installationReport) reportsWatches(statuses func() []watchhealth.Status) {
 	r.interval, r.pause = watchLookInterval, watchEventPause
+	var logged map[watchhealth.Watch]watchhealth.Reason
 	r.look = func(_ context.Context, now time.Time) (finding, bool) {
 		all := statuses()
 		working := func(s watchhealth.Status) bool { return s.Healthy() || now.Sub(s.Since) < watchPatience }
@@ -36,19 +37,28 @@ func (r *installationReport) reportsWatches(statuses func() []watchhealth.Status
 		unhealthy := func(s watchhealth.Status) bool { return !s.Healthy() }
 		return finding{
 			what: summary(failing), note: failingNote(failing), well: len(all) > 0 && !slices.ContainsFunc(all, unhealthy),
-			write: func() { writeFailing(r.log, failing) },
+			write: func() { logged = logFailing(r.log, failing, logged) },
 		}, true
 	}
 }
 
-func writeFailing(log logr.Logger, failing []watchhealth.Status) {
+// logFailing logs the watches that fail, except those of which the same reason was logged. It returns what is logged now.
+func logFailing(
+	log logr.Logger, failing []watchhealth.Status, before map[watchhealth.Watch]watchhealth.Reason,
+) map[watchhealth.Watch]watchhealth.Reason {
 	if len(failing) == 0 {
 		log.Info("all watches work again")
 	}
+	logged := map[watchhealth.Watch]watchhealth.Reason{}
 	for _, s := range failing {
+		logged[s.Watch] = s.Reason
+		if reason, ok := before[s.Watch]; ok && reason == s.Reason {
+			continue
+		}
 		log.Info("a watch fails: changes do not arrive", "resource", s.Resource, "namespace", s.Namespace,
 			"since", s.Since.UTC().Format(time.RFC3339), "reason", s.Reason, "detail", s.Detail)
 	}
+	return logged
 }
 
 // summary says which watches fail for which reason, so that two such states can be compared.

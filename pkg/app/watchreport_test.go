@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,37 @@ func TestFurtherFailuresAreReportedWithPauses(t *testing.T) {
 	sent = w.pass(t, time.Minute)
 	assert.Len(t, sent, 1)
 	assert.NotContains(t, sent[0], "configmaps")
+}
+
+// One API server behind a load balancer answers with an error, another one not at all.
+func TestReasonsThatChangeAreLoggedWithPausesWhereTheyDiffer(t *testing.T) {
+	t.Parallel()
+	w := newWatches()
+	w.fails("secrets", "configmaps", "deployments.apps")
+	w.pass(t, 90*time.Second)
+	assert.Len(t, w.lines, 3)
+	w.lines = nil
+	for range 60 {
+		w.statuses[0].Reason, w.statuses[1].Reason = w.statuses[1].Reason, watchhealth.NoAnswer
+		w.pass(t, watchLookInterval)
+		w.statuses[0].Reason, w.statuses[1].Reason = watchhealth.NoAnswer, watchhealth.Refused
+		w.pass(t, watchLookInterval)
+	}
+	assert.NotEmpty(t, w.lines)
+	assert.LessOrEqual(t, len(w.lines), 2*20, "once a minute, in 20 minutes")
+	assert.False(t, slices.ContainsFunc(w.lines, func(l string) bool { return strings.Contains(l, "deployments") }), "its reason is the same")
+	w.lines = nil
+	w.statuses = append(w.statuses, watchhealth.Status{Watch: watchhealth.Watch{Resource: "jobs"}, Since: w.now.Add(-watchPatience), Reason: watchhealth.NoAnswer})
+	sent := w.pass(t, time.Minute)
+	assert.Len(t, w.lines, 1, "the one that fails, too")
+	assert.Len(t, sent, 1)
+	w.statuses, w.lines = nil, nil
+	w.pass(t, watchLookInterval)
+	assert.Len(t, w.lines, 1)
+	assert.Contains(t, w.lines[0], "all watches work again")
+	w.fails("secrets")
+	w.pass(t, 3*time.Minute)
+	assert.Len(t, w.lines, 2, "it fails again, for the same reason")
 }
 
 func TestStandbyReportsInItsLogOnly(t *testing.T) {
