@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/jobrun"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
@@ -168,9 +169,18 @@ const (
 
 // ReportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
 func (a *Actions) ReportLostStamp(s gather.Subject) {
-	if s.View.Managed[stamp.Hash] == "" && !s.View.Intent.Restart && a.state.Writes.IsStamped(s.Key, s.Object.Generation()) {
+	if s.View.Managed[stamp.Hash] != "" || s.View.Intent.Restart {
+		return
+	}
+	if a.state.Writes.IsStamped(s.Key, s.Object.Generation()) || stampedWithoutTrace(s) {
 		a.events.Warn(s.Reported(), reasonLost, lost(s.Object.Kind).Error())
 	}
+}
+
+// stampedWithoutTrace reports whether last-reload names a stamp that was made at the present generation: one that is stored raises it.
+func stampedWithoutTrace(s gather.Subject) bool {
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
+	return err == nil && last.Hash != "" && last.Generation != 0 && last.Generation == s.Object.Generation()
 }
 
 // lost explains how a stamp can be made and not be there.

@@ -2,6 +2,7 @@ package action
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -32,6 +34,44 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	}
 	actions.ReportLostStamp(at(4))
 	assert.Len(t, out.Messages, 2, "another writer has written since")
+}
+
+// Another webhook has removed the stamp from a template that had none before: no new generation shows that the request was answered, and
+// the answer is that of a workload that is up to date.
+func TestLostStampIsReportedByTheGenerationThatLastReloadNames(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last       record.LastReload
+		hash       string
+		generation int64
+		restarts   bool
+		reported   bool
+	}{
+		"made at this generation":       {last: record.LastReload{Hash: "abc", Generation: 3}, generation: 3, reported: true},
+		"stored":                        {last: record.LastReload{Hash: "abc", Generation: 3}, hash: "abc", generation: 3},
+		"made at an earlier generation": {last: record.LastReload{Hash: "abc", Generation: 2}, generation: 3},
+		"a kind without generations":    {last: record.LastReload{Hash: "abc"}},
+		"a reload that needs no stamp":  {last: record.LastReload{Generation: 3}, generation: 3},
+		"a restart by another field":    {last: record.LastReload{Hash: "abc", Generation: 3}, generation: 3, restarts: true},
+		"nothing was reloaded":          {generation: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &reloadtest.Outbox{}
+			s := gather.Subject{
+				Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t),
+				Object: reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"generation": tc.generation}}),
+			}
+			s.View.Managed = stamp.Managed{stamp.Hash: tc.hash}
+			s.View.Intent.Restart = tc.restarts
+			if tc.last.Generation > 0 || tc.last.Hash != "" {
+				tc.last.Time, tc.last.Cause = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), record.CauseConfigChange
+				s.View.Managed[stamp.LastReload] = tc.last.String()
+			}
+			newActions(Options{}, out).ReportLostStamp(s)
+			assert.Equal(t, tc.reported, len(out.Messages) == 1)
+		})
+	}
 }
 
 func TestLostStampIsExplainedByTheSchemaOfItsKindIfThatCanBe(t *testing.T) {
