@@ -124,6 +124,7 @@ func forms() map[string]form {
 		"webhook-flaky":              {on: nothing, optional: []string{"percent"}},
 		"foreign-webhook":            {on: aNamespace, optional: []string{"mode"}},
 		"slow-controllers":           {on: nothing},
+		strippingWebhook:             {on: aStrippedScope, required: []string{stripsWhat, stripsFrom, stripsWhen}},
 		"reconfigure":                {on: nothing, optional: []string{"flags"}},
 		changeFlag:                   {on: nothing, required: []string{"flags"}},
 	}
@@ -169,6 +170,8 @@ func aReplica(on string) error {
 	return nil
 }
 
+func aStrippedScope(on string) error { return oneOf(on, strippedScopes()...) }
+
 func aNamespace(on string) error { return oneOf(on, "namespaces/shop", "namespaces/bank") }
 
 // aResource accepts the resources of which the program makes requests.
@@ -204,6 +207,10 @@ func choices() map[string][]string {
 		"code": {"401", "403", "409", "410", "429", "500", "503", "504"}, // those of refusal
 		"how":  {howSilent, howPart, howShort},
 		"mode": {"reject", "hang"},
+
+		stripsWhat: {stripLastReload, stripRecord, stripHash, stripRequest, stripAll},
+		stripsFrom: {fromAll, fromProgram},
+		stripsWhen: {whenBefore, whenAfter},
 	}
 }
 

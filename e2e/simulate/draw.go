@@ -69,6 +69,8 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		stage(&h, drawSituation(r, o.Situation, h.Setup.Graph))
 	case o.Faults && r.IntN(finaleOf) == 0:
 		finale(r, c, &h)
+	case o.Faults:
+		stageStripped(seed, &h)
 	}
 	n := unstaged(random, h.Steps)
 	drawn := o.replace(seed, c, chosen, h.Setup, h.Steps[:n])
@@ -230,10 +232,18 @@ func replaceSome(r *rand.Rand, of int, c history.Catalogue, steps []history.Step
 	if r.IntN(of) > 0 {
 		return steps
 	}
+	return replaceEach(r, replacedOf, c, steps, names...)
+}
+
+// replacedOf is how many steps there are for each that is replaced.
+const replacedOf = 6
+
+// replaceEach replaces one step of some.
+func replaceEach(r *rand.Rand, of int, c history.Catalogue, steps []history.Step, names ...string) []history.Step {
 	steps = slices.Clone(steps)
 	for i, old := range steps {
 		_, fault := findFault(old.Do)
-		if fault || old.Do == act.CreateConfig || old.Do == act.DeleteConfig || r.IntN(6) > 0 {
+		if fault || old.Do == act.CreateConfig || old.Do == act.DeleteConfig || r.IntN(of) > 0 {
 			continue
 		}
 		name := names[0]

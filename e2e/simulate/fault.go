@@ -75,6 +75,8 @@ type faults struct {
 	restarting atomic.Int64
 	// foreign has what another's validating webhook does to writes in a namespace: "reject" or "hang".
 	foreign map[string]string
+	// strippers are others' mutating webhooks that remove managed annotations.
+	strippers []*stripper
 }
 
 func (f *faults) remove(r *rule) {
@@ -236,6 +238,8 @@ func (k faultKind) of(step history.Step) string {
 		return "denied"
 	case step.With["how"] == howShort:
 		return listsShort
+	case step.Do == strippingWebhook:
+		return strippedKind(step)
 	case step.With["verbs"] == "list,watch":
 		return "watch-refused" // single objects can be read
 	case deniesWrites(step):

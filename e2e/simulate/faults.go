@@ -47,7 +47,9 @@ func findFault(name string) (faultKind, bool) {
 
 // faultKinds are all faults that a history can have.
 func faultKinds() []faultKind {
-	return slices.Concat(processFaults(), requestFaults(), lossFaults(), permissionsFaults(), watchFaults(), listFaults(), restoreFaults(), admissionFaults(), installationFaults())
+	return slices.Concat(
+		processFaults(), requestFaults(), lossFaults(), permissionsFaults(), watchFaults(), listFaults(), restoreFaults(), admissionFaults(),
+		stripperFaults(), installationFaults())
 }
 
 const defaultFor = 5 * time.Second

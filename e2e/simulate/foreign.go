@@ -31,7 +31,7 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 		return nil, err
 	}
 	ours := apiserver.Webhook{Config: config, Call: s.callWebhook}
-	var all []apiserver.Webhook
+	all := s.strippersOf(whenBefore)
 	where := s.history.Setup.OtherWebhooks
 	if where == "before" || where == "around" {
 		all = append(all, Injector("a-injector.example.com", "first"))
@@ -43,7 +43,7 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 	if where == "checksum" {
 		all = append(all, checksummer())
 	}
-	return append(all, s.validator()), nil
+	return append(append(all, s.strippersOf(whenAfter)...), s.validator()), nil
 }
 
 // configuration returns our webhook's configuration in the manifests, so that its conditions are what is simulated.
@@ -98,6 +98,11 @@ func Injector(name, key string) apiserver.Webhook {
 
 // patching is a mutating webhook of others. It is called again for a request that a later one has changed.
 func patching(name string, patch func(world.Object) ([]byte, error)) apiserver.Webhook {
+	return patchingReview(name, func(_ *admissionv1.AdmissionRequest, o world.Object) ([]byte, error) { return patch(o) })
+}
+
+// patchingReview is patching by what is reviewed, too.
+func patchingReview(name string, patch func(*admissionv1.AdmissionRequest, world.Object) ([]byte, error)) apiserver.Webhook {
 	return apiserver.Webhook{
 		Config: foreignConfig(name, admissionregistrationv1.IfNeededReinvocationPolicy),
 		Call: func(_ context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
@@ -107,7 +112,7 @@ func patching(name string, patch func(world.Object) ([]byte, error)) apiserver.W
 			}
 			var err error
 			answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-			if answer.Patch, err = patch(o); err != nil {
+			if answer.Patch, err = patch(review.Request, o); err != nil {
 				return nil, err
 			}
 			if answer.Patch != nil {

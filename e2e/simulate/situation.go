@@ -27,7 +27,7 @@ type situation struct {
 // situationKind is a situation that random steps hardly ever make.
 type situationKind struct {
 	name string
-	// weight is how often it is drawn, relative to others.
+	// weight is how often it is drawn, relative to others; one without a weight has a random stream of its own.
 	weight int
 	draw   func(r *rand.Rand) situation
 	// graph means that it is about custom resources: only histories with any have it.
@@ -65,6 +65,7 @@ func situationKinds() []situationKind {
 		{name: "run", weight: 10, draw: cronJobRun},
 		{name: "flag-changed", weight: 4, draw: flagChanged},
 		{name: "restored", weight: 4, draw: restoredFromSnapshot},
+		{name: "stripped", draw: strippedForATime},
 		{name: "published", weight: 6, draw: published, graph: true},
 	}
 }

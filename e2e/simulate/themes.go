@@ -13,12 +13,12 @@ import (
 type theme struct {
 	name string
 	acts []string
-	// faults means that the acts are faults: histories without faults do not have them. Most of the steps stay as they were.
-	faults bool
 	// suit adapts the installation; nil changes nothing.
 	suit func(r *rand.Rand, s *history.Setup)
 	// adapt adapts a step of the theme to the installation; nil changes nothing.
 	adapt func(s history.Setup, step history.Step)
+	// faults means that the acts are faults, of which few are enough: they replace fewer steps, in histories with faults only.
+	faults bool
 }
 
 func themes() []theme {
@@ -29,8 +29,12 @@ func themes() []theme {
 		{name: "reloader", acts: []string{act.ReloaderReloads}, suit: besideReloader, adapt: reloadsAsReloader},
 		{name: "namespaces", acts: []string{act.DeleteNamespace}},
 		{name: "restores", acts: []string{restoreEtcd}, faults: true},
+		{name: "stripped", acts: []string{strippingWebhook}, faults: true},
 	}
 }
+
+// faultOf is how many steps there are for each that a fault of a theme replaces.
+const faultOf = 15
 
 // themesOf is how many histories there are for each that has a given theme.
 const themesOf = 15
@@ -77,12 +81,12 @@ func (t theme) replace(seed uint64, s history.Setup, c history.Catalogue, steps 
 	if len(t.acts) == 0 {
 		return steps
 	}
-	r, drawn := rand.New(rand.NewPCG(seed, 19)), steps
+	r := rand.New(rand.NewPCG(seed, 19))
+	if t.faults {
+		return replaceEach(r, faultOf, c, steps, t.acts...)
+	}
 	steps = replaceSome(r, 1, c, steps, t.acts...)
-	for i, step := range steps {
-		if t.faults && step.Do != drawn[i].Do && r.IntN(3) > 0 {
-			steps[i] = drawn[i]
-		}
+	for _, step := range steps {
 		if t.adapt != nil && slices.Contains(t.acts, step.Do) {
 			t.adapt(s, step)
 		}

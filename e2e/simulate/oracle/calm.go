@@ -61,6 +61,8 @@ func (l *faultLog) hear(call *world.Call) {
 func (l *faultLog) touches(s *span, w *workload) bool {
 	scope := s.scope
 	switch {
+	case s.strips():
+		return s.stripsOf(w)
 	case s.deniesWorkloads():
 		return scope == w.id.plural
 	case s.hangsWorkloads():
@@ -253,7 +255,7 @@ func (l *faultLog) disturbedBesides(at time.Time) bool {
 		switch {
 		case slices.Contains([]string{"permissions", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", writesHang}, s.kind):
 			return false // it is in the way of no Event
-		case s.deniesWorkloads():
+		case s.deniesWorkloads(), s.strips():
 			return false
 		case s.outage() && (s.open || s.coveredAtEnd):
 			return s.from.Add(recovery + report).After(at)

@@ -52,7 +52,7 @@ type eventWrite struct {
 type warning struct {
 	versionTime
 
-	note string
+	about, reason, note string
 }
 
 // noteOf returns the text of an Event, in either of the two APIs.
@@ -92,8 +92,8 @@ func (l *eventLog) commitEvent(c world.Commit) {
 		return
 	}
 	if world.Text(c.New, "type") == "Warning" {
-		l.events.warnings = append(l.events.warnings, warning{versionTime{c.At, c.Version}, noteOf(c.New)})
 		about := world.Text(subjectOf(c.New), "uid")
+		l.events.warnings = append(l.events.warnings, warning{versionTime{c.At, c.Version}, about, world.Text(c.New, "reason"), noteOf(c.New)})
 		l.events.warned[about] = c.At
 		switch world.Text(c.New, "reason") {
 		case "ReloadFailed":

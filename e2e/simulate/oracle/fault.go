@@ -12,8 +12,8 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "permissions", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook"; every other
-	// one is something that may disturb all of the program within Scope.
+	// "permissions", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook", and those
+	// that begin with "strips ", whose scope is "namespaces/shop" or the resource of workloads; every other one is something that may disturb all of the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
 	// "namespaces/shop"), an object ("deployments/shop/cart"), or a resource ("secrets"). Empty means everything, and so does
@@ -80,6 +80,9 @@ func (t *timeline) hang(call *world.Call) {
 }
 
 func (s *span) recovery() time.Duration {
+	if s.strips() {
+		return longRecovery
+	}
 	switch s.kind {
 	case "denied", "namespace-webhook":
 		return longRecovery

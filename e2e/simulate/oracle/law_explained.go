@@ -116,6 +116,13 @@ func (l *explainedLaw) stamped(r restamp) {
 			w.story.cramped = true
 			return
 		}
+		if l.isRemoved(w, stripsReload, c) {
+			w.story.unannotatedAt = c.Version
+			w.story.unannotated++
+			l.count("restarts excused: another webhook removes the annotation")
+			w.story.cramped = true
+			return
+		}
 		if w.lastHandEdit <= before.version && !before.foreign {
 			l.violate(c.At, broken{"explained", w.id.String(), "annotation-missing"},
 				"the program changed the template at %s (version %d) without a new %s", l.when(c.At), c.Version, name)

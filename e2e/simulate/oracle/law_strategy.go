@@ -29,7 +29,7 @@ func (l *strategyLaw) stamped(r restamp) {
 	if !r.byProgram() || s.isRestart() || !l.mayWrite() {
 		return
 	}
-	if before.hash == s.hash {
+	if before.hash == s.hash && !l.isRemoved(w, stripsStamp, r.commit) {
 		l.count("strategy judged: same hash")
 		l.violate(s.at, broken{"kept", w.id.String(), "strategy-rewritten"},
 			"the program changed what --reload-strategy=%s writes at %s, although no restart was due", l.options.Strategy, l.when(s.at))

@@ -92,6 +92,11 @@ func (l *rules) recordOf(object world.Object) string {
 	return world.Text(world.Annotations(object), l.options.Prefix+recordAnnotation)
 }
 
+// lacksSpaceForRecord reports whether a workload has no record, and perhaps no space for one.
+func (l *rules) lacksSpaceForRecord(object world.Object) bool {
+	return l.recordOf(object) == "" && l.bytesLeftOn(object) < recordNeeds
+}
+
 // allManagedAnnotations returns the managed annotations on a workload and on its template.
 func (l *rules) allManagedAnnotations(object world.Object) string {
 	prefix := l.options.Prefix

@@ -136,6 +136,7 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 	if l.isProgram(c.Call) && l.hasCompared(w, c) {
 		w.closeWaiting(c.Version, c.Call.Arrived)
 	}
+	l.recordStripped(w, c)
 	l.learn(c)
 	l.recordEndOfRestart(w, c)
 	l.recordProgramRecord(w, c)
@@ -179,11 +180,6 @@ func (l *ledger) recordProgramRecord(w *workload, c world.Commit) {
 	if w.dynamic && l.recordOf(c.Old) != "" && l.lacksSpaceForRecord(c.New) {
 		w.adopt(c.Version, c.Version, c.At, ref{}).period.unrecorded = true
 	}
-}
-
-// lacksSpaceForRecord reports whether a workload has no record, and perhaps no space for one.
-func (l *ledger) lacksSpaceForRecord(object world.Object) bool {
-	return l.recordOf(object) == "" && l.bytesLeftOn(object) < recordNeeds
 }
 
 // returnsLostRecord reports whether a write brings back a record that was made before a digest key was lost.
