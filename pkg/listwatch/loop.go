@@ -271,7 +271,8 @@ func (l *Loop[Object]) interrupted(err error) {
 	l.report(err)
 }
 
-// report passes an error on, and logs it when it is another one than last time. That a permission is missing is known once the refusal lasts.
+// report passes an error on, and logs it when it is another one than last time. That a permission is missing is known once the refusal
+// lasts.
 func (l *Loop[Object]) report(err error) {
 	forbidden := apierrors.IsForbidden(err)
 	if l.Failed != nil {
