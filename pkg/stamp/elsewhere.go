@@ -3,7 +3,7 @@ package stamp
 import "github.com/pod-reloader/pod-reloader/pkg/record"
 
 // A workload of which nothing is tracked here may be tracked by another installation with the same digest key, or by replicas of this one
-// that run with other flags. Only where no annotation asks any installation for reloads, no pods need what is known of them.
+// that run with other flags. They need what is known of the pods, as long as an annotation asks any installation for reloads.
 
 // mayBeTracked reports whether annotations ask for reloads, be it some that this installation does not read.
 func (v View) mayBeTracked() bool { return v.Intent.Asked || v.AskedElsewhere }
@@ -11,24 +11,31 @@ func (v View) mayBeTracked() bool { return v.Intent.Asked || v.AskedElsewhere }
 // optsOut reports whether the write takes away all that asks for reloads.
 func (r Write) optsOut() bool { return r.Old.mayBeTracked() && !r.New.mayBeTracked() }
 
-// reloadedElsewhere reports whether nothing is tracked here, and the write brings the explanation of a reload that has just been made: the
-// first pass of another installation, or a write of its loop.
-func (f *facts) reloadedElsewhere() bool {
-	last, own := f.ownReload()
-	return own && len(f.live.Refs) == 0 && !f.New.Excluded && !f.optsOut() && f.Old.mayExplain(last, f.now)
+// leavesToOthers reports whether nothing is tracked here of a workload that another installation may handle.
+func (f *facts) leavesToOthers() bool {
+	return len(f.live.Refs) == 0 && !f.New.Excluded && !f.optsOut()
 }
 
-// requestedElsewhere reports whether nothing is tracked here, but the Record names objects, and the write brings a request for a reload: it is
-// for the installation that has recorded them.
+// reloadedElsewhere reports whether the write brings a reload that another installation has just made: in its first pass, or in a write of its
+// loop.
+func (f *facts) reloadedElsewhere() bool {
+	last, own := f.ownReload()
+	return own && f.leavesToOthers() && f.Old.mayExplain(last, f.now)
+}
+
+// requestedElsewhere reports whether the write brings a request for a reload that is for the installation that has recorded the pods.
 func (f *facts) requestedElsewhere() bool {
 	_, asked := f.dummy()
 	known, belongs := f.Old.Managed.recordOf(f.Old.Managed[Hash])
-	return asked && belongs && !known.Empty() && len(f.live.Refs) == 0 && !f.New.Excluded && !f.optsOut()
+	return asked && f.leavesToOthers() && belongs && !known.Empty()
 }
 
-// recordElsewhere decides about the Record where nothing is tracked here. What is known of pods that stay, is kept, and so is what the write
-// has recorded of them. Of pods that start now, nothing is known. Where the hash is another one, as after a rollback, pods may live that have
-// it: what the write has recorded of them stays, and the old Record says nothing.
+// recordElsewhere decides about the Record where nothing is tracked here. The first row that applies decides:
+//
+//	no annotation asks for reloads   Nothing is known any more, unless the write brings a request for another installation.
+//	the pods stay                    What the write has recorded of them stays, else what is stored.
+//	the hash is another one          The same: after a rollback, pods may live that have it. The stored Record is void, so that the hash counts.
+//	any other write                  Of the pods that start now, nothing is known.
 func (d *draft) recordElsewhere() {
 	_, brought := d.New.Managed.recordOf(d.Managed[Hash])
 	stay := !d.replacesPods() && !d.Restarts
@@ -36,9 +43,11 @@ func (d *draft) recordElsewhere() {
 	switch {
 	case !d.New.mayBeTracked() && !d.requestedElsewhere():
 		d.forget()
-	case brought && (stay || moved):
-		d.Managed.put(d.New.Managed, Record)
-	case !stay && !moved:
+	case stay, moved:
+		if brought {
+			d.Managed.put(d.New.Managed, Record)
+		}
+	default:
 		d.forget()
 	}
 }

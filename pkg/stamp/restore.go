@@ -131,7 +131,7 @@ func (e edit) recordsLive(l live, refs []reference.Ref) bool {
 func (f *facts) fromFirstPass(verdict policy.Verdict) bool {
 	written := f.edit()
 	if !written.keepsStamp() {
-		rec, stamped := written.unexplainedStamp()
+		rec, stamped := written.stampWithoutChange()
 		return stamped && f.live.isIn(rec, slices.Collect(maps.Keys(rec.Items(f.live.Refs))))
 	}
 	return written.keeps(LastReload) && (written.recordsLive(f.live, f.adoptable(verdict)) || written.recordsOnly(f.live.Refs))

@@ -55,9 +55,9 @@ func (e edit) unstamped() bool {
 	return brought && !hashed
 }
 
-// unexplainedStamp returns the Record of a stamp without a Change, as our own first pass leaves it: a new hash, and a new Record of pods that
+// stampWithoutChange returns the Record of a stamp without a Change, as our own first pass leaves it: a new hash, and a new Record of pods that
 // start with it, beside the old last reload.
-func (e edit) unexplainedStamp() (record.Record, bool) {
+func (e edit) stampWithoutChange() (record.Record, bool) {
 	rec, belongs := e.now.recordOf(e.now[Hash])
 	return rec, belongs && !e.keeps(Record) && e.sameReload() && !e.keeps(Hash) && !rec.Empty() && rec.Stamped()
 }
@@ -65,7 +65,7 @@ func (e edit) unexplainedStamp() (record.Record, bool) {
 // stampedTooEarly reports whether our own first pass has stamped a template without an object that another webhook has added since, and that
 // the old template has, too: for the whole write no reference has changed. The Record of a rollback has all that its pods name.
 func (r Write) stampedTooEarly() bool {
-	first, stamped := r.edit().unexplainedStamp()
+	first, stamped := r.edit().stampWithoutChange()
 	if !stamped {
 		return false
 	}
@@ -121,7 +121,7 @@ func (d *draft) keepExplanation() {
 // Record that an undo brought, and left its own; and where the state, which it has read, cannot be read again. A stamp without a Change has
 // no explanation.
 func (d *draft) keepFirstPass() {
-	rec, unexplained := d.edit().unexplainedStamp()
+	rec, unexplained := d.edit().stampWithoutChange()
 	last, explained := d.edit().explained()
 	switch {
 	case explained && d.Old.mayExplain(last, d.now):

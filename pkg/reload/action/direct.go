@@ -131,11 +131,13 @@ func (w stamps) explanation(ctx context.Context, s *gather.Subject, d directStam
 	case err == nil && stored != d.before[stamp.LastReload]:
 		return last, true
 	case d.decided.Unwritten != "" && stored == d.decided.Managed[stamp.LastReload]:
-		return w.explainByDecision(s, d.decided, d.decided.Managed[stamp.Hash]), true
+		w.markUnwritten(s, d.decided)
+		return decidedReload(d.decided, d.decided.Managed[stamp.Hash]), true
 	}
-	hash := w.unexplainedStamp(ctx, *s)
-	if hash == "" {
+	marks, made := w.unexplainedStamp(ctx, *s)
+	if !made {
 		return last, false
 	}
-	return w.explainByDecision(s, d.decided, hash), true
+	w.markUnwritten(s, d.decided)
+	return decidedReload(d.decided, marks[stamp.Hash]), true
 }

@@ -162,11 +162,12 @@ func (r requests) unexplained(
 	if err != nil || !due.Stamped {
 		return last, false
 	}
-	hash := r.unexplainedStamp(ctx, *s)
-	if hash == "" || hash != due.Managed[stamp.Hash] && request.Digest != digest.AnyCurrent {
+	stored, made := r.unexplainedStamp(ctx, *s)
+	if !made || request.Digest != digest.AnyCurrent && stored[stamp.Hash] != due.Managed[stamp.Hash] {
 		return last, false
 	}
-	return r.explainByDecision(s, due, hash), true
+	r.markUnwritten(s, due)
+	return decidedReload(due, stored[stamp.Hash]), true
 }
 
 // mayHaveStamped reports whether a request may have been handled although the answer does not say so. By the same generation, the template is

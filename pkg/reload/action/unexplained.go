@@ -16,34 +16,37 @@ const reasonReloadUnrecorded = "ReloadUnrecorded"
 const reloadUnrecorded = "the workload was reloaded, but the annotation last-reload is not stored: another admission webhook or policy removes or " +
 	"replaces it; make it keep annotations that it does not own"
 
-// unexplainedStamp returns the hash of the stored template where it bears another stamp than before that no stored last-reload explains;
-// empty otherwise. It costs a read.
-func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject) string {
+// unexplainedStamp returns what is stored on the workload where its template bears another stamp than before that no stored last-reload
+// explains; false otherwise. It costs a read.
+func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject) (stamp.Managed, bool) {
 	o, err := b.gather.Stored(ctx, s)
 	if err != nil || o.UID() != s.Object.UID() {
-		return ""
+		return nil, false
 	}
 	view, _ := b.gather.Reader.Read(o)
 	before, stored := s.View.Managed, view.Managed
 	hash := stored[stamp.Hash]
-	if hash == before[stamp.Hash] && stored[stamp.Restart] == before[stamp.Restart] {
-		return ""
+	if hash == "" || hash == before[stamp.Hash] && stored[stamp.Restart] == before[stamp.Restart] {
+		return nil, false
 	}
 	last, err := record.ParseLastReload(stored[stamp.LastReload])
 	if err == nil && last.BelongsTo(hash) && stored[stamp.LastReload] != before[stamp.LastReload] {
-		return ""
+		return nil, false
 	}
-	return hash
+	return stored, true
 }
 
-// explainByDecision returns the last reload that was decided and is not stored, for the hash that is. Where it fits, another webhook has
-// removed it, which is reported.
-func (b *base) explainByDecision(s *gather.Subject, due stamp.Result, hash string) record.LastReload {
-	last, _ := record.ParseLastReload(cmp.Or(due.Unwritten, due.Managed[stamp.LastReload]))
+// decidedReload returns the last reload that was decided and is not stored, for the hash that is.
+func decidedReload(due stamp.Result, hash string) record.LastReload {
+	last, _ := record.ParseLastReload(cmp.Or(due.Unwritten, due.Managed[stamp.LastReload])) // a text of this process
 	last.Hash = record.HashName(hash)
+	return last
+}
+
+// markUnwritten notes that no stored last-reload explains a reload. Where it fits, another webhook has removed it, which is reported.
+func (b *base) markUnwritten(s *gather.Subject, due stamp.Result) {
 	s.Effects.Unwritten = true
 	if due.Unwritten == "" {
 		b.events.Warn(s.Reported(), reasonReloadUnrecorded, reloadUnrecorded)
 	}
-	return last
 }
