@@ -313,13 +313,14 @@ func problems(in Input) []string {
 }
 
 // storedRequest says why a reload request is stored, and what to do. The webhook leaves one to another installation where nothing is tracked
-// here, but something is recorded.
+// here, but something is known of the pods.
 func storedRequest(in Input) string {
 	const unhandled = "the workload itself has %s: no webhook has handled the last reload request, or it "
 	text := unhandled + "could not check it: repeat one that got a warning once this annotation is gone; " +
 		"else check that the MutatingWebhookConfiguration exists and its Service answers"
-	if len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil && !in.View.Excluded && !in.View.Known().Record.Empty() {
-		text = unhandled + "left it to another installation: this one tracks no object of the workload, but the config-record names some. " +
+	if len(in.View.Intent.Tracked) == 0 && in.View.Unresolved == nil && !in.View.Excluded && in.View.IsRecorded() {
+		text = unhandled + "left it to another installation: this one tracks no object of the workload, but the config-record names some, " +
+			"or is missing beside a config-hash. " +
 			"Unless another one handles the workload, let its annotations name an object that exists, and repeat the request once this annotation is gone. " +
 			"If it got no warning, check that the MutatingWebhookConfiguration exists and its Service answers"
 	}

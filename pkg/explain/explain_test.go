@@ -248,10 +248,18 @@ func TestExplain(t *testing.T) {
 			verdict: "nothing", reason: "no configmap that is not ignored or excluded has a name that an expression matches",
 			problem: "no webhook has handled the last reload request, or it left it to another installation: this one tracks no object of the workload",
 		},
-		"a dummy is stored where nothing is recorded": {
+		"a dummy is left to another installation, without a Record": {
 			change: func(f *fixture) {
 				f.trackNothing()
 				delete(f.annotations(), "pod-reloader.cs.sap.com/config-record")
+				f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1"
+			},
+			verdict: "nothing", reason: "no configmap that is not ignored or excluded", problem: "names some, or is missing beside a config-hash",
+		},
+		"a dummy is stored where nothing is recorded": {
+			change: func(f *fixture) {
+				f.trackNothing()
+				f.annotations()["pod-reloader.cs.sap.com/config-record"] = record.New(f.hash, "", nil).String()
 				f.annotations()["pod-reloader.cs.sap.com/config-hash"] = "x@1"
 			},
 			verdict: "nothing", reason: "no configmap that is not ignored or excluded", problem: "or it could not check it: ",

@@ -11,6 +11,13 @@ func (v View) mayBeTracked() bool { return v.Intent.Asked || v.AskedElsewhere }
 // optsOut reports whether the write takes away all that asks for reloads.
 func (r Write) optsOut() bool { return r.Old.mayBeTracked() && !r.New.mayBeTracked() }
 
+// IsRecorded reports whether something is known of the pods, for the installation that tracks objects of the workload: the Record names some, or
+// a hash is left without one.
+func (v View) IsRecorded() bool {
+	known := v.Known()
+	return !known.Record.Empty() || known.Hash != "" && v.mayBeTracked()
+}
+
 // leavesToOthers reports whether nothing is tracked here of a workload that another installation may handle.
 func (f *facts) leavesToOthers() bool {
 	return len(f.live.Refs) == 0 && !f.New.Excluded && !f.optsOut()
@@ -26,8 +33,7 @@ func (f *facts) reloadedElsewhere() bool {
 // requestedElsewhere reports whether the write brings a request for a reload that is for the installation that has recorded the pods.
 func (f *facts) requestedElsewhere() bool {
 	_, asked := f.dummy()
-	known, belongs := f.Old.Managed.recordOf(f.Old.Managed[Hash])
-	return asked && f.leavesToOthers() && belongs && !known.Empty()
+	return asked && f.leavesToOthers() && f.Old.IsRecorded()
 }
 
 // recordElsewhere decides about the Record where nothing is tracked here. The first row that applies decides:

@@ -1,0 +1,59 @@
+package stamp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+)
+
+// listOfSecrets is a workload with a list of Secrets, of which an installation with --secrets=false tracks nothing.
+func listOfSecrets(t *testing.T) (w *world, off Reader) {
+	t.Helper()
+	w = newWorld(t)
+	w.set(secret("db"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("", "db"))))
+	w.at(t, 0, "created")
+	off = w.reader
+	off.Dialects = []annotation.Dialect{annotation.SAP{Keys: w.keys, WithoutSecrets: true}}
+	return w, off
+}
+
+// What is due restarts the pods once, whichever webhooks answer.
+func TestListOfSecretsBesideAnInstallationWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	change := func(w *world) { w.set(secret("db"), "B") }
+	for name, tc := range map[string]struct {
+		reason string
+		// before is what only this installation sees.
+		before, step func(*world)
+	}{
+		"a change": {reason: "It is due.", step: change},
+		"a change, without a Record": {
+			reason: "The hash is what is known.", step: change, before: func(w *world) {
+				w.away = true
+				require.Nil(w.t, w.write(func(raw map[string]any) { w.setManaged(raw, Record, "") }))
+				w.away = false
+			},
+		},
+	} {
+		for _, way := range []string{"alone", "called after", "called before", "a replica with the other flags"} {
+			t.Run(way+": "+name, func(t *testing.T) {
+				t.Parallel()
+				w, off := listOfSecrets(t)
+				if tc.before != nil {
+					tc.before(w)
+				}
+				w.webhooks = map[string][]Reader{
+					"called after": {w.reader, off}, "called before": {off, w.reader}, "a replica with the other flags": {off},
+				}[way]
+				restarts := w.restarts
+				tc.step(w)
+				w.at(t, restarts+1, tc.reason)
+				w.set(secret("db"), "C")
+				w.at(t, restarts+2, "the next change counts")
+			})
+		}
+	}
+}
