@@ -41,15 +41,16 @@ func (f *facts) requestedElsewhere() bool {
 //	no annotation asks for reloads   Nothing is known any more, unless the write brings a request for another installation.
 //	the pods stay                    What the write has recorded of them stays, else what is stored.
 //	the hash is another one          The same: after a rollback, pods may live that have it. The stored Record is void, so that the hash counts.
+//	a label excludes the workload    What another installation has recorded of the pods that start now, which it adopts, stays.
 //	any other write                  Of the pods that start now, nothing is known.
 func (d *draft) recordElsewhere() {
-	_, brought := d.New.Managed.recordOf(d.Managed[Hash])
+	rec, brought := d.New.Managed.recordOf(d.Managed[Hash])
 	stay := !d.replacesPods() && !d.Restarts
 	moved := d.Managed[Hash] != d.Old.Managed[Hash]
 	switch {
 	case !d.New.mayBeTracked() && !d.requestedElsewhere():
 		d.forget()
-	case stay, moved:
+	case stay, moved, d.New.Excluded && brought && !rec.Stamped():
 		if brought {
 			d.Managed.put(d.New.Managed, Record)
 		}

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +54,32 @@ func TestListOfSecretsBesideAnInstallationWithoutSecrets(t *testing.T) {
 				w.at(t, restarts+1, tc.reason)
 				w.set(secret("db"), "C")
 				w.at(t, restarts+2, "the next change counts")
+			})
+		}
+	}
+}
+
+// What the pods of releases start with while a label excludes the workload is compared when the label goes.
+func TestReleaseOfAnExcludedWorkloadBesideAnotherInstallation(t *testing.T) {
+	t.Parallel()
+	for way, due := range map[string]int{
+		"called after": 1, "called before": 1, "a replica with the other flags": 0, // which knows nothing of these pods
+	} {
+		for name, releases := range map[string][]string{"a release": {"image:2"}, "two releases": {"image:2", "image:3"}} {
+			t.Run(way+": "+name, func(t *testing.T) {
+				t.Parallel()
+				h := newHiding(t)
+				h.webhooks = besides(h.world)[way]
+				require.Nil(t, h.write(func(raw map[string]any) { h.ignore(raw) }))
+				for _, image := range releases {
+					require.Nil(t, h.write(setImage(image)))
+				}
+				h.set(cm("b"), "B")
+				h.rv += int(time.Hour / time.Second) // the clock goes by it
+				require.Nil(t, h.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+				h.at(t, len(releases)+due, "the change")
+				h.set(cm("b"), "C")
+				h.at(t, len(releases)+due+1, "the next change counts")
 			})
 		}
 	}
