@@ -39,6 +39,7 @@ func (f *facts) requestedElsewhere() bool {
 // recordElsewhere decides about the Record where nothing is tracked here. The first row that applies decides:
 //
 //	no annotation asks for reloads   Nothing is known any more, unless the write brings a request for another installation.
+//	the write ends a restart         Of the pods that are left, the hash has the content: the Record goes.
 //	the pods stay                    What the write has recorded of them stays, else what is stored.
 //	the hash is another one          The same: after a rollback, pods may live that have it. The stored Record is void, so that the hash counts.
 //	a label excludes the workload    What another installation has recorded of the pods that start now, which it adopts, stays.
@@ -50,6 +51,8 @@ func (d *draft) recordElsewhere() {
 	switch {
 	case !d.New.mayBeTracked() && !d.requestedElsewhere():
 		d.forget()
+	case d.EndsRestart && stay && !moved:
+		delete(d.Managed, Record)
 	case stay, moved, d.New.Excluded && brought && !rec.Stamped():
 		if brought {
 			d.Managed.put(d.New.Managed, Record)

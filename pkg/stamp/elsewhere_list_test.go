@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // listOfSecrets is a workload with a list of Secrets, of which an installation with --secrets=false tracks nothing.
@@ -38,6 +39,17 @@ func TestListOfSecretsBesideAnInstallationWithoutSecrets(t *testing.T) {
 				w.away = false
 			},
 		},
+		"a restart that a PUT ends": {
+			reason: "Pods are left that have the old content.",
+			before: func(w *world) {
+				w.kind = restartable(w.t)
+				w.set(secret("db"), "B")
+				w.restartNow()
+			},
+			step: func(w *world) {
+				require.Nil(w.t, w.write(func(raw map[string]any) { delete(raw["spec"].(map[string]any), "restartAt") }))
+			},
+		},
 	} {
 		for _, way := range []string{"alone", "called after", "called before", "a replica with the other flags"} {
 			t.Run(way+": "+name, func(t *testing.T) {
@@ -57,6 +69,13 @@ func TestListOfSecretsBesideAnInstallationWithoutSecrets(t *testing.T) {
 			})
 		}
 	}
+}
+
+func restartable(t testing.TB) workload.Kind {
+	t.Helper()
+	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
+	require.NoError(t, err)
+	return kind
 }
 
 // What the pods of releases start with while a label excludes the workload is compared when the label goes.
