@@ -127,12 +127,8 @@ func (w stamps) stamped(ctx context.Context, s gather.Subject, verdict policy.Ve
 func (w stamps) explanation(ctx context.Context, s *gather.Subject, d directStamp) (last record.LastReload, made bool) {
 	stored := d.answer.Annotations[w.annotations.LastReload]
 	last, err := record.ParseLastReload(stored)
-	switch {
-	case err == nil && stored != d.before[stamp.LastReload]:
+	if err == nil && stored != d.before[stamp.LastReload] {
 		return last, true
-	case d.decided.Unwritten != "" && stored == d.decided.Managed[stamp.LastReload]:
-		w.markUnwritten(s, d.decided)
-		return decidedReload(d.decided, d.decided.Managed[stamp.Hash]), true
 	}
 	marks, made := w.unexplainedStamp(ctx, *s)
 	if !made {

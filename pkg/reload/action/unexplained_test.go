@@ -84,21 +84,30 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 	}
 }
 
-// In direct mode, too, and where a webhook that is back has undone the stamp, last-reload is not what was written.
-func TestDirectStampIsReportedWhereLastReloadIsRemoved(t *testing.T) {
+// In direct mode, too, last-reload may not be what was written: it does not fit, or a webhook that is back has removed it, or the stamp as well.
+func TestDirectStampIsReportedWhereLastReloadIsNotStored(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before, last := reloadtest.ReloadAt(now.Add(-time.Hour), "before").String(), reloadtest.ReloadAt(now, "due").String()
+	const updated = "pod template updated: configmap/app modified"
 	for name, tc := range map[string]struct {
 		before, stored, hash string
-		reloaded             bool
+		// full says that last-reload does not fit.
+		full  bool
+		notes []string
 	}{
-		"removed":                {hash: "due", reloaded: true},
-		"removed, not the first": {before: before, hash: "due", reloaded: true},
-		"the earlier one kept":   {before: before, stored: before, hash: "due", reloaded: true},
-		"a constant":             {stored: "constant", hash: "due", reloaded: true},
-		"the stamp undone":       {hash: "before"},
-		"all undone":             {before: before, stored: before, hash: "before"},
+		"stored":                  {stored: last, hash: "due", notes: []string{updated}},
+		"removed":                 {hash: "due", notes: []string{reloadUnrecorded, updated}},
+		"removed, not the first":  {before: before, hash: "due", notes: []string{reloadUnrecorded, updated}},
+		"the earlier one kept":    {before: before, stored: before, hash: "due", notes: []string{reloadUnrecorded, updated}},
+		"a constant":              {stored: "constant", hash: "due", notes: []string{reloadUnrecorded, updated}},
+		"the stamp undone":        {hash: "before"},
+		"all undone":              {before: before, stored: before, hash: "before"},
+		"full":                    {full: true, hash: "due", notes: []string{updated}},
+		"full, and stored":        {full: true, stored: last, hash: "due", notes: []string{updated}},
+		"full, the stamp undone":  {full: true, hash: "before"},
+		"full, both put back":     {full: true, before: before, stored: before, hash: "before"},
+		"full, the earlier there": {full: true, before: before, stored: before, hash: "due", notes: []string{updated}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,18 +117,21 @@ func TestDirectStampIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 			actions := newActions(Options{Gather: absentApp(t, c, digesttest.Ring(t, "a"), now)}, out)
 			answer := &metav1.PartialObjectMetadata{}
 			answer.SetAnnotations(c.annotations)
-			ended := actions.stamps.stamped(t.Context(), web, policy.Verdict{}, directStamp{
-				before: web.View.Managed, decided: stamp.Result{Stamped: true, Managed: stamp.Managed{stamp.Hash: "due", stamp.LastReload: last}}, answer: answer,
-			})
+			decided := stamp.Result{Stamped: true, Managed: stamp.Managed{stamp.Hash: "due", stamp.LastReload: last}}
+			if tc.full {
+				decided.Unwritten = last
+				delete(decided.Managed, stamp.LastReload)
+			}
+			ended := actions.stamps.stamped(t.Context(), web, policy.Verdict{}, directStamp{before: web.View.Managed, decided: decided, answer: answer})
 			ended.close(t.Context(), actions.base)
-			if !tc.reloaded {
+			assert.Equal(t, tc.notes, out.Notes())
+			if tc.notes == nil {
 				assert.IsType(t, failed{}, ended)
-				assert.Empty(t, out.Messages)
 				return
 			}
-			assert.Equal(t, []string{reloadUnrecorded, "pod template updated: configmap/app modified"}, out.Notes())
 			assert.Equal(t, now, actions.state.Writes.StampedAt(web.Key), "the refractory time begins")
 			assert.Equal(t, record.HashName("due"), ended.(reloaded).last.Hash)
+			assert.Equal(t, tc.stored != last, ended.(reloaded).subject.Effects.Unwritten)
 		})
 	}
 }

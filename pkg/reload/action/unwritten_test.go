@@ -16,9 +16,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
@@ -108,44 +106,6 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 			assert.Equal(t, now, actions.state.Writes.StampedAt(web.Key), "the refractory time begins")
 			assert.True(t, actions.state.Writes.IsStamped(web.Key, web.Object.Generation()+1), "a stamp that is lost is noticed by the generation")
 		})
-	}
-}
-
-// In direct mode the loop knows what it has written.
-func TestDirectStampIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
-	t.Parallel()
-	ring, app, out := digesttest.Ring(t, "a"), reference.Ref{Kind: reference.ConfigMap, Name: "app"}, &reloadtest.Outbox{}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	web := reloadtest.Web(t)
-	web.View.Managed[stamp.Hash] = "present"
-	last := record.LastReload{Time: now, Hash: "abc", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: app.String(), Type: record.Modified}}}
-	actions := newActions(Options{Gather: absentApp(t, nil, ring, now)}, out)
-	actions.stamps.stamped(t.Context(), web, policy.Verdict{}, directStamp{
-		before: web.View.Managed, decided: stamp.Result{Stamped: true, Unwritten: last.String()}, answer: &metav1.PartialObjectMetadata{},
-	}).close(t.Context(), actions.base)
-	assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes())
-}
-
-// A webhook that is back may write last-reload all the same, or the user may have removed other annotations.
-func TestDirectStampIsUnwrittenWhereNothingStoredExplainsIt(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	last := reloadtest.ReloadAt(now, "abc").String()
-	for name, tc := range map[string]struct {
-		stored, unwritten string
-		want              bool
-	}{
-		"last-reload is stored":         {stored: last},
-		"beyond the budget":             {unwritten: last, want: true},
-		"beyond the budget, and stored": {stored: last, unwritten: last},
-	} {
-		actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}}, &reloadtest.Outbox{})
-		answer := &metav1.PartialObjectMetadata{}
-		answer.SetAnnotations(map[string]string{annotation.DefaultPrefix + "last-reload": tc.stored})
-		actions.annotations = reloadtest.Reader().Keys
-		ended := actions.stamps.stamped(t.Context(), reloadtest.Web(t), policy.Verdict{}, directStamp{decided: stamp.Result{Stamped: true, Unwritten: tc.unwritten}, answer: answer})
-		require.IsType(t, reloaded{}, ended, name)
-		assert.Equal(t, tc.want, ended.(reloaded).subject.Effects.Unwritten, name)
 	}
 }
 
