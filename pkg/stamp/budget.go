@@ -75,9 +75,18 @@ func (d *draft) dropUntilValid() {
 		d.warn("pod-reloader: the annotations are too large to explain this reload by last-reload; shorten other annotations")
 	}
 	if _, recorded := d.Managed[Record]; unrecorded && !recorded {
-		d.warn(fmt.Sprintf("pod-reloader: the annotations are too large to record %s: %s; list fewer, or shorten other annotations",
-			reference.Count(len(d.live.Refs), "config object"), d.WhenUnrecorded(d.live.Input, d.Managed[Hash])))
+		d.warn(d.unrecordedText())
 	}
+}
+
+// unrecordedText says that the Record does not fit, and what follows. Where nothing is tracked here, that depends on what another installation
+// tracks.
+func (d *draft) unrecordedText() string {
+	if len(d.live.Refs) == 0 {
+		return "pod-reloader: the annotations are too large to keep the config-record, which another installation may need; shorten other annotations"
+	}
+	return fmt.Sprintf("pod-reloader: the annotations are too large to record %s: %s; list fewer, or shorten other annotations",
+		reference.Count(len(d.live.Refs), "config object"), d.WhenUnrecorded(d.live.Input, d.Managed[Hash]))
 }
 
 // withoutStamp takes back a stamp that exceeds the budget of the template.

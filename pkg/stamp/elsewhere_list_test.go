@@ -1,9 +1,11 @@
 package stamp
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -20,6 +22,12 @@ func listOfSecrets(t *testing.T) (w *world, off Reader) {
 	off = w.reader
 	off.Dialects = []annotation.Dialect{annotation.SAP{Keys: w.keys, WithoutSecrets: true}}
 	return w, off
+}
+
+// fill leaves some bytes for the annotations on the workload.
+func (w *world) fill(left int) *Rejection {
+	budget := w.view().WorkloadBudget
+	return w.write(func(raw map[string]any) { annotate(raw, "big", strings.Repeat("x", budget-len("big")-left)) })
 }
 
 // What is due restarts the pods once, whichever webhooks answer.
@@ -76,6 +84,18 @@ func restartable(t testing.TB) workload.Kind {
 	kind, err := workload.ParseKind("argoproj.io/v1alpha1/Rollout=spec.template")
 	require.NoError(t, err)
 	return kind
+}
+
+// The warning of an installation that tracks nothing of the workload names no consequence: that depends on the other one.
+func TestRecordOfAnotherInstallationThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	w, off := listOfSecrets(t)
+	w.webhooks = []Reader{off}
+	require.Nil(t, w.fill(10))
+	assert.NotContains(t, w.managed(), Record)
+	assert.Equal(t, []string{
+		"pod-reloader: the annotations are too large to keep the config-record, which another installation may need; shorten other annotations",
+	}, w.result.Warnings)
 }
 
 // What the pods of releases start with while a label excludes the workload is compared when the label goes.
