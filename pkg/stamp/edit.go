@@ -21,6 +21,13 @@ func (e edit) keeps(keys ...Key) bool { return e.now.same(e.old, keys...) }
 // keepsStamp reports whether the template has what it had.
 func (e edit) keepsStamp() bool { return e.now.sameStamp(e.old) }
 
+// movesStamp reports whether the write brings another hash, or another config-restart beside the hash. That it lacks one is no edit.
+func (e edit) movesStamp() bool {
+	hash, hashed := e.now[Hash]
+	restart, restarted := e.now[Restart]
+	return hashed && (hash != e.old[Hash] || restarted && restart != e.old[Restart])
+}
+
 // sameReload reports whether the write has the last reload that the old object has, or a shortened form of it: our own first pass
 // leaves that where the annotations are too large.
 func (e edit) sameReload() bool {

@@ -26,9 +26,31 @@ func (f *facts) leavesToOthers() bool {
 // reloadedElsewhere reports whether the write brings a reload that another installation has just made: in its first pass, or in a write of its
 // loop.
 func (f *facts) reloadedElsewhere() bool {
+	if !f.leavesToOthers() {
+		return false
+	}
 	last, own := f.ownReload()
-	return own && f.leavesToOthers() && f.Old.mayExplain(last, f.now)
+	return own && f.Old.mayExplain(last, f.now) || f.stampedBeyondBudget()
 }
+
+// stampedBeyondBudget reports whether the write brings another stamp, where the annotations have no bytes for the shortest explanation of one. A
+// stamp by hand looks the same there.
+func (f *facts) stampedBeyondBudget() bool {
+	written := f.edit()
+	if f.TemplateChanged || !f.New.mayBeTracked() || !written.movesStamp() {
+		return false
+	}
+	hash := record.HashName(written.now[Hash])
+	shortest := record.LastReload{
+		Time: f.now, Hash: hash, Digest: hash, Generation: f.Old.Generation, Cause: record.CauseVerifiedReload, More: maxMore,
+	}
+	explained := written.now.Without(Record, Dummy)
+	explained[LastReload] = shortest.String()
+	return f.New.bytesLeft(explained, false) < 0
+}
+
+// maxMore is the most Changes that a last reload counts: a workload tracks no more objects.
+const maxMore = 1000
 
 // requestedElsewhere reports whether the write brings a request for a reload that is for the installation that has recorded the pods.
 func (f *facts) requestedElsewhere() bool {

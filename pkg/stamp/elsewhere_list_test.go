@@ -47,6 +47,9 @@ func TestListOfSecretsBesideAnInstallationWithoutSecrets(t *testing.T) {
 				w.away = false
 			},
 		},
+		"a change, without bytes for last-reload": {
+			reason: "The stamp has no explanation.", step: change, before: func(w *world) { require.Nil(w.t, w.fill(40)) },
+		},
 		"a restart that a PUT ends": {
 			reason: "Pods are left that have the old content.",
 			before: func(w *world) {

@@ -61,7 +61,7 @@ func (w *world) poke() {
 	req := Write{Old: before, New: after}
 	result := Choose(req).Apply(req, w.inputs(after.Intent.Refs()))
 	ops := append(w.reader.Guard(w.object()), w.reader.Operations(w.object(), result.Managed)...)
-	w.commit(patch(w.t, w.stored, ops))
+	require.Nil(w.t, w.store(patch(w.t, w.stored, ops)))
 }
 
 // quiesce runs the loop until it has nothing to do.
