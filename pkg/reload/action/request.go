@@ -163,11 +163,18 @@ func (r requests) unexplained(
 		return last, false
 	}
 	stored, made := r.unexplainedStamp(ctx, *s)
-	if !made || request.Digest != digest.AnyCurrent && stored[stamp.Hash] != due.Managed[stamp.Hash] {
+	if !made || request.Digest != digest.AnyCurrent && !madeAsDecided(stored, due.Managed) {
 		return last, false
 	}
 	r.markUnwritten(s, due)
 	return decidedReload(due, stored[stamp.Hash]), true
+}
+
+// madeAsDecided reports whether a stored stamp may be the one that was decided. A stored Record must be that of the decision, too: rollout undo
+// brings one of earlier versions of the objects with the hash.
+func madeAsDecided(stored, decided stamp.Managed) bool {
+	recorded := stored[stamp.Record]
+	return stored[stamp.Hash] == decided[stamp.Hash] && (recorded == "" || recorded == decided[stamp.Record])
 }
 
 // mayHaveStamped reports whether a request may have been handled although the answer does not say so. By the same generation, the template is

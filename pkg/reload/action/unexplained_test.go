@@ -1,6 +1,7 @@
 package action
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ func TestReloadIsReportedWhereLastReloadIsRemoved(t *testing.T) {
 		"nothing was stamped":                {hash: "present"},
 		"another writer has stamped another": {hash: "other"},
 		"a user's write has brought it":      {hash: due, record: recorded, writes: 1},
+		"an undo came first":                 {hash: due, record: strings.Replace(recorded, "app=", "app~", 1)},
 		"a user has written after it":        {hash: due, record: recorded, later: 1, reloaded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
