@@ -34,23 +34,13 @@ func refuseJobs(call string) error {
 	return refused
 }
 
-// refusedForSeconds reconciles until nothing is left to do: an API server that has just started refuses all requests, too.
-func (j *jobFixture) refusedForSeconds(t *testing.T, l *loop) {
-	t.Helper()
-	begun := j.Now
-	for again := j.reconcile(t, l); again.RequeueAfter > 0; again = j.reconcile(t, l) {
-		j.Now = j.Now.Add(again.RequeueAfter)
-		require.Less(t, j.Now.Sub(begun), time.Minute, "something is due")
-	}
-}
-
 // A Job that waits, as in a queue, starts with the present configuration: nothing is due meanwhile, and nothing follows when it starts.
 func TestSuspendedJobIsAdoptedWithoutPermissionsOnJobs(t *testing.T) {
 	t.Parallel()
 	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
 	j.API.Before = refuseJobs
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	assert.Zero(t, j.reconcile(t, l), "nothing is due")
 	assert.Empty(t, j.Notes())
 	_, due := l.state.Due.Oldest()
 	assert.Zero(t, due)
@@ -76,7 +66,7 @@ func TestSuspendedJobWhoseWatchFailsIsNotAdoptedWithoutPermissionsOnJobs(t *test
 
 	j.watches = nil
 	l = j.leader(t)
-	j.refusedForSeconds(t, l) // the watch works, and shows that it is still suspended
+	assert.Zero(t, j.reconcile(t, l), "the watch works, and shows that it is still suspended")
 }
 
 // Without the permissions to create Jobs again, what a Job starts with is kept in memory: a change is reported, and nothing else is.
@@ -84,7 +74,7 @@ func TestChangeOfAJobThatCannotBeRecordedIsReported(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	assert.Zero(t, j.reconcile(t, l), "nothing is due")
 	j.API.Calls = nil
 	assert.Zero(t, j.reconcile(t, l))
 	assert.Empty(t, j.API.Calls, "it is not tried again")
@@ -109,7 +99,7 @@ func TestChangeBackOfAJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	j.reconcile(t, l)
 	j.Set("newer")
 	j.Set("new")
 	assert.Zero(t, j.reconcile(t, l))
@@ -121,10 +111,10 @@ func TestRecordInMemoryIsOfOneJob(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	j.reconcile(t, l)
 	j.Set("newer")
 	j.API.Store(j.Job(nil, nil))
-	j.refusedForSeconds(t, l)
+	assert.Zero(t, j.reconcile(t, l))
 	assert.Empty(t, j.Notes())
 }
 
@@ -133,7 +123,7 @@ func TestRecordOfAJobThatAnotherWriterRemovesIsWrittenEverLater(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	j.reconcile(t, l)
 	j.Set("newer")
 	j.API.Before, j.API.Calls = nil, nil
 	for range 120 {
@@ -169,27 +159,13 @@ func TestRecordOfASuspendedJobThatAnotherWriterRevertsIsWrittenEverLater(t *test
 	assert.Contains(t, j.Notes()[0], "RecordContested: another writer removes or overwrites the annotation config-record")
 }
 
-// An API server that has just started refuses all requests for a time.
-func TestRecordOfAJobThatAStartingAPIServerRefusesIsWritten(t *testing.T) {
-	t.Parallel()
-	j := unrecordedJob(t)
-	l := j.leader(t)
-	again := j.reconcile(t, l)
-	require.Positive(t, again.RequeueAfter)
-	j.API.Before = nil
-	j.Now = j.Now.Add(again.RequeueAfter)
-	j.reconcile(t, l)
-	assert.NotEmpty(t, j.Stored().GetAnnotations()[j.Manifests.Keys.ConfigRecord])
-	assert.Empty(t, j.Notes())
-}
-
 // With --webhook-url and without the permission to patch Jobs, a change cannot be recorded, so that it is not posted.
 func TestMissingPermissionToRecordANotificationIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	j := unrecordedJob(t)
 	j.opts.NotifyOnly = true
 	l := j.leader(t)
-	j.refusedForSeconds(t, l)
+	j.reconcile(t, l)
 	j.Set("newer")
 	for range 100 {
 		j.Now = j.Now.Add(30 * time.Second)

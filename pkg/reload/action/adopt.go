@@ -54,11 +54,10 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
-		f := failedWrite(s.Object.Kind, reasonAdoptionFailed, err)
-		if a.keepRecord(ctx, s, text, f) {
+		if a.keepRecord(ctx, s, text, err) {
 			return adopted(s, outdated)
 		}
-		return failed{s, f}
+		return failed{s, failedWrite(s.Object.Kind, reasonAdoptionFailed, err)}
 	}
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
@@ -121,7 +120,7 @@ func (a adoptions) adoptSuspended(ctx context.Context, s gather.Subject) Outcome
 	switch f := a.writeRecord(ctx, s, text, reasonAdoptionFailed); {
 	case f.err == nil:
 		a.metrics.adopted(s.Object.Kind)
-	case !a.keepRecord(ctx, s, text, f):
+	case !a.keepRecord(ctx, s, text, f.err):
 		return failed{s, f}
 	}
 	return InOrder{s}
@@ -150,13 +149,13 @@ func (a adoptions) writeRecord(ctx context.Context, s gather.Subject, text, reas
 }
 
 // keepRecord keeps the Record of a Job in memory where the permission to write it is missing, which is that to create Jobs again: nothing
-// is due, and a change is found all the same. It reports false where the failure is another one, or may pass.
-func (a adoptions) keepRecord(ctx context.Context, s gather.Subject, text string, f failure) bool {
-	if !s.Object.Kind.CreateOnly || !apianswer.Unauthorized(f.err) || apierrors.IsUnauthorized(f.err) || a.mayBeStart(s, f) {
+// is due, and a change is found all the same. It reports false where the failure is another one.
+func (a adoptions) keepRecord(ctx context.Context, s gather.Subject, text string, err error) bool {
+	if !s.Object.Kind.CreateOnly || !apianswer.Unauthorized(err) || apierrors.IsUnauthorized(err) {
 		return false
 	}
 	a.state.Records.Keep(s.Key, s.Object.UID(), s.Object.Annotations()[a.annotations.ConfigRecord], text)
-	log.FromContext(ctx).V(1).Info("kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(f.err))
+	log.FromContext(ctx).V(1).Info("kept the config-record of a Job in memory", "workload", s.Key, "error", textOf(err))
 	return true
 }
 

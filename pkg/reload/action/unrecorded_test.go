@@ -38,12 +38,12 @@ func TestSuspendedJobThatCannotBeRecordedIsNotReported(t *testing.T) {
 			actions.gather.Records = &actions.state.Records
 			j.API.Before = failing("patch Job", tc.err)
 			again := j.reconcile(t, actions)
-			for range untilReported {
-				j.Now = j.Now.Add(again.RequeueAfter)
-				again = j.reconcile(t, actions)
-			}
 			assert.Equal(t, tc.note != "", again.RequeueAfter > 0)
 			if tc.note != "" {
+				for range untilReported {
+					j.Now = j.Now.Add(again.RequeueAfter)
+					again = j.reconcile(t, actions)
+				}
 				require.Len(t, j.Notes(), 1)
 				assert.Contains(t, j.Notes()[0], tc.note)
 				return
