@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
@@ -14,14 +13,13 @@ const giveUpSync = time.Minute
 
 // watchProgress is how far one watch has got.
 type watchProgress struct {
-	// listed means that it has listed its objects, left that nothing waits for them any more.
-	listed, left bool
-	// failing is when it failed first, refused since when it is refused.
-	failing, refused time.Time
+	listed, refused bool
+	// failing is when it failed first.
+	failing time.Time
 }
 
-// settled reports whether a watch holds up nothing.
-func (p watchProgress) settled() bool { return p.listed || p.left }
+// settled reports whether a watch holds up nothing: it has listed its objects, or may not.
+func (p watchProgress) settled() bool { return p.listed || p.refused }
 
 // syncProgress knows which watches have listed their objects, and when all of them have and their initial events have been reported.
 type syncProgress struct {
@@ -88,27 +86,16 @@ func (p *syncProgress) list(w *watcher) {
 	p.of[w] = watchProgress{listed: true}
 }
 
-// unserved records that the API server does not have the kind of a watch.
-func (p *syncProgress) unserved(w *watcher) {
-	p.notListed(w, func(of *watchProgress) { of.left = true })
-}
-
-// attempted records that a watch could not list its objects. A watch that fails or is refused for long does not delay the others: what it
-// has not delivered is read when it is needed. An API server that has just started refuses each request for a time.
+// attempted records that a watch could not list its objects. A watch that fails for long counts as refused, so that it does
+// not delay the others: what it has not delivered is read when it is needed.
 func (p *syncProgress) attempted(w *watcher, refused bool) {
-	p.notListed(w, func(of *watchProgress) {
-		if of.failing.IsZero() {
-			of.failing = time.Now()
-		}
-		of.left = listwatch.Lasts(&of.refused, refused) || time.Since(of.failing) >= giveUpSync
-	})
-}
-
-// notListed changes the progress of a watch that has not listed its objects yet.
-func (p *syncProgress) notListed(w *watcher, change func(of *watchProgress)) {
 	p.mu.Lock()
 	if of := p.of[w]; !of.listed {
-		change(&of)
+		now := time.Now()
+		if of.failing.IsZero() {
+			of.failing = now
+		}
+		of.refused = refused || now.Sub(of.failing) >= giveUpSync
 		p.of[w] = of
 	}
 	p.mu.Unlock()

@@ -2,8 +2,6 @@ package configstate
 
 import (
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,15 +43,14 @@ func TestSettledWatchesOfANamespace(t *testing.T) {
 	kinds := []reference.Kind{reference.ConfigMap, reference.Secret}
 	p.list(maps)
 	assert.False(t, p.settled("shop", kinds), "the Secrets are not listed")
-	p.unserved(secrets)
-	assert.True(t, p.settled("shop", kinds), "there are none")
+	p.attempted(secrets, true)
+	assert.True(t, p.settled("shop", kinds), "they may not be listed")
 	assert.False(t, p.listed(secrets))
 	assert.False(t, p.settled("elsewhere", kinds), "no watch has its Secrets")
 	assert.True(t, p.settled("elsewhere", kinds[:1]))
 }
 
-// A cluster without the driver has no SecretProviderClasses; one without ConfigMaps is none. An API server that has just started refuses
-// each request until it has read the roles.
+// A cluster without the driver has no SecretProviderClasses; one without ConfigMaps is none.
 func TestFailureOfAWatchThatHoldsUpTheRest(t *testing.T) {
 	t.Parallel()
 	unknown, busy := apierrors.NewNotFound(schema.GroupResource{}, ""), apierrors.NewInternalError(assert.AnError)
@@ -61,43 +58,18 @@ func TestFailureOfAWatchThatHoldsUpTheRest(t *testing.T) {
 		kind    reference.Kind
 		err     error
 		refused bool
-		// holds is how long it holds up the rest.
-		holds time.Duration
+		holds   bool
 	}{
-		"no ConfigMaps":              {reference.ConfigMap, unknown, false, time.Minute},
-		"ConfigMaps are refused":     {reference.ConfigMap, busy, true, 7 * time.Second},
-		"no classes":                 {reference.SecretProviderClass, unknown, false, 0},
-		"classes are not delivered":  {reference.SecretProviderClass, busy, false, time.Minute},
-		"statuses are not delivered": {podStatusKind, busy, false, time.Minute},
-		"statuses are refused":       {podStatusKind, busy, true, 7 * time.Second},
+		"no ConfigMaps":              {reference.ConfigMap, unknown, false, true},
+		"ConfigMaps are refused":     {reference.ConfigMap, busy, true, false},
+		"no classes":                 {reference.SecretProviderClass, unknown, false, false},
+		"classes are not delivered":  {reference.SecretProviderClass, busy, false, true},
+		"statuses are not delivered": {podStatusKind, busy, false, true},
+		"statuses are refused":       {podStatusKind, busy, true, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := &watcher{kind: c.kind}
-				w.progress = newSyncProgress(watches{{kind: c.kind}: w})
-				if c.holds > 0 {
-					w.failed(c.err, c.refused)
-					<-time.After(c.holds - time.Nanosecond)
-					w.failed(c.err, c.refused)
-					assert.False(t, w.progress.synced())
-					<-time.After(time.Nanosecond)
-				}
-				w.failed(c.err, c.refused)
-				assert.True(t, w.progress.synced())
-			})
-		})
+		w := &watcher{kind: c.kind}
+		w.progress = newSyncProgress(watches{{kind: c.kind}: w})
+		w.failed(c.err, c.refused)
+		assert.Equal(t, !c.holds, w.progress.synced(), name)
 	}
-}
-
-func TestRefusalAfterAnOutageIsGivenTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &watcher{kind: reference.Secret}
-		w.progress = newSyncProgress(watches{{kind: reference.Secret}: w})
-		w.failed(assert.AnError, false)
-		<-time.After(30 * time.Second)
-		w.failed(assert.AnError, true)
-		assert.False(t, w.progress.synced(), "the API server has just started")
-	})
 }

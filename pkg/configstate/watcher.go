@@ -61,14 +61,11 @@ func (w *watcher) run(ctx context.Context) {
 // pod statuses; the driver may be installed later, and removed again.
 func (w *watcher) failed(err error, refused bool) {
 	unknown := apierrors.IsNotFound(err)
-	switch {
-	case unknown && w.kind == podStatusKind:
+	if unknown && w.kind == podStatusKind {
 		w.statuses.list(w, newPodStatuses())
-	case unknown && w.kind == reference.SecretProviderClass:
-		w.progress.unserved(w)
-	default:
-		w.progress.attempted(w, refused)
+		return
 	}
+	w.progress.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
 }
 
 // list serves API servers without streaming lists. The response is read item by item.
