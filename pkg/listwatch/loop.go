@@ -97,7 +97,7 @@ func (l *Loop[Object]) Run(ctx context.Context) {
 func (l *Loop[Object]) over(ctx context.Context, err error) time.Duration {
 	listed := !l.listed.IsZero()
 	worked := listed && time.Since(l.listed) >= steady
-	pause := l.pace.after(worked, isHopeless(err) || err != nil && listed || err == nil && l.isShort())
+	pause := l.pace.after(worked, isHopeless(err) || err != nil && listed && !l.heard.After(l.listed) || err == nil && l.isShort())
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -147,4 +148,49 @@ func TestPausesGrow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An API server behind a load balancer ends the watch after a time and refuses the next one; another one lists at once.
+func TestWatchThatHasWorkedIsOpenedAgainSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var refused time.Time
+		longest, version, listed := time.Duration(0), 5, false
+		l := &Loop[*corev1.ConfigMap]{
+			Log: logr.Discard(), Sink: &taken{},
+			List: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				if !refused.IsZero() {
+					longest = max(longest, time.Since(refused))
+				}
+				listed = true
+				version++
+				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}}, nil
+			},
+			Watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				switch {
+				case o.SendInitialEvents != nil:
+					return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)
+				case !listed:
+					refused = time.Now()
+					return nil, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+				}
+				listed = false
+				version++
+				w := watch.NewFake()
+				go func() {
+					<-time.After(15 * time.Second)
+					w.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: strconv.Itoa(version)}})
+					<-time.After(5 * time.Second)
+					w.Stop()
+				}()
+				return w, nil
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		l.Run(ctx)
+		assert.Positive(t, longest)
+		assert.LessOrEqual(t, longest, longestPause*3/2)
+		<-time.After(time.Minute) // until the last watch has ended
+	})
 }
