@@ -74,7 +74,7 @@ func (d *draft) dropUntilValid() {
 		d.Unwritten = last
 		d.warn("pod-reloader: the annotations are too large to explain this reload by last-reload; shorten other annotations")
 	}
-	if _, recorded := d.Managed[Record]; unrecorded && !recorded {
+	if _, recorded := d.Managed[Record]; unrecorded && !recorded && (len(d.live.Refs) > 0 || d.New.mayBeTracked()) {
 		d.warn(d.unrecordedText())
 	}
 }

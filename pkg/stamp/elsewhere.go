@@ -75,7 +75,7 @@ func (d *draft) recordElsewhere() {
 		d.forget()
 	case d.EndsRestart && stay && !moved:
 		delete(d.Managed, Record)
-	case stay, moved, d.New.Excluded && brought && !rec.Stamped():
+	case stay, moved, d.New.Excluded && brought && !rec.Stamped() && !d.edit().keeps(Record):
 		if brought {
 			d.Managed.put(d.New.Managed, Record)
 		}

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -119,10 +120,49 @@ func TestReleaseOfAnExcludedWorkloadBesideAnotherInstallation(t *testing.T) {
 				h.set(cm("b"), "B")
 				h.rv += int(time.Hour / time.Second) // the clock goes by it
 				require.Nil(t, h.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+				due := due
+				if way == "called after" && len(releases) > 1 {
+					due = 0 // the second release brings the Record of the first
+				}
 				h.at(t, len(releases)+due, "the change")
 				h.set(cm("b"), "C")
 				h.at(t, len(releases)+due+1, "the next change counts")
 			})
 		}
 	}
+}
+
+// A label excludes the workload, and nothing of it is tracked, while its pods start with a later content than was recorded.
+func TestReleaseOfAnExcludedWorkloadThatTracksNothing(t *testing.T) {
+	t.Parallel()
+	h := newHiding(t)
+	require.Nil(t, h.write(func(raw map[string]any) { h.ignore(raw) }))
+	require.Nil(t, h.write(setImage("image:2")))
+	h.annotate("configmaps.exclude.reloader.stakater.com/reload", "b")
+	h.annotate("secrets.exclude.reloader.stakater.com/reload", "a")
+	h.set(cm("b"), "B")
+	require.Nil(t, h.write(setImage("image:3")))
+	h.quiesce()
+	h.annotate("configmaps.exclude.reloader.stakater.com/reload", "")
+	h.annotate("secrets.exclude.reloader.stakater.com/reload", "")
+	require.Nil(t, h.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
+	h.at(t, 2, "two releases, and no reload")
+	h.set(cm("b"), "C")
+	h.at(t, 3, "the next change counts")
+}
+
+// What was tracked until the workload opted out needs no Record.
+func TestNoRecordThatDoesNotFitIsMissedAfterOptingOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(secret("db"), "A")
+	require.Nil(t, w.create(w.manifest(w.lists("", "db"))))
+	require.Nil(t, w.fill(1))
+	require.Nil(t, w.write(func(raw map[string]any) {
+		annotations := raw["metadata"].(map[string]any)["annotations"].(map[string]any)
+		maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasSuffix(key, "/secrets") })
+		annotations["big"] = annotations["big"].(string) + strings.Repeat("x", 40)
+	}))
+	require.Nil(t, w.write(func(raw map[string]any) { raw["spec"].(map[string]any)["replicas"] = 3 }))
+	assert.Empty(t, w.result.Warnings)
 }
