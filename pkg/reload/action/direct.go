@@ -130,7 +130,10 @@ func (w stamps) explanation(ctx context.Context, s *gather.Subject, d directStam
 	if err == nil && stored != d.before[stamp.LastReload] {
 		return last, true
 	}
-	marks, made := w.unexplainedStamp(ctx, *s)
+	marks, made, err := w.unexplainedStamp(ctx, *s)
+	if err != nil && d.decided.Unwritten != "" && stored == d.decided.Managed[stamp.LastReload] {
+		marks, made = d.decided.Managed, true // the answer is as decided, and does not show more
+	}
 	if !made {
 		return last, false
 	}

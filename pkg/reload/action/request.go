@@ -162,7 +162,7 @@ func (r requests) unexplained(
 	if err != nil || !due.Stamped {
 		return last, false
 	}
-	stored, made := r.unexplainedStamp(ctx, *s)
+	stored, made, _ := r.unexplainedStamp(ctx, *s)
 	if !made || request.Digest != digest.AnyCurrent && !madeAsDecided(stored, due.Managed) {
 		return last, false
 	}

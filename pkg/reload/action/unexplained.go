@@ -17,23 +17,23 @@ const reloadUnrecorded = "the workload was reloaded, but the annotation last-rel
 	"replaces it; make it keep annotations that it does not own"
 
 // unexplainedStamp returns what is stored on the workload where its template bears another stamp than before that no stored last-reload
-// explains; false otherwise. It costs a read.
-func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject) (stamp.Managed, bool) {
+// explains; false otherwise, and with an error where that is not known. It costs a read.
+func (b *base) unexplainedStamp(ctx context.Context, s gather.Subject) (stamp.Managed, bool, error) {
 	o, err := b.gather.Stored(ctx, s)
 	if err != nil || o.UID() != s.Object.UID() {
-		return nil, false
+		return nil, false, err
 	}
 	view, _ := b.gather.Reader.Read(o)
 	before, stored := s.View.Managed, view.Managed
 	hash := stored[stamp.Hash]
 	if hash == "" || hash == before[stamp.Hash] && stored[stamp.Restart] == before[stamp.Restart] {
-		return nil, false
+		return nil, false, nil
 	}
 	last, err := record.ParseLastReload(stored[stamp.LastReload])
 	if err == nil && last.BelongsTo(hash) && stored[stamp.LastReload] != before[stamp.LastReload] {
-		return nil, false
+		return nil, false, nil
 	}
-	return stored, true
+	return stored, true, nil
 }
 
 // decidedReload returns the last reload that was decided and is not stored, for the hash that is.

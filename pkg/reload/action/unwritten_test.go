@@ -138,3 +138,20 @@ func TestReloadIsReportedOnceWhereItsExplanationExceedsTheBudget(t *testing.T) {
 	actions.requests.send(t.Context(), web, in, policy.Assess(in).Verdict).close(t.Context(), actions.base)
 	assert.Len(t, out.Notes(), 2, "the next reload has an Event of its own")
 }
+
+// Where the stored template cannot be read, the answer to a direct stamp that is as decided shows the reload.
+func TestDirectStampIsReportedWhereItCannotBeReadAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	web, out := reloadtest.Web(t), &reloadtest.Outbox{}
+	web.View.Managed[stamp.Hash] = "before"
+	c := &full{unreadable: errors.New("the API server is busy")}
+	actions := newActions(Options{Gather: absentApp(t, c, digesttest.Ring(t, "a"), now)}, out)
+	decided := stamp.Result{
+		Stamped: true, Managed: stamp.Managed{stamp.Hash: "due"}, Unwritten: reloadtest.ReloadAt(now, "due").String(),
+	}
+	direct := directStamp{before: web.View.Managed, decided: decided, answer: &metav1.PartialObjectMetadata{}}
+	actions.stamps.stamped(t.Context(), web, policy.Verdict{}, direct).close(t.Context(), actions.base)
+	assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes())
+	assert.Equal(t, now, actions.state.Writes.StampedAt(web.Key), "the refractory time begins")
+}
