@@ -7,15 +7,21 @@ import (
 )
 
 // refusals has since when the API server has refused each attempt at a workload.
-type refusals struct{ perWorkload[time.Time] }
+type refusals struct{ perWorkload[refusedAttempts] }
 
-// Refused records that an attempt was refused, and returns when the first one was since the last Forget.
+// refusedAttempts are refused attempts in a row: when the first one was, and the last one.
+type refusedAttempts struct{ first, last time.Time }
+
+// refusalsInARow is the longest time between two refused attempts in a row: more than the longest pause after one.
+const refusalsInARow = 2 * longestRefused
+
+// Refused records that an attempt was refused, and returns when the first one was of those in a row since the last Forget.
 func (r *refusals) Refused(key workload.Key, now time.Time) (first time.Time) {
-	r.with(key, func(e *time.Time) {
-		if e.IsZero() {
-			*e = now
+	r.with(key, func(e *refusedAttempts) {
+		if now.Sub(e.last) > refusalsInARow {
+			e.first = now
 		}
-		first = *e
+		e.last, first = now, e.first
 	})
 	return first
 }
