@@ -200,12 +200,8 @@ func (s *source) tryList(ctx context.Context, options metav1.ListOptions) (*unst
 }
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if err := s.restored(ctx, options); err != nil {
-		s.failures.record(ctx, err)
-		if apierrors.IsTooManyRequests(err) {
-			return nil, err // client-go pauses, and asks for the watch again
-		}
-		return nil, permanent{err}
+	if err := s.mayGoOn(ctx, options); err != nil {
+		return nil, err
 	}
 	stream, err := s.tryWatch(ctx, options)
 	if s.narrowed(ctx, err) {
@@ -229,6 +225,20 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		err = permanent{err} // client-go would go on at its version, which may be one of another history
 	}
 	return nil, err
+}
+
+// mayGoOn returns an error where a watch cannot go on at its version, or where
+// that is not known.
+func (s *source) mayGoOn(ctx context.Context, options metav1.ListOptions) error {
+	err := s.restored(ctx, options)
+	if err == nil {
+		return nil
+	}
+	s.failures.record(ctx, err)
+	if apierrors.IsTooManyRequests(err) {
+		return err // client-go pauses, and asks for the watch again
+	}
+	return permanent{err}
 }
 
 // errRestored is for the LastWatchError; client-go lists again after it.

@@ -113,20 +113,27 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
-	level, news := 0, !starting && (!f.quiet || b.backoff.HasFailedLong(s.Key))
+	news := !starting && (!f.quiet || b.backoff.HasFailedLong(s.Key))
+	o.report(ctx, b, news, after)
+	return queue.After(after, queue.Retry)
+}
+
+// report logs the failure, after which the next attempt waits for a time, and sends the Event where it is news.
+func (o failed) report(ctx context.Context, b *base, news bool, after time.Duration) {
+	s, f := o.subject, o.failure
+	level := 0
 	if !news {
 		level = 1 // the next attempt mostly resolves it
 	}
 	recovering.Log(log.FromContext(ctx), f.err)
 	log.FromContext(ctx).V(level).Info("reconciliation failed; retrying", "workload", s.Key, "event", f.reason, "error", textOf(f.err), "after", after)
 	if news && s.Object.Kept != nil {
-		report := b.events.Fail
+		send := b.events.Fail
 		if f.lasting {
-			report = b.events.Warn
+			send = b.events.Warn
 		}
-		report(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
+		send(s.Reported(), f.reason, f.text(), unreadRefs(f.err)...)
 	}
-	return queue.After(after, queue.Retry)
 }
 
 // mayBeStart reports whether an attempt may have been refused by an API server that has just started.

@@ -35,9 +35,7 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary, l
 		seen, readLive := of.takeReadLive(last, before)
 		if !matters(before, after) && !readLive {
 			c.entries.followBack(seen, after)
-			if before.Kept == after.Kept && after.Kept != nil && c.with.State.Writes.IsLacking(key, after.Generation()) {
-				c.with.Queue.Add(queue.Workload, key) // our write is lost, or comes later
-			}
+			c.listedAgain(key, before, after)
 			return
 		}
 		if after = c.forgetUnhandled(before, after, current); gone || after.Kept == nil {
@@ -55,6 +53,13 @@ func (c *workloadChanges) changed(of *watched, before, after workload.Summary, l
 		c.entries.update(key, seen, after, listed)
 		c.with.Queue.Add(queue.Workload, key)
 	})
+}
+
+// listedAgain queues a workload that a listing has brought as it was known, but without our last write: that is lost, or comes later.
+func (c *workloadChanges) listedAgain(key workload.Key, before, after workload.Summary) {
+	if before.Kept == after.Kept && after.Kept != nil && c.with.State.Writes.IsLacking(key, after.Generation()) {
+		c.with.Queue.Add(queue.Workload, key)
+	}
 }
 
 // matters reports whether a change of a workload, as far as that is handled, can change what is due.
