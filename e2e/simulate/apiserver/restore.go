@@ -119,8 +119,9 @@ func (s *store) advance(w write) {
 	case s.reuse && i < len(lost):
 		s.version = lost[i] + s.shift
 	case !s.reuse:
-		for ; is; i, is = slices.BinarySearch(lost, s.version-s.shift) {
+		for is {
 			s.version++
+			_, is = slices.BinarySearch(lost, s.version-s.shift)
 		}
 	}
 }

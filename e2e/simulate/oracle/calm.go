@@ -43,6 +43,12 @@ type namespaceState struct {
 	believed []map[string]string
 }
 
+// inEndingNamespace reports whether the namespace of a workload is being deleted.
+func (l *faultLog) inEndingNamespace(w *workload) bool {
+	namespace := l.namespaces[w.id.namespace]
+	return namespace != nil && namespace.ending
+}
+
 // hear records a request.
 func (l *faultLog) hear(call *world.Call) {
 	if !l.isProgram(call) {
@@ -70,9 +76,11 @@ func (l *faultLog) touches(s *span, w *workload) bool {
 	case s.kind == writesDenied && scope == eventsResource:
 		return false
 	}
-	if scope == "" || l.options.Program(scope) {
-		return true
-	}
+	return scope == "" || l.options.Program(scope) || l.concerns(scope, w)
+}
+
+// concerns reports whether the scope of a fault, which is a namespace, an object or a client, may concern a workload.
+func (l *faultLog) concerns(scope string, w *workload) bool {
 	if name, ok := strings.CutPrefix(scope, "namespaces/"); ok {
 		return name == w.id.namespace
 	}

@@ -27,7 +27,7 @@ func (l *keptLaw) judge(p *pod, c world.Commit) {
 	if c.Call != nil || w.gone || deleting(w.object) || !p.running || w.id.plural == "cronjobs" {
 		return
 	}
-	if namespace := l.namespaces[w.id.namespace]; namespace != nil && namespace.ending {
+	if l.inEndingNamespace(w) {
 		return
 	}
 	l.count("pods replaced")

@@ -167,7 +167,7 @@ func (l *pauseLaw) watch(w *workload, now time.Time) {
 	if w.pause.reported || !w.paused() || !w.inScope || w.unclear || l.faults.clocksWrong(now) {
 		return
 	}
-	if namespace := l.namespaces[w.id.namespace]; namespace != nil && namespace.ending || deleting(w.object) {
+	if l.inEndingNamespace(w) || deleting(w.object) {
 		return
 	}
 	calm, known := l.calmSince(w)

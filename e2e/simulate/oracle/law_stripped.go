@@ -52,17 +52,23 @@ func (l *strippedLaw) of(w *workload) *stripped {
 
 // strippedSince returns since when a webhook removes annotations of a workload and nothing else disturbs the program, if it does now.
 func (l *strippedLaw) strippedSince(w *workload, now time.Time, kinds ...string) (since time.Time, is bool) {
-	for _, s := range l.faults.spans {
-		if s.open && s.stripsOf(w) && (len(kinds) == 0 && s.strips() || slices.Contains(kinds, s.kind)) && (!is || s.from.Before(since)) {
-			since, is = s.from, true
-		}
-	}
+	since, is = l.removedSince(w, kinds)
 	calm, known := l.calmAfter(w, l.faults.restored(), (*span).strips)
 	if !is || !known || w.gone || !w.eligible || l.disturbedBesides(now) {
 		return time.Time{}, false
 	}
 	allowed, written := l.eventsAllowedSince()
 	return later(later(since, later(calm, w.eligibleSince)), later(allowed, l.leaderSince)), written
+}
+
+// removedSince returns since when a webhook removes annotations of a workload, if it does now: those of some kinds, or any if none is given.
+func (l *strippedLaw) removedSince(w *workload, kinds []string) (since time.Time, is bool) {
+	for _, s := range l.faults.spans {
+		if s.open && s.stripsOf(w) && (len(kinds) == 0 && s.strips() || slices.Contains(kinds, s.kind)) && (!is || s.from.Before(since)) {
+			since, is = s.from, true
+		}
+	}
+	return since, is
 }
 
 // forget forgets what the program has done, as something else has happened to the workload.
@@ -72,11 +78,7 @@ func (s *stripped) forget() { s.writes, s.restarts = nil, 0 }
 func (l *strippedLaw) stored(c world.Commit) {
 	key := idOf(c.Key)
 	if isConfig(key.plural) || isReferent(key.plural) || key.plural == "namespaces" {
-		for w, s := range l.states {
-			if w.id.namespace == key.namespace || key.plural == "namespaces" || isReferent(key.plural) {
-				s.forget()
-			}
-		}
+		l.forgetBy(key)
 		return
 	}
 	w := l.workloads[key]
@@ -92,6 +94,15 @@ func (l *strippedLaw) stored(c world.Commit) {
 		s.unrecorded = time.Time{}
 	case s.unrecorded.IsZero():
 		s.unrecorded = c.At
+	}
+}
+
+// forgetBy forgets what was counted for the workloads that a config object, a referent or a namespace may concern.
+func (l *strippedLaw) forgetBy(key id) {
+	for w, s := range l.states {
+		if w.id.namespace == key.namespace || key.plural == "namespaces" || isReferent(key.plural) {
+			s.forget()
+		}
 	}
 }
 

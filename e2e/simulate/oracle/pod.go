@@ -125,9 +125,7 @@ func (l *podLog) commitPod(c world.Commit) {
 	key := idOf(c.Key)
 	p := l.pods[key]
 	if c.New == nil || deleting(c.New) {
-		if p != nil {
-			delete(l.pods, key)
-		}
+		delete(l.pods, key)
 		return
 	}
 	if p == nil || p.uid != uidOf(c.New) {

@@ -105,29 +105,12 @@ func (w *workload) lists(key id) bool {
 
 // commitWorkload records a stored change of a workload.
 func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
-	key := idOf(c.Key)
 	if c.Restored > 0 {
 		l.rewind(c)
 	}
-	w := l.workloads[key]
-	if c.New == nil {
-		if w != nil {
-			w.gone, w.eligible = true, false
-			delete(l.workloads, key)
-		}
+	w := l.storedWorkload(c)
+	if w == nil {
 		return restamp{}, false
-	}
-	if w == nil || w.uid != uidOf(c.New) {
-		if w != nil {
-			w.gone, w.eligible = true, false
-		}
-		w = &workload{
-			id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, recorded: map[string]int64{}, changed: c.At,
-		}
-		l.workloads[key] = w
-		l.all = append(l.all, w)
-		l.byUID[w.uid] = w
-		l.count("workloads")
 	}
 	if w.object != nil && c.Call != nil && !l.isProgram(c.Call) {
 		w.acts = [3]time.Time{w.acts[1], w.acts[2], c.At}
@@ -150,6 +133,30 @@ func (l *ledger) commitWorkload(c world.Commit) (r restamp, is bool) {
 	r, is = l.readTemplate(w, c)
 	l.readDue(w, c.At)
 	return r, is
+}
+
+// storedWorkload returns the workload that exists after a change; nil if none does. One with another uid is another workload.
+func (l *ledger) storedWorkload(c world.Commit) *workload {
+	key := idOf(c.Key)
+	w := l.workloads[key]
+	if w != nil && c.New != nil && w.uid == uidOf(c.New) {
+		return w
+	}
+	if w != nil {
+		w.gone, w.eligible = true, false
+		delete(l.workloads, key)
+	}
+	if c.New == nil {
+		return nil
+	}
+	w = &workload{
+		id: key, uid: uidOf(c.New), tracked: map[ref]int64{}, dropped: map[ref]lapse{}, recorded: map[string]int64{}, changed: c.At,
+	}
+	l.workloads[key] = w
+	l.all = append(l.all, w)
+	l.byUID[w.uid] = w
+	l.count("workloads")
+	return w
 }
 
 // recordManagedAnnotations records managed annotations that a user changed where the webhook may not have seen it.
@@ -210,12 +217,11 @@ func isOfNewerVersion(record string) bool {
 
 // readScope decides whether the program must look after a workload.
 func (l *ledger) readScope(w *workload, at time.Time, version int64) {
-	namespace := l.namespaces[w.id.namespace]
-	ending := namespace != nil && namespace.ending
 	was := *w
 	w.inScope = l.scopeOf(w.object, w)
 	w.unclear = w.beyond || l.scope.unclear(w.id.plural) || l.labelsUnclear(w)
-	w.eligible = (len(w.refs) > 0 || len(w.listed) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending && !deleting(w.object) && !w.gone
+	ending := l.inEndingNamespace(w) || deleting(w.object) || w.gone
+	w.eligible = (len(w.refs) > 0 || len(w.listed) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending
 	if !w.eligible {
 		w.ineligibleAt = version
 		l.excuseUnreported(w)
