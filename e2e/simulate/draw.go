@@ -44,9 +44,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	if slices.Contains(h.Setup.Flags, directFlag) { // no write passes where nothing answers for the webhook
 		h.Setup.FailurePolicy = ""
 	}
-	if o.Restarts && !slices.Contains(h.Setup.Flags, customKind) {
-		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), customKind)
-	}
+	h.Setup.Flags = o.withRollouts(h.Setup.Flags)
 	h.Setup.Graph = o.hasGraph(seed)
 	if !knowsGraph(h.Setup) {
 		h.Setup.Flags = append(slices.Clone(h.Setup.Flags), configMapFlag)
@@ -72,11 +70,20 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	case o.Faults:
 		stageStripped(seed, &h)
 	}
+	h.Setup.Flags = o.withRollouts(h.Setup.Flags) // a situation may bring a scope of its own
 	n := unstaged(random, h.Steps)
 	drawn := o.replace(seed, c, chosen, h.Setup, h.Steps[:n])
 	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
 	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
 	return h
+}
+
+// withRollouts has the program look after Rollouts where every history has one.
+func (o DrawOptions) withRollouts(flags []string) []string {
+	if !o.Restarts || slices.Contains(flags, customKind) {
+		return flags
+	}
+	return append(slices.Clone(flags), customKind)
 }
 
 // replace replaces some random steps by acts without a weight.
