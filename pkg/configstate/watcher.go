@@ -68,7 +68,8 @@ func (w *watcher) failed(err error, refused bool) {
 	w.progress.attempted(w, refused || unknown && w.kind == reference.SecretProviderClass)
 }
 
-// list serves API servers without streaming lists. The response is read item by item.
+// list serves API servers without streaming lists. The limit is the reflector's, and the server's watch cache may ignore it:
+// the response is read item by item either way.
 func (w *watcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := w.client.list(ctx, w.kind, w.namespace, options, w.keep)
 	if err != nil {

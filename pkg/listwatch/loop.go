@@ -158,15 +158,10 @@ func (l *Loop[Object]) goesOn() error {
 // busy keeps a refusal for the next request of the reflector.
 func (l *Loop[Object]) busy(err error) { l.refusal.Store(&err) }
 
-// list fails without a request after a streaming list with too many of them: the reflector lists instead. It asks for the first list at any
-// version: the watch cache of the API server may answer with an older state than was known before. That list is not in pages, since the
-// reflector would ask for pages in each later list as well, which the watch cache does not have.
+// list fails without a request after a streaming list with too many of them: the reflector lists instead.
 func (l *Loop[Object]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if refusal := l.refusal.Swap(nil); refusal != nil {
 		return nil, *refusal // Run retries
-	}
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion, options.Limit = "", 0
 	}
 	return l.List(ctx, options)
 }

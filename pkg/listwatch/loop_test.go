@@ -117,21 +117,6 @@ func TestLoopPassesListsAndEventsToTheSink(t *testing.T) {
 	})
 }
 
-// The watch cache of an API server may be older than what the process before, or another watch of this one, has worked with.
-func TestFirstListIsOfTheNewestState(t *testing.T) {
-	t.Parallel()
-	var asked metav1.ListOptions
-	l := &Loop[*corev1.ConfigMap]{List: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		asked = o
-		return &corev1.ConfigMapList{}, nil
-	}}
-	for version, want := range map[string]metav1.ListOptions{"0": {}, "7": {ResourceVersion: "7", Limit: 500}, "": {Limit: 500}} {
-		_, err := l.list(t.Context(), metav1.ListOptions{ResourceVersion: version, Limit: 500})
-		require.NoError(t, err)
-		assert.Equal(t, want, asked)
-	}
-}
-
 func TestLoopLogsEachFailureOnceAndTriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,6 +211,38 @@ func TestRefusedWatchIsLoggedOnceThoughListingsSucceed(t *testing.T) {
 		assert.Contains(t, lines[1], `"not allowed to watch; grant get, list and watch; retrying"`)
 		assert.Contains(t, lines[2], `"watching again","watch":"config objects"`)
 	})
+}
+
+// Credentials that have expired, and permissions that are missing, can be there again at any time.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		failure error
+		longest time.Duration
+	}{
+		"no answer":    {errors.New("away"), 10 * time.Second},
+		"unauthorized": {apierrors.NewUnauthorized("the token has expired"), 20 * time.Second},
+		"forbidden":    {apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")), 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{fails: slices.Repeat([]error{tc.failure}, 20)}
+				run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+				<-s.watches
+				synctest.Wait()
+				require.Len(t, s.lists, 21)
+				first := s.lists[1].Sub(s.lists[0])
+				assert.GreaterOrEqual(t, first, 200*time.Millisecond)
+				assert.LessOrEqual(t, first, 300*time.Millisecond)
+				for n := 9; n < 21; n++ {
+					pause := s.lists[n].Sub(s.lists[n-1])
+					assert.GreaterOrEqual(t, pause, tc.longest)
+					assert.LessOrEqual(t, pause, tc.longest*3/2)
+				}
+			})
+		})
+	}
 }
 
 // The reflector retries a refused connection and a 429 by itself. Of a streaming list it does so without an end: it neither

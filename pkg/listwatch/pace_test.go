@@ -118,38 +118,6 @@ func TestPausesBeginAnewWhereAWatchHasWorked(t *testing.T) {
 	})
 }
 
-// Credentials that have expired, and permissions that are missing, can be there again at any time.
-func TestPausesGrow(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		failure error
-		longest time.Duration
-	}{
-		"no answer":    {errors.New("away"), 10 * time.Second},
-		"unauthorized": {apierrors.NewUnauthorized("the token has expired"), 20 * time.Second},
-		"forbidden":    {apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")), 20 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{fails: slices.Repeat([]error{tc.failure}, 20)}
-				run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
-				<-s.watches
-				synctest.Wait()
-				require.Len(t, s.lists, 21)
-				first := s.lists[1].Sub(s.lists[0])
-				assert.GreaterOrEqual(t, first, 200*time.Millisecond)
-				assert.LessOrEqual(t, first, 300*time.Millisecond)
-				for n := 9; n < 21; n++ {
-					pause := s.lists[n].Sub(s.lists[n-1])
-					assert.GreaterOrEqual(t, pause, tc.longest)
-					assert.LessOrEqual(t, pause, tc.longest*3/2)
-				}
-			})
-		})
-	}
-}
-
 // An API server behind a load balancer ends the watch after a time and refuses the next one; another one lists at once.
 func TestWatchThatHasWorkedIsOpenedAgainSoon(t *testing.T) {
 	t.Parallel()
@@ -176,7 +144,7 @@ func TestWatchThatHasWorkedIsOpenedAgainSoon(t *testing.T) {
 				}
 				listed = false
 				version++
-				w := watch.NewFake()
+				w := watch.NewRaceFreeFake()
 				go func() {
 					<-time.After(15 * time.Second)
 					w.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: strconv.Itoa(version)}})

@@ -33,8 +33,13 @@ func (f *follower) run(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// list serves API servers without streaming lists. The response is read item by item.
+// list serves API servers without streaming lists. The response is read item by item. The reflector asks for the first list at any version:
+// the watch cache of the API server may answer with a version older than config objects that were there by then. The list is not in pages,
+// since the reflector would ask for pages in each later list as well, which the watch cache does not have.
 func (f *follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion, options.Limit = "", 0
+	}
 	body, err := f.request(ctx, options)
 	if err != nil {
 		return nil, err
