@@ -1,12 +1,15 @@
 package chain_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Two installations take each other's digests: what one writes changes the digest of the other, without end.
@@ -164,4 +167,47 @@ func TestADigestThatIsReplacedAfterABurstIsContested(t *testing.T) {
 		w.pass(5 * time.Second)
 		assert.Positive(t, w.Contested())
 	})
+}
+
+// An API server that has just started refuses everything, until it has read the roles.
+func TestAMissingPermissionToPublishIsReportedOnceItLasts(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New(`User "a" cannot patch resource "proxies"`))
+	for name, refusal := range map[string]error{"no permission": forbidden, "the credentials": apierrors.NewUnauthorized("expired")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newRefused(t)
+				w.refuse(refusal)
+				w.pass(5 * time.Second)
+				assert.Empty(t, w.reports(), "it may pass")
+				w.pass(7 * time.Second)
+				assert.Len(t, w.reports(), 1)
+				w.refuse(nil)
+				w.pass(30 * time.Second)
+				require.Zero(t, w.unpublished())
+
+				w.refuse(apierrors.NewInternalError(errors.New("connection refused")))
+				w.set(tls, "2")
+				w.pass(25 * time.Second)
+				require.Len(t, w.reports(), 1)
+				w.refuse(refusal)
+				w.pass(15 * time.Second)
+				assert.Len(t, w.reports(), 1, "the API server was away before")
+				w.pass(time.Minute)
+				assert.Len(t, w.reports(), 2)
+				w.refuse(nil)
+				w.pass(10 * time.Minute)
+				require.Zero(t, w.unpublished())
+
+				w.refuse(refusal)
+				for n := range 4 {
+					assert.Len(t, w.reports(), 2)
+					w.set(tls, fmt.Sprint("changed ", n))
+					w.pass(3 * time.Second)
+				}
+				assert.Len(t, w.reports(), 3, "also where each write is of another digest")
+			})
+		})
+	}
 }

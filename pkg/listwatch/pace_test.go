@@ -162,3 +162,35 @@ func TestWatchThatHasWorkedIsOpenedAgainSoon(t *testing.T) {
 		<-time.After(time.Minute) // until the last watch has ended
 	})
 }
+
+// Credentials that have expired, and permissions that are missing, can be there again at any time.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		failure error
+		longest time.Duration
+	}{
+		"no answer":    {errors.New("away"), 10 * time.Second},
+		"unauthorized": {apierrors.NewUnauthorized("the token has expired"), 20 * time.Second},
+		"forbidden":    {apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no permission")), 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{fails: slices.Repeat([]error{tc.failure}, 20)}
+				run(t, s, &Loop[*corev1.ConfigMap]{Log: logr.Discard()})
+				<-s.watches
+				synctest.Wait()
+				require.Len(t, s.lists, 21)
+				first := s.lists[1].Sub(s.lists[0])
+				assert.GreaterOrEqual(t, first, 200*time.Millisecond)
+				assert.LessOrEqual(t, first, 300*time.Millisecond)
+				for n := 9; n < 21; n++ {
+					pause := s.lists[n].Sub(s.lists[n-1])
+					assert.GreaterOrEqual(t, pause, tc.longest)
+					assert.LessOrEqual(t, pause, tc.longest*3/2)
+				}
+			})
+		})
+	}
+}
