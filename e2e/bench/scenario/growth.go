@@ -143,8 +143,8 @@ func resting(ctx context.Context, e *environment) ([]figure.Figure, error) {
 	}
 	return []figure.Figure{{
 		Name: fmt.Sprintf("a minute with %d workloads: processor time", many.Workloads), Unit: figure.Milliseconds,
-		Value: milliseconds(used), Floor: milliseconds(floor), Budget: figure.Times(1.7),
-		Note: fmt.Sprintf("the floor is with %d workloads", few.Workloads),
+		Value: milliseconds(used), Floor: milliseconds(floor), Budget: figure.AtMost(1000),
+		Note: fmt.Sprintf("the floor is with %d workloads; a wake-up costs more in a process with more memory", few.Workloads),
 	}}, nil
 }
 
