@@ -127,6 +127,8 @@ func (l *keptLaw) hashCause(p *pod, s *stamp) string {
 		return w.broughtBack(p.stamp, s)
 	case l.options.Revision && l.by(s) == "verified-reload" && w.rewritten > w.stampedSince(p.stamp):
 		return "a client waits for the digest of the lists as they are written"
+	case l.options.Revision && l.returnedBetween(w, p.stamp, s):
+		return "a digest of versions does not return with the content"
 	}
 	return ""
 }
