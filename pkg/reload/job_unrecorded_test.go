@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,33 @@ func TestSuspendedJobIsAdoptedWithoutPermissionsOnJobs(t *testing.T) {
 	j.Now = j.Now.Add(time.Minute)
 	assert.Zero(t, j.reconcile(t, l))
 	assert.Empty(t, j.Writes(), "the permissions are granted, and the Job has the present configuration")
+}
+
+// A manifest may change both the configuration and the Job. Under constant change, a suspended Job is written no more often than others.
+func TestSuspendedJobIsAdoptedBeforeItsConfigurationSettles(t *testing.T) {
+	t.Parallel()
+	j := newJobFixture(t, map[string]any{"suspend": true}, nil)
+	j.opts.Settle, j.opts.SettleMax = time.Second, 5*time.Second
+	l := j.leader(t)
+	for n := range 12 {
+		j.Set(strconv.Itoa(n))
+		l.state.Changes.EventArrived(reloadtest.JobKey, j.Now)
+		j.reconcile(t, l)
+		j.Now = j.Now.Add(500 * time.Millisecond)
+	}
+	assert.Equal(t, []string{"patch Job", "patch Job"}, j.Writes(), "of twelve changes in six seconds, the first one and those until its window ended")
+
+	j.Now = j.Now.Add(time.Minute)
+	j.reconcile(t, l)
+	j.Now = j.Now.Add(time.Minute)
+	j.Set("last")
+	l.state.Changes.EventArrived(reloadtest.JobKey, j.Now)
+	j.reconcile(t, l)
+	j.API.Calls = nil
+	j.Stored().Object["spec"].(map[string]any)["suspend"] = false
+	j.Now = j.Now.Add(time.Minute)
+	assert.Zero(t, j.reconcile(t, l))
+	assert.Empty(t, j.Writes(), "its pods have started with the last change")
 }
 
 // It may have been resumed since, with pods that have started with what was there before the change.

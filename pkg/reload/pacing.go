@@ -34,7 +34,7 @@ func (p pacing) due(s gather.Subject) {
 // postpone returns how long the gates hold back what may be due. An adoption is not held back: it restarts nothing, and the
 // later it is made, the more changes are taken for what the pods have started with.
 func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessment) time.Duration {
-	if !a.MayReload {
+	if !a.MayReload || p.adoptsAtOnce(s) {
 		return 0
 	}
 	in := p.input(s)
@@ -55,6 +55,13 @@ func (p pacing) postpone(ctx context.Context, s gather.Subject, a policy.Assessm
 		p.waits(s)
 	}
 	return wait
+}
+
+// adoptsAtOnce reports whether a workload is a suspended Job whose configuration is recorded without a wait: a user may resume it at any moment,
+// as the manifest does that changes both. Under constant change it is recorded as often as others are reloaded.
+func (p pacing) adoptsAtOnce(s gather.Subject) bool {
+	return s.Object.Kind.CreateOnly && s.Object.Suspended() && !s.Object.Finished() &&
+		p.now().Sub(p.state.Writes.AdoptedAt(s.Key)) >= p.gates.Window()
 }
 
 // waits records that the workload waits for something that no config event ends. Such an event is looked at no later than it could be

@@ -117,6 +117,7 @@ func (a adoptions) adoptSuspended(ctx context.Context, s gather.Subject) Outcome
 	if !fits {
 		return InOrder{s}
 	}
+	a.state.Writes.Adopted(s.Key, a.now())
 	switch f := a.writeRecord(ctx, s, text, reasonAdoptionFailed); {
 	case f.err == nil:
 		a.metrics.adopted(s.Object.Kind)

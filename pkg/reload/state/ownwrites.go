@@ -16,6 +16,8 @@ type ownWrite struct {
 	// wrote is the generation that the last write gave the workload, stamped that of the last reload.
 	wrote, stamped     int64
 	wroteAt, stampedAt time.Time
+	// adoptedAt is when what the pods of a suspended Job start with was last recorded.
+	adoptedAt time.Time
 }
 
 // behindAtMost is how long the cache may take to show our own write. After that a restored backup is more likely.
@@ -45,6 +47,14 @@ func (w *ownWrites) Stamped(key workload.Key, generation int64, at time.Time) {
 
 // StampedAt returns when the loop has reloaded the workload; zero if it has not.
 func (w *ownWrites) StampedAt(key workload.Key) time.Time { return w.get(key).stampedAt }
+
+// Adopted records when what the pods of a suspended Job start with is recorded.
+func (w *ownWrites) Adopted(key workload.Key, at time.Time) {
+	w.with(key, func(e *ownWrite) { e.adoptedAt = at })
+}
+
+// AdoptedAt returns when that was last recorded; zero if it was not.
+func (w *ownWrites) AdoptedAt(key workload.Key) time.Time { return w.get(key).adoptedAt }
 
 // IsStamped reports whether a generation is the one that the last reload gave the workload.
 func (w *ownWrites) IsStamped(key workload.Key, generation int64) bool {
