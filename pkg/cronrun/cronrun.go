@@ -83,12 +83,13 @@ type ActiveJob struct {
 // String returns the name, for messages.
 func (j ActiveJob) String() string { return j.Name }
 
-// Active returns those of some Jobs that belong to the CronJob and have not finished.
+// Active returns those of some Jobs that belong to the CronJob and have not ended. The controller of CronJobs counts one as active until no pod
+// of it is left.
 func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
 	var active []ActiveJob
 	for _, job := range jobs {
 		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-		if owned && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Finished() && job.GetDeletionTimestamp() == nil {
+		if owned && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Ended() && job.GetDeletionTimestamp() == nil {
 			active = append(active, ActiveJob{job.GetName(), job.GetUID()})
 		}
 	}

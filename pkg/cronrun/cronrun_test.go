@@ -65,11 +65,15 @@ func TestActive(t *testing.T) {
 	condition := func(kind, status string) map[string]any {
 		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status}}}
 	}
-	want := []cronrun.ActiveJob{{Name: "running", UID: "running-uid"}, {Name: "suspended", UID: "suspended-uid"}, {Name: "failing", UID: "failing-uid"}}
+	want := []cronrun.ActiveJob{
+		{Name: "running", UID: "running-uid"}, {Name: "suspended", UID: "suspended-uid"}, {Name: "failing", UID: "failing-uid"},
+		{Name: "last pods end", UID: "last pods end-uid"},
+	}
 	assert.Equal(t, want, cronJob("backup", nil).Active([]unstructured.Unstructured{
 		job("running", "u1", nil, false), job("of another", "u2", nil, false), job("complete", "u1", condition("Complete", "True"), false),
 		job("failed", "u1", condition("Failed", "True"), false), job("suspended", "u1", condition("Suspended", "True"), false),
 		job("failing", "u1", condition("Failed", "False"), false), job("going", "u1", nil, true),
+		job("last pods end", "u1", condition("SuccessCriteriaMet", "True"), false),
 	}))
 }
 

@@ -106,6 +106,7 @@ func TestJobIsLeftAlone(t *testing.T) {
 		want   []string
 	}{
 		"finished":                {status: complete},
+		"its last pods end":       {status: map[string]any{"conditions": []any{map[string]any{"type": "SuccessCriteriaMet", "status": "True"}}}},
 		"finished ones run again": {status: complete, change: func(j *jobFixture) { j.opts.Jobs.RerunFinished = true }, want: reloadtest.RecreationSteps},
 		"the change was undone":   {change: func(j *jobFixture) { j.Set("old") }},
 		"of a CronJob":            {change: func(j *jobFixture) { j.Metadata("ownerReferences", []any{map[string]any{"controller": true}}) }},

@@ -147,7 +147,7 @@ func TestFinishedJobsMatter(t *testing.T) {
 	for _, tc := range []struct {
 		kind, status string
 		want         bool
-	}{{"Complete", "True", true}, {"Failed", "True", true}, {"Failed", "False", false}, {"FailureTarget", "True", false}} {
+	}{{"Complete", "True", true}, {"Failed", "True", true}, {"Failed", "False", false}, {"FailureTarget", "True", false}, {"SuccessCriteriaMet", "True", true}} {
 		changed := fmt.Appendf(nil, text, "6", tc.kind, tc.status)
 		after := decoded(t, job, changed, keep)
 		assert.Equal(t, tc.want, after.Finished(), tc.kind)

@@ -188,8 +188,15 @@ func (o Object) Paused() bool {
 	return paused
 }
 
-// Finished reports whether a Job is complete or has failed. Other kinds never are.
-func (o Object) Finished() bool {
+// Finished reports whether a Job is complete or has failed, or will be complete once its last pods have ended (KEP-3998), which may take
+// for ever if their node is gone. Other kinds never are.
+func (o Object) Finished() bool { return o.Ended() || o.hasCondition("SuccessCriteriaMet") }
+
+// Ended reports whether a Job is complete or has failed, and no pod of it is left. Other kinds never are.
+func (o Object) Ended() bool { return o.hasCondition("Complete") || o.hasCondition("Failed") }
+
+// hasCondition reports whether the status of a Job has a condition that is true.
+func (o Object) hasCondition(kind string) bool {
 	if !o.Kind.CreateOnly {
 		return false
 	}
@@ -197,7 +204,7 @@ func (o Object) Finished() bool {
 	list, _ := conditions.([]any)
 	return slices.ContainsFunc(list, func(entry any) bool {
 		condition, _ := entry.(map[string]any)
-		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == "True"
+		return condition["type"] == kind && condition["status"] == "True"
 	})
 }
 
