@@ -82,7 +82,7 @@ func TestPauseIsEndedInTime(t *testing.T) {
 		"no pause":          {period: time.Minute},
 		"a user's pause":    {period: time.Minute, paused: true},
 		"the pause lasts":   {period: time.Minute, paused: true, since: begun, wait: 50 * time.Second},
-		"the pause is over": {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause period is over, and the updates of the pod template since " + begun + " roll out"},
+		"the pause is over": {period: time.Second, paused: true, since: begun, body: `{` + clean + `,"spec":{"paused":null}}`, note: "resumed: the pause is over, and updates of the pod template since " + begun + " roll out"},
 		"ended by a user":   {period: time.Minute, since: begun, body: `{` + clean + `}`},
 	} {
 		t.Run(name, func(t *testing.T) {

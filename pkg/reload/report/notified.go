@@ -29,7 +29,7 @@ func (r *Reporter) EmitNotified(s Subject, changes []policy.Change, recorded str
 
 // EmitResumed sends the Event about the end of a pause. Its begin may be written by hand: the text names an earlier time only.
 func (r *Reporter) EmitResumed(s Subject, since string) {
-	text := "resumed: the pause period is over, and the updates of the pod template"
+	text := "resumed: the pause is over, and updates of the pod template"
 	if begun, err := time.Parse(time.RFC3339, since); err == nil && !begun.After(r.with.Now()) {
 		text += " since " + since
 	}

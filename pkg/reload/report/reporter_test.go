@@ -169,7 +169,7 @@ func TestEndOfAPauseIsReportedOnce(t *testing.T) {
 	}
 	require.Len(t, out.messages, 3)
 	event := out.messages[0].Event
-	assert.Equal(t, "resumed: the pause period is over, and the updates of the pod template since 2026-01-02T03:00:00Z roll out", event.Note)
+	assert.Equal(t, "resumed: the pause is over, and updates of the pod template since 2026-01-02T03:00:00Z roll out", event.Note)
 	assert.Equal(t, corev1.EventTypeNormal, event.Type)
 	assert.Equal(t, event.Name, out.messages[1].Event.Name, "by whichever leader, it is one Event")
 	assert.NotEqual(t, event.Name, out.messages[2].Event.Name, "another pause")
@@ -182,7 +182,7 @@ func TestEndOfAPauseNamesNoBeginThatIsNoEarlierTime(t *testing.T) {
 		l, out, _ := emitter()
 		l.EmitResumed(webOf(), since)
 		require.Len(t, out.messages, 1)
-		assert.Equal(t, "resumed: the pause period is over, and the updates of the pod template roll out", out.messages[0].Event.Note, since)
+		assert.Equal(t, "resumed: the pause is over, and updates of the pod template roll out", out.messages[0].Event.Note, since)
 	}
 }
 
