@@ -89,6 +89,8 @@ func (f failure) pace() state.Pace {
 		return state.Soon
 	case f.refused:
 		return state.Refused
+	case f.asked:
+		return state.Asked
 	default:
 		return state.NeedsUser
 	}

@@ -138,7 +138,7 @@ func (o failed) report(ctx context.Context, b *base, news bool, after time.Durat
 
 // mayBeStart reports whether an attempt may have been refused by an API server that has just started.
 func (b *base) mayBeStart(s gather.Subject, f failure) bool {
-	if !f.refused || f.asked {
+	if !f.refused {
 		b.state.Refusals.Forget(s.Key)
 		return false
 	}

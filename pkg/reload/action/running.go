@@ -122,7 +122,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
-		return failed{*s, failure{reason: reasonRunWaits, err: err, refused: true, asked: true}}
+		return failed{*s, failure{reason: reasonRunWaits, err: err, asked: true}}
 	default:
 		return failed{*s, failedWrite(s.Object.Kind, reasonRunFailed, err)}
 	}
