@@ -66,7 +66,9 @@ func TestActive(t *testing.T) {
 		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status}}}
 	}
 	want := []cronrun.ActiveJob{
-		{Name: "running", UID: "running-uid"}, {Name: "suspended", UID: "suspended-uid"}, {Name: "failing", UID: "failing-uid"},
+		{Name: "running", UID: "running-uid"},
+		{Name: "suspended", UID: "suspended-uid"},
+		{Name: "failing", UID: "failing-uid"},
 		{Name: "last pods end", UID: "last pods end-uid"},
 	}
 	assert.Equal(t, want, cronJob("backup", nil).Active([]unstructured.Unstructured{
