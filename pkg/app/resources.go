@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reload"
@@ -65,7 +64,7 @@ func (r *resources) Fresh() (fresh workloadstate.Finder, use func() error, err e
 	before := r.current.Load()
 	limited := *r.http
 	limited.Timeout = discoveryLimit
-	mapper, err := apiutil.NewDynamicRESTMapper(r.config, &limited)
+	mapper, err := NewMapper(r.config, &limited)
 	return mapper, func() error { return r.renew(before, mapper) }, err
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/app"
@@ -106,7 +105,7 @@ func newClient(ctx context.Context, config *rest.Config, groups ...func(*runtime
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(limited, lookups)
+	mapper, err := app.NewMapper(limited, lookups)
 	if err != nil {
 		return nil, err
 	}
