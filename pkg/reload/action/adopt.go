@@ -44,8 +44,8 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	in, appeared := a.gather.BeforeAppearance(s, in, found.Verdict.Adopt)
 	outdated = outdated || appeared
 	rec, err := found.Adopt(in, hash)
-	if err != nil {
-		return failed{s, failure{reason: reasonAdoptionFailed, err: err}}
+	if err != nil { // the digest key is a new one, and the graph has not yet read its custom resources with it
+		return failed{s, failure{reason: reasonAdoptionFailed, err: err, soon: true, quiet: true}}
 	}
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonTooLarge, a.tooLargeToRecord(fits, in, hash))
