@@ -41,12 +41,12 @@ func (s *simulation) webhookClient(r *replica) *http.Client {
 
 var errNoEndpoint = errors.New("no endpoints available for service \"pod-reloader\"")
 
-// callWebhook sends a review to one of the replicas, as the API server does through the Service.
-func (s *simulation) callWebhook(ctx context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+// callWebhook sends a review to one of the replicas of an installation, as the API server does through the Service.
+func (s *simulation) callWebhook(ctx context.Context, second bool, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
 	if err := s.faults.webhook(ctx, s, review); err != nil {
 		return nil, err
 	}
-	r := s.pick()
+	r := s.pick(second)
 	if r == nil {
 		return nil, errNoEndpoint
 	}
@@ -59,10 +59,10 @@ func (s *simulation) callWebhook(ctx context.Context, review *admissionv1.Admiss
 }
 
 // pick chooses the replica that answers.
-func (s *simulation) pick() *replica {
+func (s *simulation) pick(second bool) *replica {
 	s.balancing.Lock()
 	defer s.balancing.Unlock()
-	ready := s.endpoints()
+	ready := s.endpoints(second)
 	if len(ready) == 0 {
 		return nil
 	}

@@ -53,7 +53,10 @@ func checkInstallation(h history.History) error {
 	if err := CheckFlags(h.Setup.Flags); err != nil {
 		return fmt.Errorf("setup.flags: %w", err)
 	}
-	replicas := max(h.Setup.Replicas, drawnReplicas)
+	if err := CheckFlags(flagsOfSecond(h.Setup)); err != nil {
+		return fmt.Errorf("setup.second.scope: %w", err)
+	}
+	replicas := max(h.Setup.All(), drawnReplicas)
 	for i, step := range h.Steps {
 		if n, is := replicaNumber(step.On); is && n >= replicas {
 			return fmt.Errorf("step %d (%s): on: %s never exists: setup.replicas is %d; raise it, or name another", i+1, step.Do, step.On, h.Setup.Replicas)

@@ -69,12 +69,14 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		finale(r, c, &h)
 	case o.Faults:
 		stageStripped(seed, &h)
+		stageBeside(seed, &h)
 	}
 	h.Setup.Flags = o.withRollouts(h.Setup.Flags) // a situation may bring a scope of its own
 	n := unstaged(random, h.Steps)
 	drawn := o.replace(seed, c, chosen, h.Setup, h.Steps[:n])
 	h.Steps = slices.Concat(dryRuns(seed, drawn), h.Steps[n:])
-	h.Steps = onServed(onReplicas(h.Steps, h.Setup.Replicas), h)
+	chosen.join(seed, &h.Setup)
+	h.Steps = onServed(onReplicas(h.Steps, h.Setup.All()), h)
 	return h
 }
 

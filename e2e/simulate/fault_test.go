@@ -27,7 +27,7 @@ func TestFaultsAreDrawnForReplicasThatThereAre(t *testing.T) {
 			}
 			n, err := strconv.Atoi(number)
 			assert.NoError(t, err)
-			assert.Less(t, n, h.Setup.Replicas, "seed %d: %s on %s", seed, step.Do, step.On)
+			assert.Less(t, n, h.Setup.All(), "seed %d: %s on %s", seed, step.Do, step.On)
 			met[step.On] = true
 		}
 	}

@@ -116,7 +116,7 @@ func processFaults() []faultKind {
 			},
 			begin: func(s *simulation, step history.Step) func() {
 				if at := s.slot(step.On); at != nil {
-					at.flags = append(selection(s.flags), splitFlags(step.With["flags"])...)
+					at.flags = append(selection(s.flagsOf(at)), splitFlags(step.With["flags"])...)
 				}
 				return s.leave(step, s.terminate)
 			},

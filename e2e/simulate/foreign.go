@@ -19,24 +19,16 @@ import (
 
 // webhooks returns the webhooks of the cluster: ours as the manifests configure it, and others'.
 func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
-	config, err := configuration()
+	ours, err := s.ownWebhooks()
 	if err != nil {
 		return nil, err
 	}
-	if s.history.Setup.FailurePolicy != "" {
-		policy := admissionregistrationv1.FailurePolicyType(s.history.Setup.FailurePolicy)
-		config.FailurePolicy = &policy
-	}
-	if err := render(&config, s.flags); err != nil {
-		return nil, err
-	}
-	ours := apiserver.Webhook{Config: config, Call: s.callWebhook}
 	all := s.strippersOf(whenBefore)
 	where := s.history.Setup.OtherWebhooks
 	if where == "before" || where == "around" {
 		all = append(all, Injector("a-injector.example.com", "first"))
 	}
-	all = append(all, ours)
+	all = append(all, ours...)
 	if where == "after" || where == "around" {
 		all = append(all, Injector("z-injector.example.com", "second"))
 	}
@@ -44,6 +36,23 @@ func (s *simulation) webhooks() ([]apiserver.Webhook, error) {
 		all = append(all, checksummer())
 	}
 	return append(append(all, s.strippersOf(whenAfter)...), s.validator()), nil
+}
+
+// ownWebhook returns our webhook as an installation has it.
+func (s *simulation) ownWebhook(second bool, flags []string) (apiserver.Webhook, error) {
+	config, err := configuration()
+	if err != nil {
+		return apiserver.Webhook{}, err
+	}
+	if s.history.Setup.FailurePolicy != "" {
+		policy := admissionregistrationv1.FailurePolicyType(s.history.Setup.FailurePolicy)
+		config.FailurePolicy = &policy
+	}
+	call := func(ctx context.Context, review *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+		return s.callWebhook(ctx, second, review)
+	}
+	err = render(&config, flags)
+	return apiserver.Webhook{Config: config, Call: call}, err
 }
 
 // configuration returns our webhook's configuration in the manifests, so that its conditions are what is simulated.

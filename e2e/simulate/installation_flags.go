@@ -33,6 +33,9 @@ func changedFlags(seed uint64, c history.Catalogue, steps []history.Step) []hist
 
 // beginChange restarts all replicas, one after the other. Until the last of the old ones has ended, a restart may be by either value.
 func beginChange(s *simulation, step history.Step) func() {
+	if s.history.Setup.Second != nil {
+		return nil // both have the same rules
+	}
 	values := splitFlags(step.With["flags"])
 	s.flags = withValues(s.flags, values)
 	policy := s.policy()

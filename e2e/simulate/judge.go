@@ -23,7 +23,7 @@ type judge struct {
 }
 
 func newJudge(s *simulation, rules oracle.Options) *judge {
-	rules.Program, rules.Foreign = isProgram, withoutForeign
+	rules.Program, rules.Foreign, rules.Second = isProgram, withoutForeign, s.isSecond
 	return &judge{note: s.note, on: s.journal.on, acts: map[string]int{}, oracle: oracle.New(rules)}
 }
 

@@ -45,6 +45,8 @@ type slot struct {
 	current *replica
 	// wanted means that a process must run: one that ends by itself is started again.
 	wanted bool
+	// second means that it is of the second installation.
+	second bool
 }
 
 // replica is one process of the program.
@@ -101,7 +103,7 @@ func acceptable(flags []string) []string {
 
 // start starts a process in a slot.
 func (s *simulation) start(at *slot) error {
-	o, err := parse(append(baseFlags(), acceptable(at.flags)...))
+	o, err := parse(slices.Concat(baseFlags(), at.names(), acceptable(at.flags)))
 	if err != nil {
 		return fmt.Errorf("flags of %s: %w", at.name, err)
 	}
@@ -305,9 +307,9 @@ func (s *simulation) ready(r *replica) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// endpoints are the replicas that the Service routes to, in the order of their starts.
-func (s *simulation) endpoints() []*replica {
-	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return !r.endpoint.Load() })
+// endpoints are the replicas that the Service of an installation routes to, in the order of their starts.
+func (s *simulation) endpoints(second bool) []*replica {
+	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.slot.second != second || !r.endpoint.Load() })
 }
 
 // scrape reads the metrics of a replica. What one that was killed counts as a zombie has not happened.

@@ -164,7 +164,7 @@ func (s *simulation) judgeAtRest() {
 	s.resting = true
 	s.scrape()
 	s.oracle.ask(func(o *oracle.Oracle) { o.Quiet(time.Now()) })
-	if s.pick() == nil {
+	if s.pick(false) == nil || s.history.Setup.Second != nil && s.pick(true) == nil {
 		s.violate("alive", "", fmt.Sprintf("no replica is ready long after the last fault; ended by themselves: %v", s.endings))
 	}
 	if !s.thorough() {
@@ -190,14 +190,15 @@ func (s *simulation) open() error {
 			return fmt.Errorf("create the configuration: %w", err)
 		}
 	}
-	for i := range max(s.history.Setup.Replicas, 1) {
-		at := &slot{name: replicaName(i), flags: s.history.Setup.Flags}
+	for i := range s.history.Setup.All() {
+		at := &slot{name: replicaName(i), second: s.isSecond(replicaName(i))}
+		at.flags = s.flagsOf(at)
 		s.slots = append(s.slots, at)
 		if err := s.start(at); err != nil {
 			return err
 		}
 	}
-	s.run(time.Now().Add(time.Minute), func() bool { return len(s.endpoints()) == len(s.slots) })
+	s.run(time.Now().Add(time.Minute), func() bool { return len(s.endpoints(false))+len(s.endpoints(true)) == len(s.slots) })
 	if err := s.perform(func(ctx context.Context) error { return act.Setup(ctx, s.user) }); err != nil {
 		return fmt.Errorf("create the workloads: %w", err)
 	}

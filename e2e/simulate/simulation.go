@@ -103,6 +103,10 @@ func newSimulation(h history.History, o Options) (*simulation, error) {
 	}
 	rules.Slack = time.Duration(h.Setup.Slack)
 	s.flags = h.Setup.Flags
+	if rules.Sides, err = sidesOf(h.Setup); err != nil {
+		return nil, err
+	}
+	rules.HalfRead = h.Setup.Second != nil && h.Setup.Second.Scope == unread
 	s.userOnline, s.userOffline = context.WithCancel(context.Background())
 	s.oracle = newJudge(s, rules)
 	webhooks, err := s.webhooks()

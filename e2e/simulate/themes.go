@@ -15,6 +15,8 @@ type theme struct {
 	acts []string
 	// suit adapts the installation; nil changes nothing.
 	suit func(r *rand.Rand, s *history.Setup)
+	// second adds a second installation; nil adds none.
+	second func(r *rand.Rand, s *history.Setup)
 	// adapt adapts a step of the theme to the installation; nil changes nothing.
 	adapt func(s history.Setup, step history.Step)
 	// faults means that the acts are faults, of which few are enough: they replace fewer steps, in histories with faults only.
@@ -30,6 +32,8 @@ func themes() []theme {
 		{name: "namespaces", acts: []string{act.DeleteNamespace}},
 		{name: "restores", acts: []string{restoreEtcd}, faults: true},
 		{name: "stripped", acts: []string{strippingWebhook}, faults: true},
+		{name: "sides", acts: []string{act.LabelWorkload, act.LabelWorkload, "release", "relabel-namespace"}, second: divided},
+		{name: "shared", acts: []string{act.LabelWorkload, "release", "relabel-namespace"}, second: shared},
 	}
 }
 

@@ -13,7 +13,11 @@ func TestThemesReplaceNoFault(t *testing.T) {
 	t.Parallel()
 	names := []string{}
 	for _, theme := range themes() {
-		names = append(names, theme.acts...)
+		for _, act := range theme.acts {
+			if e, _ := Catalogue().Find(act); e.Weight == 0 { // others are in most histories
+				names = append(names, act)
+			}
+		}
 	}
 	replacesNoFault(t, func(seed uint64, c history.Catalogue, steps []history.Step) []history.Step {
 		return themeOf(seed, "").replace(seed, history.Setup{}, c, steps)

@@ -47,7 +47,7 @@ func templateActs() []act {
 func metadataActs() []act {
 	anyWorkload := onWorkload(workloadResources()...)
 	return []act{
-		labelAct(act{name: "label-workload", weight: 5, on: anyWorkload}),
+		labelAct(act{name: LabelWorkload, weight: 5, on: anyWorkload}),
 		annotateAct(act{name: "annotate-workload", weight: 3, on: anyWorkload}),
 	}
 }
@@ -60,6 +60,9 @@ func labelAct(a act) act {
 	}
 	return a
 }
+
+// LabelWorkload is the act that sets a label of a workload, by which installations may divide the workloads.
+const LabelWorkload = "label-workload"
 
 // annotateAct completes an act that annotates an object.
 func annotateAct(a act) act {

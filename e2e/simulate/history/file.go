@@ -153,6 +153,9 @@ func (s Setup) check() error {
 	if s.Replicas < 0 || s.Replicas > MostReplicas {
 		return fmt.Errorf("replicas: %d is not from 0 to %d", s.Replicas, MostReplicas)
 	}
+	if s.Second != nil && (s.Second.Replicas < 1 || s.All() > MostReplicas) {
+		return fmt.Errorf("second.replicas: want 1 at least, and not more than %d together with replicas", MostReplicas)
+	}
 	if d := time.Duration(s.Latency); d > mostLatency {
 		return fmt.Errorf("latency: %s is longer than %s", d, mostLatency)
 	}

@@ -68,6 +68,8 @@ func TestReadNamesFileStepAndField(t *testing.T) {
 		"unknown setup":        {setup(`{"replica":1}`), `setup: decode: json: unknown field "replica"`},
 		"failure policy":       {setup(`{"failurePolicy":"fail"}`), `setup.failurePolicy: "fail"`},
 		"other webhooks":       {setup(`{"otherWebhooks":"behind"}`), `setup.otherWebhooks: "behind"`},
+		"second of none":       {setup(`{"second":{"replicas":0}}`), "setup.second.replicas: want 1 at least"},
+		"too many of both":     {setup(`{"replicas":6,"second":{"replicas":4}}`), "setup.second.replicas: want 1 at least, and not more than 9"},
 		"latency of minutes":   {setup(`{"latency":"3m"}`), "setup.latency: 3m0s is longer"},
 		"unknown act":          {steps(`{"do":"jump","with":{"n":"1"}}`), `step 2: do: unknown act "jump"`},
 		"no act":               {steps(`{"on":"x"}`), "step 2: do: missing"},
@@ -122,7 +124,11 @@ func TestWordsSayWhatIsNotAsUsual(t *testing.T) {
 		"trackFields":        {Setup{TrackFields: true}, "seed 7, 1 replica, field managers are tracked\n"},
 		"noStreamingLists":   {Setup{NoStreamingLists: true}, "seed 7, 1 replica, no streaming lists\n"},
 		"latency":            {Setup{Latency: Duration(25 * time.Millisecond)}, "seed 7, 1 replica, each request takes 25ms\n"},
-		"crashAtWrite":       {Setup{CrashAtWrite: 3}, "seed 7, 1 replica, the replica is killed that makes write 3\n"},
+		"second": {
+			Setup{Second: &Second{Replicas: 2, Scope: "--object-selector=note=b", Before: true}},
+			"seed 7, 1 replica, a second installation with 2 more replicas, flag --object-selector=note=b, its webhook is called first\n",
+		},
+		"crashAtWrite": {Setup{CrashAtWrite: 3}, "seed 7, 1 replica, the replica is killed that makes write 3\n"},
 	}
 	for name, test := range tests {
 		assert.Equal(t, test.want, History{Seed: 7, Setup: test.setup}.Words(toys()), name)

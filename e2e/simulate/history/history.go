@@ -52,8 +52,28 @@ type Setup struct {
 	Graph bool `json:"graph,omitempty"`
 	// Latency is how long each request of the program is under way, whatever faults add.
 	Latency Duration `json:"latency,omitzero"`
+	// Second is another installation with the same digest key; nil means that there is none.
+	Second *Second `json:"second,omitempty"`
 	// Slack is how much longer than its gates a reload may take; 0 means what the laws give it.
 	Slack Duration `json:"slack,omitzero"`
+}
+
+// Second is an installation beside the first one.
+type Second struct {
+	// Replicas of it come after those of the first: where that has two, they begin with "replica-2".
+	Replicas int `json:"replicas"`
+	// Scope is the flag that says which workloads it selects; empty selects all. It has the other flags of the first one.
+	Scope string `json:"scope,omitempty"`
+	// Before means that its webhook is called before that of the first one.
+	Before bool `json:"before,omitempty"`
+}
+
+// All is how many replicas there are, of both installations.
+func (s Setup) All() int {
+	if s.Second == nil {
+		return max(s.Replicas, 1)
+	}
+	return max(s.Replicas, 1) + s.Second.Replicas
 }
 
 // Step is one act or fault.
@@ -150,6 +170,11 @@ func (s Setup) words() []string {
 		}
 	}
 	say(len(s.Flags) > 0, "flags %s", strings.Join(s.Flags, " "))
+	if second := s.Second; second != nil {
+		say(true, "a second installation with %d more replicas", second.Replicas)
+		say(second.Scope != "", "flag %s", second.Scope)
+		say(second.Before, "its webhook is called first")
+	}
 	say(s.FailurePolicy != "", "failurePolicy %s", s.FailurePolicy)
 	say(s.OtherWebhooks == "checksum", "another webhook after ours that writes a checksum of the template")
 	say(s.OtherWebhooks != "" && s.OtherWebhooks != "checksum", "other webhooks %s ours", s.OtherWebhooks)

@@ -133,6 +133,7 @@ func (s *shrinking) simplifySetup() {
 	for replicas := 1; replicas < s.best.Setup.Replicas; replicas++ {
 		s.change(func(setup *Setup) { setup.Replicas = min(setup.Replicas, replicas) })
 	}
+	s.simplifySecond()
 	s.change(func(setup *Setup) { setup.OtherWebhooks = "" })
 	s.change(func(setup *Setup) { setup.FailurePolicy = "" })
 	s.change(func(setup *Setup) { setup.NoStreamingLists = false })
@@ -141,6 +142,22 @@ func (s *shrinking) simplifySetup() {
 	s.change(func(setup *Setup) { setup.Latency = 0 })
 	s.change(func(setup *Setup) { setup.Slack = 0 })
 	s.change(func(setup *Setup) { setup.CrashAtWrite = 0 })
+}
+
+// simplifySecond tries to do without the second installation, or with a plainer one.
+func (s *shrinking) simplifySecond() {
+	s.change(func(setup *Setup) { setup.Second = nil })
+	for _, edit := range []func(*Second){
+		func(second *Second) { second.Replicas = 1 }, func(second *Second) { second.Before = false }, func(second *Second) { second.Scope = "" },
+	} {
+		s.change(func(setup *Setup) {
+			if setup.Second != nil {
+				plainer := *setup.Second
+				edit(&plainer)
+				setup.Second = &plainer
+			}
+		})
+	}
 }
 
 // change tries another installation, if it is another.

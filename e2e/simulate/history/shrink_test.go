@@ -101,7 +101,7 @@ func TestShrinkTriesTheDefaultOfEachSetting(t *testing.T) {
 	set := map[string]Setup{
 		"failurePolicy": {FailurePolicy: "Fail"}, "otherWebhooks": {OtherWebhooks: "checksum"}, "graph": {Graph: true},
 		"noStreamingLists": {NoStreamingLists: true}, "trackFields": {TrackFields: true}, "crashAtWrite": {CrashAtWrite: 3},
-		"latency": {Latency: Duration(time.Millisecond)}, "flags": {Flags: []string{"--a"}}, "replicas": {Replicas: 2},
+		"second": {Second: &Second{Replicas: 2, Before: true}}, "latency": {Latency: Duration(time.Millisecond)}, "flags": {Flags: []string{"--a"}}, "replicas": {Replicas: 2},
 	}
 	for name, setup := range set {
 		setup.Replicas = max(setup.Replicas, 1)
@@ -110,6 +110,22 @@ func TestShrinkTriesTheDefaultOfEachSetting(t *testing.T) {
 		assert.False(t, setup.equal(Setup{Replicas: 1}), name)
 		assert.True(t, setup.equal(setup), name)
 	}
+}
+
+func TestShrinkMakesTheSecondInstallationPlainer(t *testing.T) {
+	t.Parallel()
+	before := Second{Replicas: 3, Before: true, Scope: "--a"}
+	h := History{Form: Form, Setup: Setup{Replicas: 1, Second: &before}}
+	shrunk := Shrink(h, func(h History) bool { return h.Setup.Second != nil && h.Setup.Second.Scope != "" }, 100)
+	assert.Equal(t, &Second{Replicas: 1, Scope: "--a"}, shrunk.Setup.Second)
+	assert.Equal(t, Second{Replicas: 3, Before: true, Scope: "--a"}, before, "the history that is made shorter stays as it is")
+}
+
+func TestReplicasOfBothInstallationsCount(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, 1, Setup{}.All())
+	assert.Equal(t, 3, Setup{Second: &Second{Replicas: 2}}.All())
+	assert.Equal(t, 5, Setup{Replicas: 3, Second: &Second{Replicas: 2}}.All())
 }
 
 func TestShrinkStaysWithinItsBudget(t *testing.T) {

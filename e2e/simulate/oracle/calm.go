@@ -16,10 +16,12 @@ type faultLog struct {
 	faults  timeline
 	timings map[string]timing
 
-	// leader is the replica that leads since a moment, predecessor the one that led before.
+	// leader is the replica that leads since a moment, predecessor the one that led its installation before.
 	leader, predecessor string
 	leaderSince         time.Time
-	namespaces          map[string]*namespaceState
+	// leaders has the leader of each installation, by whether it is the second.
+	leaders    map[bool]string
+	namespaces map[string]*namespaceState
 	// clients has those that are no replicas; rewatched is when a replica last opened a watch of a resource.
 	clients   map[string]bool
 	rewatched map[string]time.Time
@@ -30,7 +32,7 @@ type faultLog struct {
 
 func newFaultLog(r *rules, f *findings) *faultLog {
 	return &faultLog{
-		rules: r, findings: f, faults: newTimeline(), timings: map[string]timing{}, namespaces: map[string]*namespaceState{},
+		rules: r, findings: f, faults: newTimeline(r.options), leaders: map[bool]string{}, timings: map[string]timing{}, namespaces: map[string]*namespaceState{},
 		clients: map[string]bool{}, rewatched: map[string]time.Time{},
 	}
 }

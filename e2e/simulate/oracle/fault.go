@@ -114,12 +114,17 @@ type timeline struct {
 	begun, led time.Time
 	// since is when a process that was heard of started, ended when it did.
 	since, ended map[string]time.Time
+	// second reports whether a process is one of the second installation, which two means that there is.
+	second func(process string) bool
+	two    bool
 	// started is when the last process started or ended by itself, alone when one did while no other replica worked.
 	started, alone time.Time
 }
 
-func newTimeline() timeline {
-	return timeline{up: map[string]bool{}, since: map[string]time.Time{}, ended: map[string]time.Time{}}
+func newTimeline(o Options) timeline {
+	return timeline{
+		up: map[string]bool{}, since: map[string]time.Time{}, ended: map[string]time.Time{}, second: o.Second, two: o.Sides != nil,
+	}
 }
 
 // recordFault records the begin or the end of a fault.
@@ -176,10 +181,17 @@ func (t *timeline) waitsForSlot(namespace string, now time.Time) time.Duration {
 
 // lead records that a replica leads from now on.
 func (l *faultLog) lead(client string, at time.Time) {
-	l.leader, l.predecessor, l.leaderSince = client, l.leader, at
-	if l.faults.led.IsZero() {
+	second := l.options.Second(client)
+	l.leader, l.predecessor, l.leaderSince = client, l.leaders[second], at
+	l.leaders[second] = client
+	if l.faults.led.IsZero() && (!l.faults.two || len(l.leaders) > 1) {
 		l.faults.led = at
 	}
+}
+
+// leads reports whether a replica is the leader of its installation.
+func (l *faultLog) leads(client string) bool {
+	return client != "" && l.leaders[l.options.Second(client)] == client
 }
 
 // heard records a sign of life of a process.
@@ -192,14 +204,15 @@ func (t *timeline) heard(client string, at time.Time) {
 	}
 }
 
-// working reports whether a replica works now.
+// working reports whether a replica works now, of each installation.
 func (t *timeline) working() bool {
+	working := map[bool]bool{}
 	for name, up := range t.up {
 		if up && !t.out(name) {
-			return true
+			working[t.second(name)] = true
 		}
 	}
-	return false
+	return len(working) == 1 && !t.two || len(working) > 1
 }
 
 // out reports whether a fault keeps a process from working.

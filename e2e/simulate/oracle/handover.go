@@ -30,11 +30,11 @@ func replicaOf(process string) string {
 	return name
 }
 
-// covered reports whether another replica than that of a process, or another process, works at a moment and has done so for so long
-// that it can take over at once.
+// covered reports whether another replica of the installation of a process, or another process, works at a moment and has done so for so
+// long that it can take over at once.
 func (t *timeline) covered(process string, at time.Time) bool {
 	for other, up := range t.up {
-		if up && replicaOf(other) != replicaOf(process) && at.Sub(t.since[other]) >= warmUp && t.wellSince(other, at.Add(-warmUp)) {
+		if up && replicaOf(other) != replicaOf(process) && t.second(other) == t.second(process) && at.Sub(t.since[other]) >= warmUp && t.wellSince(other, at.Add(-warmUp)) {
 			return true
 		}
 	}

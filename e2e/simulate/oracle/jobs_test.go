@@ -123,6 +123,17 @@ func TestJobs(t *testing.T) {
 			s.remove(replica, importJob)
 			s.remove(replica, manifestOf("one"))
 		}},
+		"one of two manifests deleted": {because: "the other installation has one, too", happens: func(s *harness) {
+			beginJob()(s)
+			s.keeps("one")
+			other := manifestOf("one")
+			other.Name = "second-job-one"
+			s.write("replica-1.1", "create", other, world.Object{"metadata": world.Object{"name": other.Name}})
+			s.remove(replica, importJob)
+			s.remove("replica-1.1", other)
+			s.write(replica, "create", importJob, jobNamed("two", inPlaceOf("one")))
+			s.remove(replica, manifestOf("one"))
+		}},
 		"replaced by a user's Job, which is then deleted": {because: "the user's Job is kept instead", happens: func(s *harness) {
 			beginJob()(s)
 			s.keeps("one")

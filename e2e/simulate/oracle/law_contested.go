@@ -72,7 +72,7 @@ func (l *contestedLaw) judge(w *workload, one *contest, c world.Commit) {
 	if len(one.writes) >= surelyContested && one.since.IsZero() {
 		one.since = c.At
 	}
-	if len(one.writes) > mostContested && l.timingOf(c.Call.Client).refractory > 0 {
+	if len(one.writes) > w.byBoth(mostContested) && l.timingOf(c.Call.Client).refractory > 0 {
 		l.violate(c.At, broken{"hot-loop", w.id.String(), "contested"},
 			"another writer removes its record after each write, and the program wrote it %d times within %s", len(one.writes), contestedWithin)
 	}

@@ -185,9 +185,9 @@ func (l *costLaw) settled(w *workload, _ time.Time) {
 	l.count("patches judged")
 	n := w.requests
 	allowed := w.story.restarts + n.failed + n.allowed + len(w.adoptions) + 1
-	if n.patches > allowed {
+	if n.patches > w.byBoth(allowed) {
 		l.violate(l.clockNow(), broken{"cost", w.id.String(), "patches"},
 			"the program sent %d patches: %d restarts, %d failures and %d changes by users explain only %d",
-			n.patches, w.story.restarts, n.failed, n.allowed, allowed)
+			n.patches, w.story.restarts, n.failed, n.allowed, w.byBoth(allowed))
 	}
 }

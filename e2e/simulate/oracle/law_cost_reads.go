@@ -114,7 +114,7 @@ func (l *readsLaw) judgeRead(call *world.Call) {
 // unasked reports whether a read has no cause: the webhook was not called, and the loop needs no such read.
 func (l *readsLaw) unasked(call *world.Call) bool {
 	namespace := call.Key.Namespace
-	standby := call.Client != l.leader && call.Arrived.Sub(l.leaderSince) > recovery
+	standby := !l.leads(call.Client) && call.Arrived.Sub(l.leaderSince) > recovery
 	return (standby || call.Partial && !l.readsLive(namespace, call.Arrived) && !l.adopts(namespace, call.Arrived)) && !l.reviewing(namespace, call.Arrived)
 }
 

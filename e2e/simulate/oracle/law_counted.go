@@ -87,6 +87,7 @@ func (l *countedLaw) misjudged() (missing, doubled int) {
 			doubled += t.recent
 		}
 	}
+	doubled += l.countedByBoth()
 	if missing > 0 || doubled > 0 {
 		l.count("counts excused: a clock was wrong, a leader came late or was refused")
 	}

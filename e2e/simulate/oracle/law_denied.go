@@ -84,10 +84,10 @@ func (l *deniedLaw) watch(w *workload, now time.Time) {
 
 // scraped is the law "visible" for the metric of the reloads that are due.
 func (l *deniedLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
-	if client != l.leader || !l.faults.up[client] || l.faults.out(client) {
+	if !l.leads(client) || !l.faults.up[client] || l.faults.out(client) {
 		return
 	}
-	denied := l.denied(at)
+	denied := slices.DeleteFunc(l.denied(at), func(w *workload) bool { return l.handledElsewhere(w, client) })
 	if len(denied) == 0 {
 		return
 	}

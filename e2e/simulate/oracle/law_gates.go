@@ -65,8 +65,9 @@ func (l *gatesLaw) judgeSettle(w *workload, before, s *stamp, gates timing) {
 func (l *gatesLaw) heardOf(w *workload, before, s *stamp, first edit) bool {
 	t := &l.faults
 	calm, known := l.calmAfter(w, l.ledSince(), func(*span) bool { return false })
-	well := known && !calm.After(first.at) && t.wellSince(l.leader, first.at.Add(-warmUp)) && !t.since[l.leader].Add(warmUp).After(first.at)
-	return (well && s.call.Client == l.leader || l.healthy(w, first.at) && !t.started.After(first.at)) &&
+	leader := s.call.Client
+	well := known && !calm.After(first.at) && t.wellSince(leader, first.at.Add(-warmUp)) && !t.since[leader].Add(warmUp).After(first.at)
+	return (well && l.leads(leader) || l.healthy(w, first.at) && !t.started.After(first.at)) &&
 		!w.changed.After(before.at) && !l.leaderSince.After(first.at)
 }
 

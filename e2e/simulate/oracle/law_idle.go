@@ -75,6 +75,10 @@ func (l *idleLaw) judge(from, to time.Time) {
 		l.count("idle times excused: the program looks after a Job")
 		return
 	}
+	if l.disagreeing() {
+		l.count("idle times excused: two installations track different objects of a workload")
+		return
+	}
 	l.count("idle times judged")
 	watches := map[string]int{}
 	for _, call := range l.calls {

@@ -18,6 +18,8 @@ type jobsLaw struct {
 	// lost has the Jobs that were deleted, manifests the versions at which a manifest was stored; both by the UID of the Job.
 	lost      map[string]*lostJob
 	manifests map[string]versionTime
+	// copies are the Secrets with the manifest, by the UID: each of two installations has one.
+	copies map[string]map[string]bool
 	// recreated counts the Jobs that were created again.
 	recreated int
 	// leaving is the Job that the present change removes.
@@ -25,7 +27,7 @@ type jobsLaw struct {
 }
 
 func newJobsLaw(l *ledger, runs *runsLaw) *jobsLaw {
-	return &jobsLaw{ledger: l, runs: runs, lost: map[string]*lostJob{}, manifests: map[string]versionTime{}}
+	return &jobsLaw{ledger: l, runs: runs, lost: map[string]*lostJob{}, manifests: map[string]versionTime{}, copies: map[string]map[string]bool{}}
 }
 
 // storing judges a deletion, which may only begin.
@@ -368,13 +370,26 @@ func (l *jobsLaw) commitManifest(c world.Commit) {
 	switch {
 	case !is:
 	case c.New != nil:
-		if _, there := l.manifests[uid]; !there {
-			l.manifests[uid] = versionTime{c.At, c.Version}
-		}
+		l.storeManifest(uid, c)
 	default:
-		delete(l.manifests, uid)
+		l.removeManifest(uid, c)
 		if lost := l.lost[uid]; lost != nil {
 			l.judgeLostJob(lost, c.At)
 		}
+	}
+}
+
+// storeManifest records that a Secret has the manifest of a Job.
+func (l *jobsLaw) storeManifest(uid string, c world.Commit) {
+	if _, there := l.manifests[uid]; !there {
+		l.manifests[uid], l.copies[uid] = versionTime{c.At, c.Version}, map[string]bool{}
+	}
+	l.copies[uid][c.Key.Name] = true
+}
+
+// removeManifest records that a Secret with the manifest of a Job is gone.
+func (l *jobsLaw) removeManifest(uid string, c world.Commit) {
+	if delete(l.copies[uid], c.Key.Name); len(l.copies[uid]) == 0 {
+		delete(l.manifests, uid)
 	}
 }

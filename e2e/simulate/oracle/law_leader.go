@@ -24,8 +24,8 @@ func (l *leaderLaw) judge(w *workload, call *world.Call) {
 		return
 	}
 	l.count("leaders judged")
-	if call.Client != l.leader {
+	if !l.leads(call.Client) {
 		l.violate(call.Arrived, broken{"leader", w.id.String(), call.Verb}, "%s sent a %s at %s, but the lease is held by %q since %s",
-			call.Client, call.Verb, l.when(call.Arrived), l.leader, l.when(l.leaderSince))
+			call.Client, call.Verb, l.when(call.Arrived), l.leaders[l.options.Second(call.Client)], l.when(l.leaderSince))
 	}
 }

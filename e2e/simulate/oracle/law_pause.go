@@ -119,7 +119,7 @@ func (l *pauseLaw) judgePauseBegin(w *workload, c world.Commit, before, after pa
 	if after.paused && !before.paused {
 		w.requests.allowed++ // it is resumed
 	}
-	if before.period == 0 || before.paused || !reloaded || l.options.Hidden.Unread || l.scope.flags.Hidden.Unread {
+	if before.period == 0 || before.paused || !reloaded || l.options.Hidden.Unread || l.scope.flags.Hidden.Unread || w.inPart {
 		return
 	}
 	l.count("pauses judged")

@@ -108,10 +108,10 @@ func (l *runsLaw) runsChangedSince(w *workload, s *stamp) bool {
 	return false
 }
 
-// unclearCause reports whether it is not clear which changes lead to a run: after a lost key, while replicas look at different objects, or
-// where they have looked at others since the stamp.
+// unclearCause reports whether it is not clear which changes lead to a run: after a lost key, while replicas or installations look at different
+// objects, or where they have looked at others since the stamp.
 func (l *runsLaw) unclearCause(w *workload, s *stamp) bool {
-	return w.lostKeySince(s) || !l.scope.flags.Clear || l.scope.changed.After(s.at)
+	return w.inPart || w.lostKeySince(s) || !l.scope.flags.Clear || l.scope.changed.After(s.at)
 }
 
 // judge judges a Job that the program has made for a CronJob.
@@ -197,7 +197,7 @@ func (l *runsLaw) runsSince(w *workload, version int64) int {
 func (l *runsLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
 	l.released(r)
-	if w.id.plural != "cronjobs" || !r.byProgram() || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
+	if w.id.plural != "cronjobs" || !r.byProgram() || w.inPart || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
 		!l.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
 		return
 	}

@@ -121,7 +121,7 @@ func (l *strippedLaw) request(call *world.Call) {
 	l.count("writes beside a stripping webhook judged")
 	within := func(at time.Time) bool { return call.Arrived.Sub(at) <= contestedWithin && !at.Before(since) }
 	s.writes = append(slices.DeleteFunc(s.writes, func(at time.Time) bool { return !within(at) }), call.Arrived)
-	if len(s.writes) == mostContested+1 {
+	if len(s.writes) == w.byBoth(mostContested)+1 {
 		l.violate(call.Arrived, broken{"hot-loop", w.id.String(), "stripped"},
 			"another webhook removes annotations from each write, and the program wrote it %d times within %s", len(s.writes), contestedWithin)
 	}

@@ -121,7 +121,7 @@ func (l *visibleLaw) reply(r world.Reply) {
 
 // scraped is the law "visible": a leader that does not see what it must watch says so, and says when it does again.
 func (l *visibleLaw) scraped(client string, families map[string]*dto.MetricFamily, at time.Time) {
-	if client != l.leader || !l.faults.up[client] || l.faults.out(client) {
+	if !l.leads(client) || !l.faults.up[client] || l.faults.out(client) {
 		return
 	}
 	blind := l.blind(client, at)

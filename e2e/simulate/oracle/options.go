@@ -35,6 +35,13 @@ type Options struct {
 	Configuration world.Key
 	// Program reports whether a client is a replica of the program; default are names that begin with "replica-".
 	Program func(client string) bool
+	// Second reports whether a replica is one of the second installation, which has the same digest key; default is that there is none.
+	Second func(client string) bool
+	// Sides says which of two installations select a workload by their flags; nil where there is one installation. Then InScope follows
+	// from it.
+	Sides func(namespace string, namespaceLabels, objectLabels map[string]string) Sides
+	// HalfRead means that one of two installations reads no annotations of Reloader: it tracks nothing of workloads that have no others.
+	HalfRead bool
 	// Foreign removes what other webhooks add to a workload; default is nothing. It returns a copy if it changes something.
 	Foreign func(world.Object) world.Object
 	// ReloadMissingRequired is true for --missing-required=reload, Revision for --hash=revision.
@@ -68,11 +75,19 @@ func (o Options) complete() Options {
 	if o.KeySecret.Name == "" {
 		o.KeySecret = world.Key{Resource: world.Secrets, Namespace: "pod-reloader", Name: "pod-reloader-digest-key"}
 	}
+	if o.Sides != nil {
+		o.InScope = func(namespace string, namespaceLabels, objectLabels map[string]string) bool {
+			return o.Sides(namespace, namespaceLabels, objectLabels) != Sides{}
+		}
+	}
 	if o.InScope == nil {
 		o.InScope = func(namespace string, _, _ map[string]string) bool { return namespace != "kube-system" }
 	}
 	if o.Program == nil {
 		o.Program = func(client string) bool { return strings.HasPrefix(client, "replica-") }
+	}
+	if o.Second == nil {
+		o.Second = func(string) bool { return false }
 	}
 	if o.Foreign == nil {
 		o.Foreign = func(object world.Object) world.Object { return object }

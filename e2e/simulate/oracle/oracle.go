@@ -39,7 +39,7 @@ func New(options Options) *Oracle {
 	recreations := newJobsLaw(l, runs)
 	o.laws = []law{
 		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), o.secret, &unharmedLaw{ledger: l}, newWarnedLaw(l), o.size, &exclusionLaw{ledger: l},
-		&leaderLaw{ledger: l}, o.hotLoop, newContestedLaw(l), newStrippedLaw(l), newRefusedLaw(l), &scopeLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
+		&leaderLaw{ledger: l}, o.hotLoop, newContestedLaw(l), newStrippedLaw(l), newRefusedLaw(l), &scopeLaw{ledger: l}, &sidesLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
 		&requiredLaw{ledger: l}, explained, &heldLaw{ledger: l}, newStrategyLaw(l), newRestartLaw(l), runs, &pauseLaw{ledger: l}, &costLaw{ledger: l},
 		&currentLaw{ledger: l}, newPublishedLaw(l), &recordLaw{ledger: l}, recreations, newCountedLaw(l, explained, recreations), newPendingLaw(l), o.idle,
 		&aliveLaw{ledger: l},
@@ -101,7 +101,7 @@ func (o *Oracle) Fault(f Fault) {
 // Leader records that a replica leads from now on.
 func (o *Oracle) Leader(client string, at time.Time) {
 	o.advance(at)
-	if before := o.leader; client != before {
+	if before := o.leader; !o.leads(client) {
 		o.lead(client, at)
 		o.follow(before)
 	}
@@ -109,7 +109,7 @@ func (o *Oracle) Leader(client string, at time.Time) {
 
 // follow lets the laws hear of another leader than the one before.
 func (o *Oracle) follow(before string) {
-	if before == "" || before == o.leader {
+	if o.predecessor == "" || before == o.leader {
 		return
 	}
 	for _, l := range o.laws {
@@ -171,7 +171,7 @@ func (o *Oracle) Idle(from, to time.Time) {
 // depends on what cannot be watched, which the leader has had the time to report.
 func (o *Oracle) AskWhy(now time.Time) (Question, bool) {
 	o.advance(now)
-	if !o.faults.up[o.leader] || o.faults.out(o.leader) || o.disturbedBesides(now) {
+	if o.faults.two || !o.faults.up[o.leader] || o.faults.out(o.leader) || o.disturbedBesides(now) {
 		return Question{}, false
 	}
 	if q, is := o.visible.ask(now); is {

@@ -94,9 +94,10 @@ func (l *jobsLaw) restoreManifest(c world.Commit) {
 	switch {
 	case !is:
 	case c.New != nil:
+		l.storeManifest(uid, c)
 		l.manifests[uid] = versionTime{c.At, c.Version}
 	default:
-		delete(l.manifests, uid)
+		l.removeManifest(uid, c)
 	}
 }
 

@@ -76,7 +76,7 @@ type workload struct {
 	acts [3]time.Time
 	// waited is when a Job last kept a run from being made.
 	waited time.Time
-
+	selection
 	due      due
 	pause    pause
 	story    story
@@ -202,7 +202,7 @@ func (l *ledger) readTraits(w *workload, c world.Commit, created bool) {
 	l.track(w, c.New, c, created)
 	labels := world.Labels(c.New)
 	w.excluded = world.Text(labels, l.options.Prefix+ignoredLabel) == "true" || world.Text(labels, l.options.Prefix+disabledLabel) == "true"
-	w.beyond = len(w.refs) > mostRefs || foreignKeys(world.Annotations(c.New)) ||
+	w.beyond = l.tracksInPart(w) || len(w.refs) > mostRefs || foreignKeys(world.Annotations(c.New)) ||
 		isOfNewerVersion(world.Text(world.Annotations(c.New), l.options.Prefix+recordAnnotation))
 	l.readScope(w, c.At, c.Version)
 }
@@ -219,6 +219,7 @@ func isOfNewerVersion(record string) bool {
 func (l *ledger) readScope(w *workload, at time.Time, version int64) {
 	was := *w
 	w.inScope = l.scopeOf(w.object, w)
+	l.readSides(w)
 	w.unclear = w.beyond || l.scope.unclear(w.id.plural) || l.labelsUnclear(w)
 	ending := l.inEndingNamespace(w) || deleting(w.object) || w.gone
 	w.eligible = (len(w.refs) > 0 || len(w.listed) > 0 || w.dynamic) && w.inScope && !w.excluded && !w.unclear && !ending
@@ -237,7 +238,7 @@ func (w *workload) recordScope(was workload, at time.Time) {
 	if len(w.stamps) > 0 && (was.inScope != w.inScope || was.unclear != w.unclear) {
 		w.changed, w.rescoped = at, at
 	}
-	if was.eligible != w.eligible {
+	if was.eligible != w.eligible || was.sides != w.sides {
 		w.changed = at
 		if w.eligible {
 			w.eligibleSince = at
@@ -368,6 +369,7 @@ func (l *ledger) readTemplate(w *workload, c world.Commit) (r restamp, is bool) 
 	s.hash = l.managedAnnotationsOfRestart(template)
 	w.stamps = append(w.stamps, s)
 	l.adoptLater(w, s)
+	l.adoptFromOther(w, s)
 	l.count("stamps")
 	if w.dynamic && before != nil && !s.program {
 		w.adoptDynamic(s)
