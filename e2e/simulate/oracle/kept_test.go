@@ -251,9 +251,9 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 				s.change(nil, s.pods[0], nil, nil)
 			},
 		},
-		"content returned during a pause": {want: "kept/program/returned", because: "its digest returns with it", happens: stampedForBoth},
+		"content returned during a pause": {want: "kept/program/returned", because: "its digest returns with it", happens: returned},
 		"content returned during a pause, with revision digests": {
-			options: Options{Revision: true}, because: "a digest of versions does not return", happens: stampedForBoth,
+			options: Options{Revision: true}, because: "a digest of versions does not return", happens: returned,
 		},
 		"versions moved, with revision digests, and the program stamps": {
 			options: Options{Revision: true}, want: "kept/program/touched", because: "contents decide what is due", happens: func(s *harness) {
@@ -267,17 +267,10 @@ func TestKeptByReleasesAndKeys(t *testing.T) {
 	})
 }
 
-// stampedForBoth changes a content and takes that back, each with a stamp of its own, before pods of either are made.
-func stampedForBoth(s *harness) {
+// returned has pods replaced for a content that has returned since.
+func returned(s *harness) {
 	s.begin()
-	s.set(configMap("app"), "2")
-	s.wait(time.Second)
-	s.reload(cart, "b", "configmap/app modified")
-	s.wait(5 * time.Second)
-	s.set(configMap("app"), "1")
-	s.wait(time.Second)
-	s.reload(cart, "c", "configmap/app modified")
-	s.rollout(cart)
+	s.changesAndBack()
 }
 
 func TestKeptAfterACopyAndTheLossOfAKey(t *testing.T) {
