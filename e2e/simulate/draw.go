@@ -70,6 +70,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	case o.Faults:
 		stageStripped(seed, &h)
 		stageBeside(seed, &h)
+		stageBehind(seed, &h)
 	}
 	h.Setup.Flags = o.withRollouts(h.Setup.Flags) // a situation may bring a scope of its own
 	n := unstaged(random, h.Steps)

@@ -325,7 +325,7 @@ func away(s *simulation, step history.Step) func() {
 func lag(s *simulation, step history.Step) func() {
 	behind := int64(number(step, "by", 5))
 	r := &rule{
-		client: step.On, percent: 100, verbs: []string{"list", "watch"},
+		client: step.On, percent: 100, verbs: []string{"get", "list", "watch"},
 		fate: func(*simulation, *world.Call) apiserver.Fate { return apiserver.Fate{Lag: behind, Held: true} },
 	}
 	s.faults.rules = append(s.faults.rules, r)

@@ -66,6 +66,7 @@ func situationKinds() []situationKind {
 		{name: "flag-changed", weight: 4, draw: flagChanged},
 		{name: "restored", weight: 4, draw: restoredFromSnapshot},
 		{name: "stripped", draw: strippedForATime},
+		{name: "behind", draw: restartedBehind},
 		{name: "elsewhere", draw: trackedElsewhere},
 		{name: "sides", draw: sidesChanged},
 		{name: "published", weight: 6, draw: published, graph: true},

@@ -60,7 +60,6 @@ type Store interface {
 	gather.Store
 	OnEvent(func(configstate.Event))
 	WaitForSync(ctx context.Context) error
-	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
 // Keys gives the digest keys; keyring.Keyring is one.

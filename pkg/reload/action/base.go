@@ -2,12 +2,18 @@ package action
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/report"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
@@ -92,19 +98,51 @@ func (b *base) postponeLive(s gather.Subject, live stamp.View) time.Duration {
 }
 
 // assessLive adds the live configuration to the input, and returns the Verdict by that. The webhook verifies a request, but nothing takes
-// back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored.
+// back a Job, a restart or a notification that was made because a watch is behind: the pods start with what is stored. The outcome is set
+// where no reload is due by that.
 func (b *base) assessLive(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, Outcome) {
-	states, err := b.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
-	if err != nil {
-		return policy.Verdict{}, failed{s, unreadable(err)}
-	}
-	states, _ = in.Known.Keep(states, in.Ring)
-	maps.Copy(in.Current, states)
-	verdict := policy.Assess(in).Verdict
-	if verdict.Action != policy.Reload {
-		return verdict, failed{s, transientFailure(reasonReloadFailed, "the configuration has changed again")}
+	verdict, f := b.judgeLive(ctx, s, in)
+	if f.err != nil {
+		return verdict, failed{s, f}
 	}
 	return verdict, nil
+}
+
+// judgeLive is assessLive with what has failed in place of an outcome; without an error if a reload is due.
+func (b *base) judgeLive(ctx context.Context, s gather.Subject, in policy.Input) (policy.Verdict, failure) {
+	states, err := b.gather.Store.ReadLive(ctx, s.Key.Namespace, in.Refs)
+	if err != nil {
+		return policy.Verdict{}, unreadable(err)
+	}
+	kept, _ := in.Known.Keep(states, in.Ring)
+	maps.Copy(in.Current, kept)
+	verdict := policy.Assess(in).Verdict
+	if verdict.Action != policy.Reload {
+		return verdict, b.catchUp(ctx, s, states)
+	}
+	return verdict, failure{}
+}
+
+// catchUp is the failure of a reload that is due by the caches, and not by a live read. Mostly they are about to see what was read. Where that
+// lasts, the API server that has answered a list or a watch is behind the others: then what is read takes the place of what the watch has
+// delivered. No Event says so, as no user can do anything about it.
+func (b *base) catchUp(ctx context.Context, s gather.Subject, live map[reference.Ref]digest.State) failure {
+	f := transientFailure(reasonReloadFailed, "the configuration has changed again")
+	if !b.backoff.HasFailedRepeatedly(s.Key) {
+		return f
+	}
+	f.behind, f.err = true, errors.New("what is watched of the configuration is older than what is stored, by which no reload is due")
+	known := b.gather.Store.Cached(s.Key.Namespace, slices.Collect(maps.Keys(live)))
+	for ref, seen := range known {
+		read := live[ref]
+		if seen.UID == read.UID && seen.ResourceVersion == read.ResourceVersion {
+			continue
+		}
+		if err := b.gather.Store.Recheck(ctx, s.Key.Namespace, ref); err != nil {
+			log.FromContext(ctx).V(1).Info("cannot read what a watch has not delivered", "workload", s.Key, "error", textOf(err))
+		}
+	}
+	return f
 }
 
 // settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not

@@ -33,6 +33,8 @@ type failure struct {
 	asked bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
+	// behind means that nothing is due by a live read: it is no news however long it lasts.
+	behind bool
 	// lasting means that the next success does not end it: the loop takes back what it has reported.
 	lasting bool
 	// stored means that the API server has stored a write of the attempt, whose event is no reason to try again earlier.
@@ -85,10 +87,10 @@ func (f failure) pace() state.Pace {
 	switch {
 	case f.conflict:
 		return state.Conflict
+	case f.refused, f.behind:
+		return state.Refused
 	case f.soon:
 		return state.Soon
-	case f.refused:
-		return state.Refused
 	case f.asked:
 		return state.Asked
 	default:

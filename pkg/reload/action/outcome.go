@@ -113,7 +113,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
-	news := !starting && (!f.quiet || b.backoff.HasFailedLong(s.Key))
+	news := !starting && !f.behind && (!f.quiet || b.backoff.HasFailedLong(s.Key))
 	o.report(ctx, b, news, after)
 	return queue.After(after, queue.Retry)
 }

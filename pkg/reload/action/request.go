@@ -63,11 +63,11 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		return r.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
 		r.pauses.revertPause(ctx, s, request)
-		f := r.explainNoReload(s, in, result.Outcome, err)
+		f := r.explainNoReload(ctx, s, in, result.Outcome, err)
 		f.stored = request.Further != nil // the pause, and its end
 		return failed{s, f}
 	case poke.Conflict:
-		return failed{s, r.explainNoReload(s, in, result.Outcome, err)}
+		return failed{s, r.explainNoReload(ctx, s, in, result.Outcome, err)}
 	default:
 		return failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
 	}
@@ -241,7 +241,7 @@ func unread(in policy.Input) []reference.Ref {
 
 // explainNoReload explains why a poke was purged or rejected. Mostly another write was faster, or the state has moved on, which the caches
 // will show soon. It remains where the stamp cannot be made, or is not what is stored.
-func (r requests) explainNoReload(s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
+func (r requests) explainNoReload(ctx context.Context, s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	moved := failure{reason: reasonReloadFailed, soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome != poke.Current && outcome != poke.Purged {
@@ -252,8 +252,16 @@ func (r requests) explainNoReload(s gather.Subject, in policy.Input, outcome pok
 	case err != nil:
 		return failure{reason: reasonReloadFailed, err: err}
 	case due.Stamped && r.backoff.HasFailedRepeatedly(s.Key):
-		return failure{reason: reasonLost, err: lost(s.Object.Kind)}
+		return r.explainLost(ctx, s, in)
 	default:
 		return moved
 	}
+}
+
+// explainLost explains why a stamp that is due by the caches is never stored: nothing may be due.
+func (r requests) explainLost(ctx context.Context, s gather.Subject, in policy.Input) failure {
+	if _, f := r.judgeLive(ctx, s, in); f.err != nil {
+		return f
+	}
+	return failure{reason: reasonLost, err: lost(s.Object.Kind)}
 }

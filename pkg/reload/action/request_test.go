@@ -49,11 +49,14 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			view := reloadtest.StampedView(t, digesttest.Ring(t, "a"))
 			view.TemplateBudget = tc.budget
 			s := gather.Subject{Key: workload.Key{Name: "web"}, View: view}
-			actions := newActions(Options{}, &reloadtest.Outbox{})
+			actions := newActions(Options{Gather: gather.Gatherer{Store: &reloadtest.Store{States: states}}}, &reloadtest.Outbox{})
 			for range tc.failed {
 				actions.backoff.When(s.Key, state.Soon)
 			}
-			got := actions.requests.explainNoReload(s, policy.Input{Intent: view.Intent, Refs: view.Intent.Refs(), Current: states, Ring: digesttest.Ring(t, "a")}, tc.outcome, nil)
+			in := policy.Input{
+				Intent: view.Intent, Refs: view.Intent.Refs(), Known: view.Known(), Current: maps.Clone(states), Ring: digesttest.Ring(t, "a"),
+			}
+			got := actions.requests.explainNoReload(t.Context(), s, in, tc.outcome, nil)
 			assert.Equal(t, tc.reason, got.reason, got.err)
 			assert.Equal(t, tc.soon, got.soon, got.err)
 			assert.Equal(t, tc.soon, got.quiet, "what passes by itself is not reported")

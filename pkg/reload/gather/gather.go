@@ -70,6 +70,8 @@ type Store interface {
 	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	// Learn reads the labels and annotations of objects that are Unseen: one request for each.
 	Learn(ctx context.Context, namespace string, refs []reference.Ref) error
+	// Recheck takes in the metadata of an object as if its watch had delivered them: one request.
+	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 	// Created returns the resourceVersion of the creation of an object that was seen, and has the labels and annotations of then.
 	Created(namespace string, ref reference.Ref) string
 }
@@ -99,6 +101,8 @@ type Gatherer struct {
 	Records *state.Records
 	// Settings are those that the webhook decides by.
 	stamp.Settings
+	// Unverified means that no admission webhook of ours verifies what the loop records.
+	Unverified bool
 	// WithoutRuns leaves a CronJob to its next run, whatever its annotations ask for.
 	WithoutRuns bool
 

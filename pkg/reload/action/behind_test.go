@@ -1,0 +1,89 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/poke"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+)
+
+// lagging is a Store whose watches are behind: a list was answered by an API server with an old cache.
+type lagging struct {
+	reloadtest.Store
+	cached    map[reference.Ref]digest.State
+	rechecked []reference.Ref
+	err       error
+}
+
+func (l *lagging) Cached(string, []reference.Ref) map[reference.Ref]digest.State { return l.cached }
+
+func (l *lagging) Recheck(_ context.Context, _ string, ref reference.Ref) error {
+	l.rechecked = append(l.rechecked, ref)
+	return l.err
+}
+
+// What a webhook stores is not lost where by a live read nothing is due: an Event would send a user to search for what does not exist.
+func TestLoopCatchesUpWithWhatIsStored(t *testing.T) {
+	t.Parallel()
+	app, other := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "other"}
+	ring := digesttest.Ring(t, "a")
+	present := digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": "b"}}), "uid", "7", ring)
+	old := digest.State{Absent: true}
+	for name, tc := range map[string]struct {
+		failed    int
+		live      digest.State
+		read, put error
+		want      []reference.Ref
+		events    int
+		pace      state.Pace
+	}{
+		"the caches show it soon":          {live: present, pace: state.Soon},
+		"a list is old":                    {failed: state.Persistent, live: present, want: []reference.Ref{app}, pace: state.Refused},
+		"the read of the metadata fails":   {failed: state.Persistent, live: present, put: errors.New("away"), want: []reference.Ref{app}, pace: state.Refused},
+		"the stamp is lost":                {failed: state.Persistent, live: old, events: 1, pace: state.NeedsUser},
+		"the configuration cannot be read": {failed: state.Persistent, read: errors.New("away"), events: 1, pace: state.Soon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, out := reloadtest.Web(t), &reloadtest.Outbox{}
+			recorded, err := policy.NewRecord(policy.Input{
+				Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: map[reference.Ref]digest.State{app: present}, Ring: ring,
+			}, "", true)
+			require.NoError(t, err)
+			s.View.Managed[stamp.Record], _ = recorded.Text(1000)
+			store := &lagging{
+				Store: reloadtest.Store{States: map[reference.Ref]digest.State{app: tc.live, other: present}, Err: tc.read}, err: tc.put,
+				cached: map[reference.Ref]digest.State{app: old, other: present},
+			}
+			actions := newActions(Options{Gather: gather.Gatherer{Store: store}}, out)
+			for range tc.failed {
+				actions.backoff.When(s.Key, state.Soon)
+			}
+			in := policy.Input{
+				Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Known: s.View.Known(),
+				Current: map[reference.Ref]digest.State{app: old}, Ring: ring,
+			}
+			require.Equal(t, policy.Reload, policy.Assess(in).Verdict.Action, "by the caches")
+			got := actions.requests.explainNoReload(t.Context(), s, in, poke.Current, nil)
+			assert.Equal(t, tc.pace, got.pace())
+			assert.Equal(t, tc.want, store.rechecked)
+			for range max(tc.failed, 1) {
+				assert.Positive(t, failed{s, got}.close(t.Context(), actions.base).RequeueAfter)
+			}
+			assert.Len(t, out.Messages, tc.events)
+		})
+	}
+}
