@@ -3,6 +3,7 @@ package chain
 import (
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -36,7 +37,7 @@ func (w writes) pause() time.Duration {
 	if w.count < paceBurst {
 		return 0
 	}
-	return min(paceFirst<<min(w.count-paceBurst, 10), paceLongest)
+	return backoff.Doubled(paceFirst, paceLongest, w.count-paceBurst)
 }
 
 func (p *pace) writes(key referent.Key) writes {

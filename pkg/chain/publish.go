@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
@@ -24,10 +25,8 @@ const (
 	batchLimit = time.Second
 	// scopeAgain is when a namespace is looked at again in which nothing is published.
 	scopeAgain = time.Minute
-	// contestAgain is when a digest that another writer has removed is restored. maxContest bounds how often that is doubled: to
-	// 11 minutes.
-	contestAgain = 10 * time.Second
-	maxContest   = 6
+	// contestAgain is when a digest that another writer has removed is restored. That is doubled each time, up to longestContest.
+	contestAgain, longestContest = 10 * time.Second, 640 * time.Second
 	// reportContest is how often it is restored before that is reported.
 	reportContest = 3
 )
@@ -164,7 +163,7 @@ func (u *publisher) repeat(p pending) {
 // removed it. Where it does so again and again, each write waits twice as long as the one before: a writer that copies the annotation
 // follows each of them.
 func (u *publisher) restore(changes []change) {
-	wrong := map[int][]referent.Key{}
+	wrong := map[time.Duration][]referent.Key{}
 	for _, change := range changes {
 		if o, ok := change.(objectChange); ok && o.source.resource.Publish {
 			_, due := u.graphState.graph.Publication(o.key)
@@ -175,13 +174,12 @@ func (u *publisher) restore(changes []change) {
 				u.due(o.key) // nothing was written, so that nothing was removed
 			case waits && u.now().Before(until): // a writer that repeats itself is one writer
 			default:
-				times := min(u.contested.times(o.key, u.now()), maxContest)
-				wrong[times] = append(wrong[times], o.key)
+				wait := backoff.Doubled(contestAgain, longestContest, u.contested.times(o.key, u.now()))
+				wrong[wait] = append(wrong[wait], o.key)
 			}
 		}
 	}
-	for times, keys := range wrong {
-		wait := contestAgain << times
+	for wait, keys := range wrong {
 		due := u.now().Add(wait)
 		for _, key := range keys {
 			u.restoring[key] = due

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -193,7 +194,7 @@ func writeDelay(key referent.Key, times int, err error) time.Duration {
 	case apierrors.IsConflict(err):
 		first = changedAgain
 	}
-	wait := min(first<<min(times-1, 10), longest)
+	wait := backoff.Doubled(first, longest, times-1)
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(key.Namespace + "/" + key.String())) // it never fails
 	return wait + wait*time.Duration(sum.Sum32()%1024)/8192

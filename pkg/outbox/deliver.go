@@ -9,6 +9,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 )
 
 // Start writes messages until the context ends, and then makes the first attempts that still wait for a quiet period, as far as that is
@@ -235,7 +236,7 @@ func (o *Outbox) endAttempt(i *item, again bool) {
 	}
 	now := time.Now()
 	if again {
-		i.due = now.Add(min(firstWait<<min(i.attempts, 10), longestWait))
+		i.due = now.Add(backoff.Doubled(firstWait, longestWait, i.attempts))
 		i.attempts++
 		o.schedule(i, now)
 	} else {

@@ -26,7 +26,7 @@ import (
 
 // core are the packages that decide, and those that feed them. Each is mutated with the packages below it.
 var core = []string{
-	"pkg/annotation", "pkg/certs", "pkg/configuration", "pkg/cronrun", "pkg/digest", "pkg/event", "pkg/explain", "pkg/jobrun",
+	"pkg/annotation", "pkg/backoff", "pkg/certs", "pkg/configuration", "pkg/cronrun", "pkg/digest", "pkg/event", "pkg/explain", "pkg/jobrun",
 	"pkg/pattern", "pkg/pause", "pkg/plan", "pkg/podstatus", "pkg/poke", "pkg/policy", "pkg/record", "pkg/reference", "pkg/referent",
 	"pkg/scope", "pkg/skim", "pkg/stamp", "pkg/strategy", "pkg/workload",
 	"pkg/chain", "pkg/configstate", "pkg/fairlimit", "pkg/inflight", "pkg/keyring", "pkg/listwatch", "pkg/outbox", "pkg/reload",

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -113,7 +114,7 @@ func (w writes) wait(now time.Time) time.Duration {
 	if w.over(now) || w.undone < tolerated {
 		return 0
 	}
-	pause := min(firstContest<<min(w.undone-tolerated, 10), longestContest)
+	pause := backoff.Doubled(firstContest, longestContest, w.undone-tolerated)
 	return max(w.at.Add(pause).Sub(now), 0)
 }
 

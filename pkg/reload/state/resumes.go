@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"github.com/pod-reloader/pod-reloader/pkg/backoff"
 	"github.com/pod-reloader/pod-reloader/pkg/pause"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -44,7 +45,7 @@ func (r *resumes) Refused(key workload.Key, end PauseEnd, pace Pace, now time.Ti
 		if e.end != end {
 			*e = refusedEnd{end: end}
 		}
-		wait = min(firstRarely<<min(e.refused, 10), longest)
+		wait = backoff.Doubled(firstRarely, longest, e.refused)
 		e.refused, e.until = e.refused+1, now.Add(wait)
 		if e.first.IsZero() || pace != Refused {
 			e.first = now
