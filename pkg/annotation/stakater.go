@@ -97,17 +97,16 @@ func (r *stakaterReading) report(format string, args ...any) {
 // AsksReloader reports whether annotations of Reloader ask for reloads, with the names and settings that it has unless a flag says otherwise.
 // Another installation may read them where this one does not.
 func (s Source) AsksReloader() bool {
-	ofReloader := func(key string) bool { return strings.Contains(key, stakaterDomain+"/") }
-	if !hasKey(s.Workload, ofReloader) && !hasKey(s.Template, ofReloader) {
+	if !hasKeyOfReloader(s.Workload) && !hasKeyOfReloader(s.Template) {
 		return false
 	}
 	intent, _ := Stakater{Keys: NewStakaterKeys()}.Parse(s)
 	return intent.Asked
 }
 
-func hasKey(annotations map[string]string, fits func(string) bool) bool {
+func hasKeyOfReloader(annotations map[string]string) bool {
 	for key := range annotations {
-		if fits(key) {
+		if strings.Contains(key, stakaterDomain+"/") {
 			return true
 		}
 	}

@@ -318,9 +318,9 @@ func TestEffort(t *testing.T) {
 	t.Parallel()
 	p := compiled(t, "app-(a|b)+")
 	require.Positive(t, p.Steps())
-	assert.Equal(t, 5*p.Steps(), p.Effort("app-a"))
-	assert.Equal(t, 1, p.Effort("web-a"))
-	assert.Equal(t, look, compiled(t, "app-.*").Effort("app-a"))
+	assert.Equal(t, 5*p.Steps(), p.effort("app-a"))
+	assert.Equal(t, 1, p.effort("web-a"))
+	assert.Equal(t, look, compiled(t, "app-.*").effort("app-a"))
 }
 
 func TestStepsAreThoseOfTheLongestName(t *testing.T) {

@@ -133,8 +133,8 @@ func (p *Pattern) Steps() int { return p.steps }
 // look is how many steps it counts to look for literals in a name.
 const look = 8
 
-// Effort is how many steps the match of a name takes, at most.
-func (p *Pattern) Effort(name string) int {
+// effort is how many steps the match of a name takes, at most.
+func (p *Pattern) effort(name string) int {
 	switch {
 	case !strings.HasPrefix(name, p.prefix):
 		return 1
@@ -166,7 +166,7 @@ type Budget struct{ steps int }
 // is quick, for all calls together.
 func (b *Budget) Matching(p *Pattern, names []string) (matching []string, ok bool) {
 	for _, name := range names {
-		if b.steps += p.Effort(name); b.steps > quick {
+		if b.steps += p.effort(name); b.steps > quick {
 			return nil, false
 		}
 		if p.Match(name) {

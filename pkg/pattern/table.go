@@ -53,7 +53,7 @@ func (t *table[K]) effort(name string) int {
 func (t *table[K]) effortOf(p *Pattern) int {
 	sum := 0
 	for _, slot := range t.after(p.prefix) {
-		if sum += p.Effort(t.names[slot]); sum > quick || !strings.HasPrefix(t.names[slot], p.prefix) {
+		if sum += p.effort(t.names[slot]); sum > quick || !strings.HasPrefix(t.names[slot], p.prefix) {
 			break
 		}
 	}

@@ -70,7 +70,7 @@ func dependents(s *fixture.Fixture) []observe.Workload {
 	s.Secret("db", fixture.Data{"password": "1"})
 	var workloads []observe.Workload
 	for _, kind := range fixture.Kinds {
-		workloads = append(workloads, s.Workload(kind, "web", usesBoth(kind)))
+		workloads = append(workloads, s.Workload(kind, "web", usesBoth()))
 	}
 	return workloads
 }

@@ -29,7 +29,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 			reason: "a manifest that knows nothing of our annotations was applied again by PUT",
 			kinds:  fixture.Kinds,
 			update: func(s *fixture.Fixture, of observe.Workload, _ int) {
-				require.NoError(s, s.Update(s.Context(), s.Manifest(of.Kind, of.Name, usesBoth(of.Kind))))
+				require.NoError(s, s.Update(s.Context(), s.Manifest(of.Kind, of.Name, usesBoth())))
 			},
 		},
 		"ScaleSubresource": {
@@ -87,7 +87,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 			s.Secret("db", fixture.Data{"password": "1"})
 			var workloads []observe.Workload
 			for _, kind := range test.kinds {
-				workloads = append(workloads, s.Workload(kind, "web", usesBoth(kind)))
+				workloads = append(workloads, s.Workload(kind, "web", usesBoth()))
 			}
 			reloadOnce(s, workloads)
 			ran := awaitPods(s, workloads)
@@ -105,7 +105,7 @@ func TestP2UpdatesOfWorkloadsRestartNothing(t *testing.T) {
 }
 
 // usesBoth depends on the ConfigMap "app" and the Secret "db".
-func usesBoth(string) fixture.Uses {
+func usesBoth() fixture.Uses {
 	return fixture.Uses{ConfigMaps: []string{"app"}, Secrets: []string{"db"}, Replicas: 1}
 }
 

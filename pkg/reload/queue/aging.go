@@ -62,8 +62,8 @@ const (
 
 func newAging() *aging { return &aging{queued: map[workload.Key]*aged{}} }
 
-// Queued records that workloads wait with a low priority since a time, unless they do since an earlier one.
-func (a *aging) Queued(since time.Time, keys ...workload.Key) {
+// add records that workloads wait with a low priority since a time, unless they do since an earlier one.
+func (a *aging) add(since time.Time, keys ...workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range keys {
@@ -80,8 +80,8 @@ func (a *aging) Queued(since time.Time, keys ...workload.Key) {
 	}
 }
 
-// Taken records that a workload is taken from the queue.
-func (a *aging) Taken(key workload.Key) {
+// taken records that a workload is taken from the queue.
+func (a *aging) taken(key workload.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if waits, ok := a.queued[key]; ok {
@@ -97,8 +97,8 @@ func (a *aging) remove(waits *aged) {
 	}
 }
 
-// Raise returns the workloads that have waited for too long, those that wait for the longest time first, and forgets them.
-func (a *aging) Raise(now time.Time) []workload.Key {
+// raise returns the workloads that have waited for too long, those that wait for the longest time first, and forgets them.
+func (a *aging) raise(now time.Time) []workload.Key {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var keys []workload.Key

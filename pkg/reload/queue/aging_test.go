@@ -20,28 +20,28 @@ func TestLongWaitRaisesPriority(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a, web, pay := newAging(), workload.Key{Name: "web"}, workload.Key{Name: "pay"}
-	a.Queued(now.Add(time.Minute), workload.Key{Name: "retried in a minute"})
-	a.Queued(now, web, pay)
-	a.Queued(now.Add(time.Second), web)
-	assert.Empty(t, a.Raise(now.Add(4*time.Second)), "a reload that is due comes first")
-	assert.Empty(t, a.Raise(now.Add(agesAfter-1)))
-	a.Taken(pay)
-	a.Taken(workload.Key{Name: "never queued"})
-	assert.Equal(t, []workload.Key{web}, a.Raise(now.Add(agesAfter)), "queued again, it has waited all the same")
-	assert.Empty(t, a.Raise(now.Add(agesAfter)), "it is raised once")
-	a.Queued(now, pay)
-	assert.Equal(t, []workload.Key{pay}, a.Raise(now.Add(agesAfter)), "it waits again")
+	a.add(now.Add(time.Minute), workload.Key{Name: "retried in a minute"})
+	a.add(now, web, pay)
+	a.add(now.Add(time.Second), web)
+	assert.Empty(t, a.raise(now.Add(4*time.Second)), "a reload that is due comes first")
+	assert.Empty(t, a.raise(now.Add(agesAfter-1)))
+	a.taken(pay)
+	a.taken(workload.Key{Name: "never queued"})
+	assert.Equal(t, []workload.Key{web}, a.raise(now.Add(agesAfter)), "queued again, it has waited all the same")
+	assert.Empty(t, a.raise(now.Add(agesAfter)), "it is raised once")
+	a.add(now, pay)
+	assert.Equal(t, []workload.Key{pay}, a.raise(now.Add(agesAfter)), "it waits again")
 }
 
 func TestEarlierTimeCounts(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	a, web, pay := newAging(), workload.Key{Name: "web"}, workload.Key{Name: "pay"}
-	a.Queued(now.Add(5*time.Minute), web)
-	a.Queued(now.Add(time.Second), pay)
-	a.Queued(now, web)
-	assert.Equal(t, []workload.Key{web}, a.Raise(now.Add(agesAfter)), "an event came while it waited for a retry")
-	assert.Equal(t, []workload.Key{pay}, a.Raise(now.Add(agesAfter+time.Second)))
+	a.add(now.Add(5*time.Minute), web)
+	a.add(now.Add(time.Second), pay)
+	a.add(now, web)
+	assert.Equal(t, []workload.Key{web}, a.raise(now.Add(agesAfter)), "an event came while it waited for a retry")
+	assert.Equal(t, []workload.Key{pay}, a.raise(now.Add(agesAfter+time.Second)))
 	assert.Equal(t, newAging(), a, "nothing is kept")
 }
 
@@ -49,12 +49,12 @@ func TestFewAreRaisedAtOnce(t *testing.T) {
 	t.Parallel()
 	now, a := time.Now(), newAging()
 	for i := range 3 * raisedAtOnce {
-		a.Queued(now.Add(-time.Duration(i)), workload.Key{Name: strconv.Itoa(i)})
+		a.add(now.Add(-time.Duration(i)), workload.Key{Name: strconv.Itoa(i)})
 	}
-	first := a.Raise(now.Add(agesAfter))
+	first := a.raise(now.Add(agesAfter))
 	require.Len(t, first, raisedAtOnce)
 	assert.Equal(t, workload.Key{Name: strconv.Itoa(3*raisedAtOnce - 1)}, first[0], "the oldest ones, whenever they were queued")
-	assert.Len(t, a.Raise(now.Add(agesAfter)), raisedAtOnce)
+	assert.Len(t, a.raise(now.Add(agesAfter)), raisedAtOnce)
 }
 
 // start lets the queue feed a controller, as a source does, and waits until it is open.
@@ -155,8 +155,8 @@ func TestResultIsRaisedWhereItWaits(t *testing.T) {
 			t.Parallel()
 			q := New(&Leadership{}, func() time.Time { return now })
 			assert.Equal(t, tc.result, q.Requeued(web, tc.result))
-			assert.Empty(t, q.aging.Raise(now.Add(time.Minute+agesAfter-1)))
-			assert.Equal(t, tc.want, q.aging.Raise(now.Add(time.Minute+agesAfter)))
+			assert.Empty(t, q.aging.raise(now.Add(time.Minute+agesAfter-1)))
+			assert.Equal(t, tc.want, q.aging.raise(now.Add(time.Minute+agesAfter)))
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestTakenWorkloadIsNotRaised(t *testing.T) {
 	q := New(&Leadership{}, func() time.Time { return now })
 	q.Requeued(web, After(time.Minute, Workload))
 	q.Taken(web)
-	assert.Empty(t, q.aging.Raise(now.Add(time.Hour)))
+	assert.Empty(t, q.aging.raise(now.Add(time.Hour)))
 }
 
 func TestQueueWithoutPrioritiesIsFed(t *testing.T) {

@@ -88,7 +88,7 @@ func (q *Queue) WaitUntilOpen(ctx context.Context) error {
 func (q *Queue) Leads() bool { return q.leads.begun.Load() != nil }
 
 // Taken records that a workload is taken from the queue.
-func (q *Queue) Taken(key workload.Key) { q.aging.Taken(key) }
+func (q *Queue) Taken(key workload.Key) { q.aging.taken(key) }
 
 // Add queues workloads, unless this process is a standby: when it becomes the leader, all that are known are queued.
 func (q *Queue) Add(priority int, keys ...workload.Key) { q.AddAfter(0, priority, keys...) }
@@ -113,7 +113,7 @@ func (q *Queue) AddAfter(after time.Duration, priority int, keys ...workload.Key
 // queued records when workloads with a low priority begin to wait.
 func (q *Queue) queued(after time.Duration, priority int, keys ...workload.Key) {
 	if priority < Config {
-		q.aging.Queued(q.now().Add(after), keys...)
+		q.aging.add(q.now().Add(after), keys...)
 	}
 }
 
@@ -134,7 +134,7 @@ func (q *Queue) Raise(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			q.Add(Config, q.aging.Raise(q.now())...)
+			q.Add(Config, q.aging.raise(q.now())...)
 		}
 	}
 }
