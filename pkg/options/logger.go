@@ -57,7 +57,7 @@ var zapUsage = map[string]string{
 	"zap-encoder":          "`json|console`; --log-format takes precedence",
 	"zap-log-level":        "`debug|info|error|panic`, or a number; --log-level takes precedence",
 	"zap-stacktrace-level": "stack traces from this level on: `info|error|panic`",
-	"zap-time-encoding":    "`epoch|millis|nanos|iso8601|rfc3339|rfc3339nano` (default rfc3339)",
+	"zap-time-encoding":    "`encoding` of times: epoch|millis|nanos|iso8601|rfc3339|rfc3339nano (default rfc3339)",
 }
 
 // complete reads the flags: --log-format and --log-level go first, then zap's, then what --zap-devel calls for.

@@ -38,8 +38,8 @@ func (f *selectionFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.withoutKinds, "ignored-workload-types", nil, "kinds to exclude: `jobs,cronjobs`; no permissions on them are needed")
 	addSwitch(set, &f.argoRollouts, "is-Argo-Rollouts", "also Argo Rollouts, as --workload-kinds="+workload.Rollout().String())
 	f.openshift.detect = true
-	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift, as --workload-kinds="+workload.DeploymentConfig().String()+
-		": `true|false|auto`; auto means true: a kind that the cluster does not serve has no effect")
+	addSwitch(set, &f.openshift, "is-openshift", "also DeploymentConfigs of OpenShift: `true|false|auto`; auto means true: a kind that "+
+		"the cluster does not serve has no effect; as --workload-kinds="+workload.DeploymentConfig().String())
 	set.BoolVar(&f.secrets, "secrets", true, "false: Secrets are not handled, and no permissions on them are needed, except on the Secret of the digest key")
 	set.StringVar(&f.configuration, "config", "",
 		"structured configuration, as `configmap:NAMESPACE/NAME` or the path of a file; the manager applies a valid change without a restart")

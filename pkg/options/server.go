@@ -12,7 +12,7 @@ type serverFlags struct {
 func (f *serverFlags) add(set *pflag.FlagSet) {
 	f.set = set
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8080",
-		"`address` of /metrics, /healthz, /live and /readyz; 0: off (default in a pod of Reloader's chart: :9090, which it probes)")
+		"`address` of /metrics, /healthz, /live and /readyz; 0: off; in a pod of Reloader's chart :9090, which it probes")
 	set.StringVar(&f.metricsAddress, "metrics-addr", f.metricsAddress, "Reloader's name for --metrics-bind-address: the `address` of the metrics")
 	set.BoolVar(&f.metricsSecure, "metrics-secure", false, "serve metrics by TLS, only to users who may get the non-resource URL /metrics")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0: off")
