@@ -164,7 +164,7 @@ func (i intake) receive(w http.ResponseWriter, r *http.Request) (*incoming, *htt
 	return in, in.request
 }
 
-// Read reads the body. Where more of it comes than it counts, it waits for its turn before it reads on.
+// Read reads the body. Before it reads more than is accounted for, it waits for its turn.
 func (in *incoming) Read(p []byte) (int, error) {
 	if in.size == in.allowed {
 		if err := in.advance(); err != nil {

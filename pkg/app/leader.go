@@ -90,7 +90,7 @@ func (l leadership) Start(ctx context.Context) error {
 	}
 }
 
-// reportStandby reports what it finds, unless that is what the last look has found, and returns it.
+// reportStandby logs who leads, if that differs from the last look, and returns it.
 func (l leadership) reportStandby(ctx context.Context, last string) (found string) {
 	lease := &coordinationv1.Lease{}
 	limited, cancel := context.WithTimeout(ctx, ownReadLimit)

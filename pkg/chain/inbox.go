@@ -19,7 +19,7 @@ type inbox struct {
 	undebounced chan chan struct{}
 
 	mu sync.Mutex
-	// pending waits for the debounce. arrived does not: it is the end of what a change began that has waited for it.
+	// pending waits for the debounce. arrived does not: it is the answer to a read or a write that a debounced change has begun.
 	pending, arrived pending
 }
 

@@ -17,8 +17,8 @@ type State struct {
 	Entries map[KeyID]Entry
 	// SHA1 is Content.SHA1; empty where it is not needed or was not read.
 	SHA1 string
-	// Mounted says that the pods that have this content were started with it, so that it is no Change. Only that of a
-	// SecretProviderClass is: see package podstatus.
+	// Mounted: the pods that have this content were started with it, so that it is no Change. Only for a SecretProviderClass: see
+	// package podstatus.
 	Mounted bool
 	// Hold is set while the state of a custom resource cannot be trusted: the running pods keep what they have.
 	Hold *Hold

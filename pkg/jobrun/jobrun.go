@@ -138,7 +138,7 @@ func remove(job *unstructured.Unstructured, path ...string) {
 	}
 }
 
-// Stamp puts a stamp on a Job that is created again. Where the webhook answers, it does so itself, with what it reads by then.
+// Stamp stamps a Job that is created again. If the webhook answers, its own stamp replaces this one.
 func Stamp(job *unstructured.Unstructured, keys annotation.Keys, managed stamp.Managed) error {
 	if hash, ok := managed[stamp.Hash]; ok {
 		err := unstructured.SetNestedField(job.Object, hash, append(slices.Clone(template), "annotations", keys.ConfigHash)...)

@@ -19,7 +19,7 @@ type Message struct {
 	Delay time.Duration
 	// Life is how long it is worth writing.
 	Life time.Duration
-	// Repeat says that an Event of this name that exists counts this one, too.
+	// Repeat: if an Event of this name exists, its count is raised instead.
 	Repeat bool
 	// Valid is asked right before a delayed message is written; false drops it. nil means that it stays valid.
 	Valid func() bool

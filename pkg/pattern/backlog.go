@@ -14,8 +14,7 @@ type backlog[K comparable] struct {
 	memory int
 }
 
-// batch has what came for workloads and config objects. Of what comes for one of them the last counts, so that it does not grow with the
-// number of events.
+// batch has what came for workloads and config objects: only the latest of each, so that it does not grow with the number of events.
 type batch[K comparable] struct {
 	keys []K
 	uses map[K][]Use

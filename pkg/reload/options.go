@@ -100,8 +100,8 @@ type Dependencies struct {
 	// Retry asks the API server again for what it has refused of custom resources that a workload of a namespace tracks, and returns at
 	// once. Not called where there are no custom resources.
 	Retry func(namespace string, refs []reference.Ref)
-	// Workloads returns those of a kind. changed is called for each that comes, changes or goes, while they are followed: the
-	// version before it has nothing kept where there was none, that after it where there is none.
+	// Workloads returns those of a kind. changed is called for each workload that comes, changes or goes, while they are followed. For
+	// one that comes, before has nothing kept; for one that goes, after has nothing kept.
 	Workloads func(kind workload.Kind, changed func(before, after workload.Summary, listed string)) tracking.Workloads
 	// Summary returns what Workloads keep of one; nil where they keep all, as in tests.
 	Summary func(workload.Object) workload.Summary

@@ -15,7 +15,7 @@ import (
 // dummy is a request for a reload that a write brings.
 type dummy struct {
 	digest string
-	// bound says that it is made for the generation that it names, which is the present one.
+	// bound: the request names a generation, and it is the present one.
 	bound bool
 }
 

@@ -157,8 +157,9 @@ func (d *Debouncer) signal() {
 }
 
 // Run makes the callbacks, on the calling goroutine, until the context ends.
-// What has accumulated then is delivered by the next Run, if there is one. One
-// that is called before another has ended waits for that end, or for its own.
+// What is pending then is delivered by the next Run, if there is one. A Run
+// that is called while another one runs waits until that one, or its own
+// context, ends.
 func (d *Debouncer) Run(ctx context.Context) {
 	select {
 	case d.running <- struct{}{}:

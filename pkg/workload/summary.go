@@ -7,8 +7,8 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Summary reads a workload of which only a part was kept. What it returns is what Object returns, of the labels and
-// annotations those that were kept.
+// Summary reads a workload of which only a part was kept. It returns the same as Object, but only the labels and annotations that were
+// kept.
 type Summary struct {
 	Kind Kind
 	// Kept is nil where there is no workload; that reads as an empty one.

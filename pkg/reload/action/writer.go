@@ -27,8 +27,8 @@ import (
 // of our own webhook without an answer must take less: the API server stores the write after them, for the loop to stamp directly.
 const writeLimit = 10 * time.Second
 
-// MaxWrites is how many writes may be in flight in total. As many workers are there besides those that opts.Workers asks for,
-// so that a write that hangs holds none of these.
+// MaxWrites is how many writes may be in flight in total. There is one worker for each, besides those of --workers: a write that hangs
+// occupies none of those.
 const MaxWrites = inflight.DefaultTotal + inflight.DefaultOverdue
 
 // errNoAnswer is a write or a read that was given up. The write may have been stored all the same.

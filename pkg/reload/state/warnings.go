@@ -124,9 +124,8 @@ func (w *warnings) Fail(key workload.Key, reason, text string, now time.Time) (d
 	return delay, news
 }
 
-// Again returns how long it takes until the first of the Warning Events of a workload may be repeated, if what it reported has not
-// passed by then, or until the next text may be checked where none is reported; 0 if there is none. One that was not repeated at its time
-// has none.
+// Again returns after what time to look at a workload again because of its Warning Events: when the first of them may be repeated, or, for
+// a reason with none reported, when its next text may be checked. 0: there is no need.
 func (w *warnings) Again(key workload.Key, now time.Time) time.Duration {
 	var first time.Duration
 	w.find(key, func(e *warned) {
