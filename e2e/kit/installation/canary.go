@@ -110,8 +110,8 @@ func (i *Installation) newCanary(kinds []string) (canary, error) {
 // that happened before is then in the queue or done, since the watches deliver in order and gates count from the last
 // event. Other workers may still be busy. The time that they get is a second round, for which one workload is enough.
 //
-// Reloads that a failure or the refractory gate has put off may still be due. Without gates it takes some 100 ms,
-// otherwise twice the settle time more.
+// Reloads that a failure or the refractory gate has put off may still be due, and Events may still be to come. Without gates
+// it takes some 100 ms, otherwise twice the settle time more.
 func (i *Installation) Quiet(ctx context.Context, kinds ...string) error {
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return canaryWorkloads[kind] == "" })
 	if len(kinds) == 0 {

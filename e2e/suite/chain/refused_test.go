@@ -69,6 +69,7 @@ func TestADigestThatAPolicyRefuses(t *testing.T) {
 			})
 			k.SetSecret("tls", "tls.crt", "2")
 			k.rolls(k.proxy, "a refused digest holds nothing")
+			k.Reported()
 			assert.Len(t, k.Events(service), 1, "another digest was refused, too: that is nothing new")
 
 			k.remove(&admissionv1.ValidatingAdmissionPolicyBinding{}, k.Namespace)

@@ -124,7 +124,7 @@ func TestRestartAndRelistWriteNothing(t *testing.T) {
 			mark, err := cp.Audit().Mark()
 			require.NoError(t, err)
 			require.NoError(t, test.do(s.Patiently()))
-			s.Settled()
+			s.Reported()
 			requests, err := cp.Audit().Since(s.Patiently(), mark)
 			require.NoError(t, err)
 			ours := requests.By(shared.Identity().User)

@@ -64,7 +64,7 @@ func TestNewLeaderReportsTheInvalidConfiguration(t *testing.T) {
 	r.AwaitEvent(settings, "ConfigurationRejected", invalid0)
 	leader, err := r.Installation.Leader(t.Context())
 	require.NoError(t, err)
-	r.Settled()
+	r.Reported()
 	require.Equal(t, 1, r.rejections(), "the standby says nothing")
 	require.NoError(t, r.Installation.RemoveReplica(r.Patiently(), leader))
 	r.Await("the report of the new leader", func() error { return atLeast(r.rejections(), 2) })

@@ -65,6 +65,7 @@ func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	assert.NotContains(t, found.Annotations[fixture.ConfigRecord], "app-1")
 
 	s.AwaitEvent(cron, "Reloaded", "next scheduled run", "configmap/app-1 deleted")
+	s.Reported()
 	for _, event := range s.Events(cron) {
 		assert.NotEqual(t, "RunForbidden", event.Reason, "the permission is there, and the installation refuses runs")
 	}

@@ -47,9 +47,6 @@ func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 	s.Merge(app, "app", `{"data":{"key":"2"}}`)
 	s.AwaitEvent(w, "RecreationFailed", "create the deleted job again from secret", `namespaces "tenants" not found`)
 	s.AwaitEvent(locked, "ReloadFailed", "the Deployment is locked")
-	for _, event := range s.Events(locked) {
-		assert.NotContains(t, event.Note, "keeps changing")
-	}
 	denies.Store(false)
 	s.Await("the Job to be created again", func() error {
 		found := &batchv1.Job{}
@@ -60,4 +57,8 @@ func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 		return err
 	})
 	s.AwaitExactly(1, "it is reloaded once it is not locked any more", locked)
+	s.Reported()
+	for _, event := range s.Events(locked) {
+		assert.NotContains(t, event.Note, "keeps changing")
+	}
 }

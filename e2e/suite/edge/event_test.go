@@ -29,7 +29,7 @@ func TestEventsThatDifferInTheirTextAreAllKept(t *testing.T) {
 		s.AwaitEvent(w, "ReloadHeld", "secret/"+strings.Join(names[:n+1], " deleted, secret/")+" deleted")
 		s.AwaitEvent(w, "ConfigMissing", "secret/"+strings.Join(names[:n+1], ", secret/"))
 	}
-	s.Settled()
+	s.Reported()
 	held, missing := 0, 0
 	for _, event := range s.Events(w) {
 		switch event.Reason {

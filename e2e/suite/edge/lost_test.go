@@ -49,6 +49,7 @@ func stampThatIsNotStored(t *testing.T, cp *controlplane.ControlPlane) {
 	event := s.AwaitEvent(w, "StampLost", "spec.pods.template", "not restarted", "metadata.annotations")
 	assert.Equal(t, "Warning", event.Type)
 	s.AwaitExactly(0, "there is nothing to see on its template", w)
+	s.Reported()
 	for _, e := range s.Events(w) {
 		assert.NotEqual(t, "Reloaded", e.Reason, "no pod was restarted: %s", e.Note)
 	}

@@ -109,7 +109,7 @@ func scopes(t *testing.T, own *installation.Installation, inside *fixture.Fixtur
 		}
 	}
 	image(outside, no)
-	outside.Settled()
+	outside.Reported()
 	for _, w := range no {
 		outside.AssertChanges(w, 1, "out of scope, only its user changes it")
 		if own != nil {

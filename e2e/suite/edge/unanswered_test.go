@@ -71,6 +71,7 @@ func listsThatEndEarly(t *testing.T, cp *controlplane.ControlPlane) {
 		s.AwaitChanges(w, changes, "the watch works again")
 	}
 	s.AwaitExactly(changes, "once each", w)
+	s.Reported()
 	for _, event := range s.Events(w) {
 		require.NotEqual(t, "ReloadHeld", event.Reason, event.Note)
 	}

@@ -55,7 +55,7 @@ func TestDryRunAnswersTheSameAndWritesNothing(t *testing.T) {
 			require.NoError(t, s.Update(t.Context(), edited, client.DryRunAll))
 		})
 		assert.NotEqual(t, fixture.TemplateAnnotations(before), fixture.TemplateAnnotations(edited), "an edited list is stamped")
-		s.Settled()
+		s.Reported()
 		requests, err := s.Installation.ControlPlane().Audit().Since(s.Patiently(), mark)
 		require.NoError(t, err)
 		assert.Empty(t, requests.By(shared.Identity().User).In(s.Namespace).Writes(), "%s: a dry run has effects", w)
@@ -129,7 +129,7 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	require.NoError(t, err)
 	s.SetConfigMap("app", "key", "2")
 	s.Merge(&batchv1.Job{}, "import", `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"}}}`)
-	s.Settled()
+	s.Reported()
 	after := &batchv1.Job{}
 	require.NoError(t, s.Client.Get(t.Context(), key, after))
 	assert.Equal(t, job.Spec.Template.Annotations, after.Spec.Template.Annotations, "the Job keeps what it was started with")

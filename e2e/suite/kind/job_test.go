@@ -367,7 +367,7 @@ func TestJobWithoutThePermissions(t *testing.T) {
 	awaitNoManifest(s)
 
 	s.Merge(&batchv1.Job{}, suspended.Name, `{"spec":{"suspend":false}}`)
-	s.Settled()
+	s.Reported()
 	job, err = jobOf(s, suspended)
 	require.NoError(t, err)
 	assert.Equal(t, suspendedUID, job.UID, "its pods start with what is there now")
