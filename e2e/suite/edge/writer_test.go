@@ -202,6 +202,7 @@ func TestPendingRolloutsAreExplained(t *testing.T) {
 	event := s.AwaitEvent(plain, "Reloaded", "configmap/app modified")
 	assert.NotContains(t, event.Note, "pending", "a Deployment that rolls out waits for nothing")
 	s.AwaitExactly(1, "once", slices.Collect(maps.Values(workloads))...)
-	ready := s.Watcher.ReplicaSets(workloads["PausedDeployment"])
-	assert.LessOrEqual(t, ready, 1, "a paused Deployment does not roll out")
+	s.AwaitRolledOut(workloads["PausedDeployment"])
+	sets := s.Watcher.ReplicaSets(workloads["PausedDeployment"])
+	assert.LessOrEqual(t, sets, 1, "a paused Deployment does not roll out")
 }
