@@ -152,7 +152,8 @@ func (g gitops) dropLastAnnotation(s *fixture.Fixture, manifest string, workload
 	}
 	unstamped := func(w observe.Workload) bool { return fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash] == "" }
 	if !fixture.Promptly(func() { g.apply(s, manifest) }) && slices.ContainsFunc(workloads, unstamped) {
-		s.Log(fixture.LeftOut) // a stamp is lost for good then: applying again removes nothing
+		// A stamp is lost for good then: applying again removes nothing.
+		poll.Note(s, "the release that removes the last annotation shows nothing: "+fixture.LeftOut)
 		return
 	}
 	for n, w := range workloads {

@@ -24,6 +24,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
 )
 
 // The mounted certificate is replaced by one for another name, which the API server does not accept: writes pass, the loop
@@ -184,7 +185,8 @@ func TestReplicasStopUnderLoad(t *testing.T) {
 			require.NoError(t, in.Balancer().AwaitReady(s.Patiently(), 2))
 			written, failed := load.take(s)
 			if !inTime {
-				t.Logf("%s had ended before the cluster took it out of the Service; of %d writes: %v", replica.Name(), written, failed)
+				poll.Note(t, fmt.Sprintf("%s had ended before the cluster took it out of the Service; of %d writes: %v",
+					replica.Name(), written, failed))
 				continue
 			}
 			judged++
