@@ -214,7 +214,7 @@ func TestProgramKnowsCustomResourcesByItsConfigurationOnly(t *testing.T) {
 	assert.False(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s"}}), "it holds them, which is no failure")
 }
 
-func TestHuntCountsWhatIsKnown(t *testing.T) {
+func TestHuntReportsWhatItRan(t *testing.T) {
 	t.Parallel()
 	unraced(t)
 	var out strings.Builder

@@ -19,7 +19,7 @@ func asks(key, value string) map[string]string {
 }
 
 // Workloads of different settings depend on one ConfigMap; each reloads by its own.
-func TestTargetedReload(t *testing.T) {
+func TestP1AndP2TargetedReload(t *testing.T) {
 	t.Parallel()
 	s := fixture.New(t, shared)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
