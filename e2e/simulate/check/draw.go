@@ -53,8 +53,9 @@ func drawn(seed uint64, steps int) history.History {
 	return h
 }
 
-// tours deals out all acts, in an order that the seed decides, to n histories: each act occurs once.
-func tours(seed uint64, n int) []history.History {
+// tours deals out all acts, in an order that the seed decides, to three histories: each act occurs once.
+func tours(seed uint64) []history.History {
+	const n = 3
 	r := rand.New(rand.NewPCG(seed, 0))
 	catalogue := act.Catalogue()
 	all := make([]history.History, n)
@@ -133,7 +134,7 @@ func histories(seed uint64, n int) map[string]history.History {
 	for name, steps := range written() {
 		all[name] = history.History{Form: history.Form, Seed: 1, Setup: installed(false), Steps: steps}
 	}
-	for i, h := range tours(seed, 3) {
+	for i, h := range tours(seed) {
 		all[fmt.Sprintf("tour %d", i+1)] = h
 	}
 	for i := range uint64(max(n, 0)) {

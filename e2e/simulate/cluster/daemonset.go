@@ -123,7 +123,7 @@ func (s *daemonSet) manage() bool {
 }
 
 func (s *daemonSet) create(node string) {
-	name := s.c.freeName(s.owner, world.Pods)
+	name := s.c.freeName(s.owner)
 	template := world.Section(s.object, "spec", "template")
 	labels := plus(world.Labels(template), revisionHashLabel, s.hash)
 	if generation := world.Text(s.object, "metadata", "annotations", templateGeneration); generation != "" {

@@ -57,7 +57,7 @@ func (c *Cluster) jobPods(key world.Key, object world.Object) (running, succeede
 }
 
 func (c *Cluster) createJobPod(o owner) {
-	name := c.freeName(o, world.Pods)
+	name := c.freeName(o)
 	template := world.Section(o.object, "spec", "template")
 	labels := world.Labels(template)
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {

@@ -23,7 +23,7 @@ func (c *Cluster) syncReplicaSet(key world.Key, object world.Object) {
 	replicas := number(object, 1, "spec", "replicas")
 	placed := pods
 	for range replicas - len(pods) {
-		name := c.freeName(o, world.Pods)
+		name := c.freeName(o)
 		pod := newPod(o, world.Section(object, "spec", "template"), name, nodeFor(placed))
 		c.put(podKey(key.Namespace, name), pod)
 		placed = append(slices.Clip(placed), pod)

@@ -96,8 +96,8 @@ func newPod(o owner, template world.Object, name, node string) world.Object {
 	}
 }
 
-// freeName returns a name for a new object of an owner, as the API server makes it from generateName, but from a counter.
-func (c *Cluster) freeName(o owner, resource world.Resource) string {
+// freeName returns a name for a new pod of an owner, as the API server makes it from generateName, but from a counter.
+func (c *Cluster) freeName(o owner) string {
 	prefix := o.key.Name
 	if len(prefix) > 57 {
 		prefix = prefix[:57]
@@ -105,7 +105,7 @@ func (c *Cluster) freeName(o owner, resource world.Resource) string {
 	for {
 		c.suffixes[o.key.String()]++
 		name := prefix + "-" + suffix(o.key.String(), c.suffixes[o.key.String()])
-		if _, taken := c.store.Get(world.Key{Resource: resource, Namespace: o.key.Namespace, Name: name}); !taken {
+		if _, taken := c.store.Get(world.Key{Resource: world.Pods, Namespace: o.key.Namespace, Name: name}); !taken {
 			return name
 		}
 	}

@@ -126,7 +126,7 @@ func TestRenewedCertificatesAreServedWithoutRestart(t *testing.T) {
 		ca := shared.secret(t, leafSecret).Data["ca.crt"]
 		old, renewed := shared.renew(t, leafName, leafSecret)
 		assert.Equal(t, string(ca), string(shared.secret(t, leafSecret).Data["ca.crt"]), "the CA is the same")
-		shared.requireServed(t, old, "before the kubelet has updated the mounted Secret")
+		shared.requireServed(t, old)
 		require.True(t, u.stampedAnew(), "until then the API server trusts what is served, on new connections too")
 
 		require.NoError(t, shared.kubelet.refresh(t.Context()))
@@ -150,7 +150,7 @@ func TestRenewedCertificatesAreServedWithoutRestart(t *testing.T) {
 		fresh := shared.secret(t, leafSecret).Data["ca.crt"]
 		require.NotEqual(t, string(bundle), string(fresh), "the new leaf comes from the new CA")
 		shared.awaitBundle(t, fresh)
-		shared.requireServed(t, before, "before the kubelet has updated the mounted Secret")
+		shared.requireServed(t, before)
 		require.True(t, u.stampedAnew(), "the CA injector leaves the old CA beside the new one, so what is still served is trusted")
 
 		require.NoError(t, shared.kubelet.refresh(t.Context()))
@@ -303,12 +303,14 @@ func served(ctx context.Context, c *container) (*x509.Certificate, error) {
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-func (w *world) requireServed(t *testing.T, want *x509.Certificate, when string) {
+// requireServed requires that every replica serves a certificate, before the kubelet has updated the mounted Secret.
+func (w *world) requireServed(t *testing.T, want *x509.Certificate) {
 	t.Helper()
 	for _, c := range w.kubelet.running() {
 		now, err := served(t.Context(), c)
 		require.NoError(t, err)
-		require.Equal(t, want.SerialNumber, now.SerialNumber, "%s serves the certificate with another serial number %s", c.Name(), when)
+		require.Equal(t, want.SerialNumber, now.SerialNumber,
+			"%s serves another certificate before the kubelet has updated the mounted Secret", c.Name())
 	}
 }
 

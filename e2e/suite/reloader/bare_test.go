@@ -117,8 +117,8 @@ func configMapTo(value string) func(*bare, string) {
 	return func(b *bare, name string) { b.merge(&corev1.ConfigMap{}, name, `{"data":{"key":"`+value+`"}}`) }
 }
 
-func secretTo(value string) func(*bare, string) {
-	return func(b *bare, name string) { b.merge(&corev1.Secret{}, name, `{"stringData":{"key":"`+value+`"}}`) }
+func changedSecret(b *bare, name string) {
+	b.merge(&corev1.Secret{}, name, `{"stringData":{"key":"2"}}`)
 }
 
 func labelsOnly(b *bare, name string) {

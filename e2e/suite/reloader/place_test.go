@@ -31,10 +31,10 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Parallel()
 		b := startBare(t, cp, "--log-format=json", "--reload-strategy=annotations")
 		b.meet(each(map[string]meeting{
-			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true},
+			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: changedSecret, reloads: true},
 			"auto": {on: anything, reloads: true}, "pods-auto": {onPods: anything, reloads: true}, "pods-listed": {onPods: listed, reloads: true},
-			"keys": {on: listed, pod: byKeys, act: secretTo("2"), reloads: true}, "projected": {on: anything, pod: byProjection, reloads: true},
-			"init": {on: listed, pod: byInitContainer, reloads: true}, "init-volume": {on: anything, pod: byInitVolume, act: secretTo("2"), reloads: true},
+			"keys": {on: listed, pod: byKeys, act: changedSecret, reloads: true}, "projected": {on: anything, pod: byProjection, reloads: true},
+			"init": {on: listed, pod: byInitContainer, reloads: true}, "init-volume": {on: anything, pod: byInitVolume, act: changedSecret, reloads: true},
 			"unread":  {on: listed, pod: notAtAll, reloads: true},
 			"pattern": {on: map[string]string{fixture.ReloaderConfigMaps: "other, NA.*, NAME.*"}, reloads: true},
 			"search":  {on: map[string]string{"reloader.stakater.com/search": "true"}, of: map[string]string{"reloader.stakater.com/match": "true"}, reloads: true},
@@ -42,8 +42,8 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 			"no-match": {on: map[string]string{"reloader.stakater.com/search": "true"}}, "no-search": {of: map[string]string{"reloader.stakater.com/match": "true"}},
 			"labels": {on: anything, act: labelsOnly}, "false": {on: map[string]string{fixture.ReloaderAuto: "false"}}, "none": {},
 			"ignored": {on: anything, of: map[string]string{"reloader.stakater.com/ignore": "true"}},
-			"other":   {onPods: map[string]string{fixture.ReloaderConfigMaps: "NAME"}, act: secretTo("2")},
-			"typed":   {on: map[string]string{"configmap.reloader.stakater.com/auto": "true"}, act: secretTo("2")},
+			"other":   {onPods: map[string]string{fixture.ReloaderConfigMaps: "NAME"}, act: changedSecret},
+			"typed":   {on: map[string]string{"configmap.reloader.stakater.com/auto": "true"}, act: changedSecret},
 			"exclude": {on: map[string]string{fixture.ReloaderAuto: "true", "configmaps.exclude.reloader.stakater.com/reload": "NAME"}},
 			"created": {on: listed, pod: notAtAll, after: true}, "deleted": {on: listed, pod: notAtAll, act: deletion},
 		}))
@@ -62,10 +62,10 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 		fixture.ServeKind(t, cp, "DeploymentConfig")
 		b := startBare(t, cp, "--reload-strategy=env-vars", "--is-Argo-Rollouts=true", "--is-openshift=true")
 		all := each(map[string]meeting{
-			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: secretTo("2"), reloads: true}, "labels": {on: listed, act: labelsOnly},
+			"configmap": {on: listed, reloads: true}, "secret": {on: listed, act: changedSecret, reloads: true}, "labels": {on: listed, act: labelsOnly},
 		})
 		all["rollout"] = meeting{kind: "Rollout", on: named(listed, "rollout"), reloads: true}
-		all["openshift"] = meeting{kind: "DeploymentConfig", on: anything, act: secretTo("2"), reloads: true}
+		all["openshift"] = meeting{kind: "DeploymentConfig", on: anything, act: changedSecret, reloads: true}
 		b.meet(all)
 		assert.Len(t, b.wrote("Rollout", "rollout")["STAKATER_ROLLOUT_CONFIGMAP"], 40)
 		assert.Len(t, b.wrote("DeploymentConfig", "openshift")["STAKATER_OPENSHIFT_SECRET"], 40)
@@ -86,7 +86,7 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 		b := startBare(t, cp, "--reload-strategy=annotations", "--resource-label-selector=reload=true", "--resources-to-ignore=secrets", "--auto-reload-all=true")
 		b.meet(map[string]meeting{
 			"marked": {kind: "Deployment", labels: marked, reloads: true}, "plain": {kind: "Deployment", on: anything},
-			"secret": {kind: "Deployment", labels: marked, act: secretTo("2")}, "off": {kind: "Deployment", labels: marked, on: map[string]string{fixture.ReloaderAuto: "false"}},
+			"secret": {kind: "Deployment", labels: marked, act: changedSecret}, "off": {kind: "Deployment", labels: marked, on: map[string]string{fixture.ReloaderAuto: "false"}},
 		})
 	})
 	t.Run("jobs", func(t *testing.T) {
@@ -112,7 +112,7 @@ func bareProgramInPlaceOfReloader(t *testing.T, cp *controlplane.ControlPlane) {
 		b := startBare(t, cp, "--reload-strategy=annotations", "--is-openshift=true")
 		b.meet(map[string]meeting{
 			"listed": {kind: "DeploymentConfig", on: named(listed, "listed"), reloads: true}, "auto": {kind: "DeploymentConfig", on: anything, reloads: true},
-			"pods": {kind: "DeploymentConfig", onPods: anything, act: secretTo("2"), reloads: true}, "labels": {kind: "DeploymentConfig", on: anything, act: labelsOnly},
+			"pods": {kind: "DeploymentConfig", onPods: anything, act: changedSecret, reloads: true}, "labels": {kind: "DeploymentConfig", on: anything, act: labelsOnly},
 		})
 	})
 }
@@ -162,7 +162,7 @@ func (b *bare) createsAgain(name string) {
 	b.createObjects(name, m)
 	created := m.manifest(b.namespace, name)
 	require.NoError(b, b.Create(b.Context(), created))
-	secretTo("2")(b, name)
+	changedSecret(b, name)
 	b.await(name+" to be created again", func() error {
 		job := &batchv1.Job{}
 		if err := b.Get(b.Context(), client.ObjectKeyFromObject(created), job); err != nil {

@@ -24,7 +24,7 @@ func TestRestoreFromABackup(t *testing.T) {
 	restore, err := cp.Backup(t.Context())
 	require.NoError(t, err)
 	bulk := startBulk(t, (&line{}).client(t), watch.Config{GVR: configMaps, Namespace: ns, IndexBy: byName})
-	values := followOne(t, &line{}, ns, "a")
+	values := followOne(t, &line{}, ns)
 	await(t, "1", values.last)
 
 	remove(t, configMaps, ns, "deleted")
@@ -55,7 +55,7 @@ func TestRestoreThatIsWrittenToBeforeTheWatchersReturn(t *testing.T) {
 	require.NoError(t, err)
 	l := &line{}
 	bulk := startBulk(t, l.client(t), watch.Config{GVR: configMaps, Namespace: ns, IndexBy: byName})
-	values := followOne(t, l, ns, "a")
+	values := followOne(t, l, ns)
 	for n := range 100 { // more than the API server writes at its start
 		apply(t, configMap(ns, "lost", strconv.Itoa(n)))
 	}
@@ -104,12 +104,12 @@ func (v *values) Replace(all []*corev1.ConfigMap, _ string) {
 	}
 }
 
-// followOne follows a ConfigMap as the program follows its own objects.
-func followOne(t *testing.T, l *line, namespace, name string) *values {
+// followOne follows the ConfigMap "a" as the program follows its own objects.
+func followOne(t *testing.T, l *line, namespace string) *values {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(l.config())
 	require.NoError(t, err)
-	one := listwatch.One(clients.CoreV1().RESTClient(), "configmaps", namespace, name)
+	one := listwatch.One(clients.CoreV1().RESTClient(), "configmaps", namespace, "a")
 	v := &values{}
 	loop := listwatch.Loop[*corev1.ConfigMap]{
 		Name: "test", Kind: "ConfigMap", List: one.ListWithContextFunc, Watch: one.WatchFuncWithContext, Sink: v, Log: logr.Discard(),
