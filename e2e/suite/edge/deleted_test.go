@@ -1,7 +1,6 @@
 package edge_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,8 +8,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
@@ -19,50 +16,25 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// job is the manifest of a Job.
-func job(s *fixture.Fixture, name string, uses fixture.Uses) *unstructured.Unstructured {
-	s.Helper()
-	manifest := s.Manifest("Job", name, uses)
-	spec := manifest.Object["spec"].(map[string]any)
-	delete(spec, "selector")
-	delete(spec, "replicas")
-	spec["template"].(map[string]any)["spec"].(map[string]any)["restartPolicy"] = "Never"
-	return manifest
-}
-
 // With --reload-on-delete, the deletion of an object that an expression selects creates a Job again. The new one does not track the object.
 func deletedOfAPattern(t *testing.T, cp *controlplane.ControlPlane) {
 	t.Helper()
 	s := fixture.New(t, installation.NewPromptInTurn(t, cp, installation.Options{Args: []string{"--reload-on-delete"}, Components: []string{"recreate-jobs"}}))
 	s.ConfigMap("app-0", fixture.Data{"key": "1"})
 	s.ConfigMap("app-1", fixture.Data{"key": "1"})
-	manifest := job(s, "import", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}})
+	manifest := s.Manifest("Job", "import", fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}})
 	s.CreatePromptly(manifest)
 	cron := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: "backup"}
 	s.CreatePromptly(s.Manifest(cron.Kind, cron.Name, fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app-.*"}}))
 	w, old := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: "import"}, manifest.GetUID()
 
 	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-1"}}))
-	found := &batchv1.Job{}
-	get := func() error {
-		found = &batchv1.Job{}
-		return s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, found)
-	}
-	s.Await("the Job to be created again", func() error {
-		if err := get(); err != nil {
-			return err
-		}
-		if found.UID == old {
-			return errors.New("it is the old one")
-		}
-		return nil
-	})
+	next := s.AwaitRecreated(w, old).GetUID()
 	s.AwaitEvent(w, "Reloaded", "created again", "configmap/app-1 deleted")
-	next := found.UID
 	s.Settled()
-	require.NoError(t, get())
-	assert.Equal(t, next, found.UID, "once")
-	assert.NotContains(t, found.Annotations[fixture.ConfigRecord], "app-1")
+	found := s.Get(w)
+	assert.Equal(t, next, found.GetUID(), "once")
+	assert.NotContains(t, found.GetAnnotations()[fixture.ConfigRecord], "app-1")
 
 	s.AwaitEvent(cron, "Reloaded", "next scheduled run", "configmap/app-1 deleted")
 	s.Reported()

@@ -1,18 +1,15 @@
 package edge_test
 
 import (
-	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	admissionv1 "k8s.io/api/admission/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -27,7 +24,7 @@ func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 	s := fixture.New(t, installation.NewPromptInTurn(t, cp, installation.Options{Components: []string{"recreate-jobs"}}))
 	uses := fixture.Uses{Annotations: map[string]string{fixture.ReloaderConfigMaps: "app"}}
 	app := s.ConfigMap("app", fixture.Data{"key": "1"})
-	manifest := job(s, "import", uses)
+	manifest := s.Manifest("Job", "import", uses)
 	s.CreatePromptly(manifest)
 	w, locked := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: "import"}, s.Deployment("web", uses)
 	var denies atomic.Bool
@@ -48,14 +45,7 @@ func deniedByNotFound(t *testing.T, cp *controlplane.ControlPlane) {
 	s.AwaitEvent(w, "RecreationFailed", "create the deleted job again from secret", `namespaces "tenants" not found`)
 	s.AwaitEvent(locked, "ReloadFailed", "the Deployment is locked")
 	denies.Store(false)
-	s.Await("the Job to be created again", func() error {
-		found := &batchv1.Job{}
-		err := s.Client.Get(s.Context(), types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, found)
-		if err == nil && found.UID == manifest.GetUID() {
-			return errors.New("it is the old one")
-		}
-		return err
-	})
+	s.AwaitRecreated(w, manifest.GetUID())
 	s.AwaitExactly(1, "it is reloaded once it is not locked any more", locked)
 	s.Reported()
 	for _, event := range s.Events(locked) {

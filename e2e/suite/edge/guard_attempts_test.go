@@ -39,7 +39,8 @@ func targets(s *fixture.Fixture) {
 	argo.SetGroupVersionKind(fixture.WorkloadKind("Rollout"))
 	config.SetGroupVersionKind(fixture.WorkloadKind("DeploymentConfig"))
 	for _, object := range []client.Object{
-		paused, argo, config, manyAnnotations(s), foreignJob(s), secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
+		paused, argo, config, manyAnnotations(s), s.Manifest("Job", "target", fixture.Uses{}),
+		secret("pod-reloader", "others", corev1.SecretTypeOpaque), secret(s.Namespace, "others", corev1.SecretTypeOpaque),
 		secret("pod-reloader", certificates, corev1.SecretTypeOpaque), secret(s.Namespace, certificates, corev1.SecretTypeOpaque),
 		foreignWebhooks("others"),
 	} {
@@ -54,15 +55,6 @@ func manyAnnotations(s *fixture.Fixture) client.Object {
 		annotations["example.org/annotation-"+strconv.Itoa(n)] = "value"
 	}
 	return s.Manifest("Deployment", "many", fixture.Uses{Annotations: annotations})
-}
-
-// foreignJob is a Job that is none of pod-reloader's business.
-func foreignJob(s *fixture.Fixture) *unstructured.Unstructured {
-	job := s.Manifest("Job", "target", fixture.Uses{})
-	unstructured.RemoveNestedField(job.Object, "spec", "selector")
-	unstructured.RemoveNestedField(job.Object, "spec", "replicas")
-	require.NoError(s, unstructured.SetNestedField(job.Object, "Never", "spec", "template", "spec", "restartPolicy"))
-	return job
 }
 
 func secret(namespace, name string, kind corev1.SecretType) *corev1.Secret {
@@ -170,16 +162,13 @@ func attemptsOnWorkloads(s *fixture.Fixture) map[string]attempt {
 
 // attemptsOnJobsAndSecrets create and delete.
 func attemptsOnJobsAndSecrets(s *fixture.Fixture) map[string]attempt {
-	again := foreignJob(s)
-	again.SetName("again")
-	again.SetAnnotations(map[string]string{"pod-reloader.cs.sap.com/recreated-from": "uid"})
-	fresh := foreignJob(s)
-	fresh.SetName("new")
+	again := s.Manifest("Job", "again", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/recreated-from": "uid"}})
+	fresh := s.Manifest("Job", "new", fixture.Uses{})
 	change := merging(s, secret("pod-reloader", "others", ""), `{"data":{"a":"Yg=="}}`)
 	return map[string]attempt{
 		"NewJob":                   {creating(s, fresh), "pod-reloader creates Jobs only for a CronJob"},
 		"JobAgain":                 {creating(s, again), ""},
-		"DeletedJob":               {deleting(s, foreignJob(s)), "pod-reloader deletes only Jobs of a CronJob"},
+		"DeletedJob":               {deleting(s, s.Manifest("Job", "target", fixture.Uses{})), "pod-reloader deletes only Jobs of a CronJob"},
 		"NewSecret":                {creating(s, secret("pod-reloader", "new", corev1.SecretTypeOpaque)), ""},
 		"Token":                    {creating(s, secret("pod-reloader", "new", corev1.SecretTypeServiceAccountToken)), ownSecrets},
 		"SecretInAnotherNamespace": {creating(s, secret(s.Namespace, "new", corev1.SecretTypeOpaque)), ownSecrets},

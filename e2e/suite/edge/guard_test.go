@@ -105,14 +105,12 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 	s.CreatePromptly(cron)
 	running := observe.Workload{Kind: "CronJob", Namespace: s.Namespace, Name: cron.GetName()}
 	job := s.Manifest("Job", name+"-job", uses)
-	unstructured.RemoveNestedField(job.Object, "spec", "selector")
-	unstructured.RemoveNestedField(job.Object, "spec", "replicas")
-	require.NoError(t, unstructured.SetNestedField(job.Object, "Never", "spec", "template", "spec", "restartPolicy"))
 	s.CreatePromptly(job)
+	again := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}
 	rollouts := []*unstructured.Unstructured{
 		rollout(s, name+"-stamped", uses), rollout(s, name+"-restarted", with(fixture.Reloader+"rollout-strategy", "restart")),
 	}
-	for _, w := range []observe.Workload{pausing, running, {Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}} {
+	for _, w := range []observe.Workload{pausing, running, again} {
 		s.AwaitAdopted(w, "configmap/"+name)
 	}
 	var run types.UID
@@ -129,14 +127,7 @@ func features(t *testing.T, s *fixture.Fixture, name string) {
 	}
 	s.AwaitChanges(pausing, 2, "it was stamped twice")
 	s.AwaitEvent(pausing, "Resumed", "roll out")
-	s.Await("the Job to be created again", func() error {
-		now := &batchv1.Job{}
-		err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(job), now)
-		if err == nil && now.UID == job.GetUID() {
-			return errors.New("it is the old one")
-		}
-		return err
-	})
+	s.AwaitRecreated(again, job.GetUID())
 	for _, r := range rollouts {
 		s.Await("the reload of "+r.GetName(), func() error { return reloaded(s, r) })
 	}

@@ -2,7 +2,6 @@ package edge_test
 
 import (
 	"crypto/tls"
-	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/controlplane"
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -83,14 +81,7 @@ func otherNames(t *testing.T, cp *controlplane.ControlPlane) {
 		assert.NotEmpty(t, stored.GetAnnotations()[otherPrefix+"last-reload"], "%s", w)
 	}
 	s.AssertUnmanaged(listed, "nothing is written with the default prefix")
-	s.Await("the failed Job to be created again", func() error {
-		now := &batchv1.Job{}
-		err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(job), now)
-		if err == nil && now.UID == job.GetUID() {
-			err = errors.New("it is the old one")
-		}
-		return err
-	})
+	s.AwaitRecreated(observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}, job.GetUID())
 	lease := &coordinationv1.Lease{}
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Namespace: in.Namespace(), Name: otherLease}, lease))
 	assert.NotEmpty(t, *lease.Spec.HolderIdentity)
@@ -113,9 +104,6 @@ func failedJob(s *fixture.Fixture, auto string) *unstructured.Unstructured {
 	job := s.Manifest("Job", "failed", fixture.Uses{
 		ConfigMaps: []string{"app"}, Annotations: map[string]string{fixture.ConfigMaps: "", auto: "true"},
 	})
-	unstructured.RemoveNestedField(job.Object, "spec", "selector")
-	unstructured.RemoveNestedField(job.Object, "spec", "replicas")
-	require.NoError(s, unstructured.SetNestedField(job.Object, "Never", "spec", "template", "spec", "restartPolicy"))
 	require.NoError(s, unstructured.SetNestedField(job.Object, int64(1), "spec", "activeDeadlineSeconds"))
 	s.CreatePromptly(job)
 	w := observe.Workload{Kind: "Job", Namespace: s.Namespace, Name: job.GetName()}

@@ -60,7 +60,7 @@ subjects:
 		"--ignored-workload-types=cronjobs")
 	require.ErrorContains(t, err, "not handled: --ignored-workload-types names its kind (read the workload: cronjobs.batch")
 
-	s.CreatePromptly(job(s, "import", fixture.Uses{ConfigMaps: []string{"app"}}))
+	s.CreatePromptly(s.Manifest("Job", "import", fixture.Uses{ConfigMaps: []string{"app"}}))
 	output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "job/import", "-n", s.Namespace)
 	require.NoError(t, err)
 	assert.Contains(t, output, "Job "+s.Namespace+"/import")

@@ -114,11 +114,7 @@ func TestJobIsStampedAtCreationOnly(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	job := &batchv1.Job{}
 	manifest := s.Manifest("Job", "import", fixture.Uses{ConfigMaps: []string{"app"}})
-	spec := manifest.Object["spec"].(map[string]any)
-	delete(spec, "selector")
-	delete(spec, "replicas")
-	spec["suspend"] = true
-	require.NoError(t, unstructured.SetNestedField(spec, "Never", "template", "spec", "restartPolicy"))
+	require.NoError(t, unstructured.SetNestedField(manifest.Object, true, "spec", "suspend"))
 	s.CreatePromptly(manifest)
 	key := types.NamespacedName{Namespace: s.Namespace, Name: "import"}
 	require.NoError(t, s.Client.Get(t.Context(), key, job))

@@ -41,10 +41,7 @@ func workloadOf(s *fixture.Fixture, name string) observe.Workload {
 func jobManifest(s *fixture.Fixture, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	manifest := s.Manifest("Job", name, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: annotations})
 	fields := manifest.Object["spec"].(map[string]any)
-	delete(fields, "selector")
-	delete(fields, "replicas")
 	pods := fields["template"].(map[string]any)["spec"].(map[string]any)
-	pods["restartPolicy"] = "Never"
 	pods["nodeSelector"] = map[string]any{"example.org/none": "true"} // its pods never run, so that it does not finish
 	for field, value := range spec {
 		fields[field] = value
@@ -63,18 +60,9 @@ func jobOf(s *fixture.Fixture, w observe.Workload) (*batchv1.Job, error) {
 // awaitReplaced waits until there is a Job that replaces the one with a UID.
 func awaitReplaced(s *fixture.Fixture, w observe.Workload, uid types.UID) *batchv1.Job {
 	s.Helper()
-	var next *batchv1.Job
-	s.Await("the Job "+w.Name+" to be created again", func() error {
-		job, err := jobOf(s, w)
-		if err != nil {
-			return err
-		}
-		if job.UID == uid {
-			return errors.New("it is the old one")
-		}
-		next = job
-		return nil
-	})
+	s.AwaitRecreated(w, uid)
+	next, err := jobOf(s, w)
+	require.NoError(s, err)
 	return next
 }
 
