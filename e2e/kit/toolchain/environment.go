@@ -26,3 +26,9 @@ func Inherited() []string {
 func ShortLived(more ...string) []string {
 	return append(append(Inherited(), "GOGC=off", "GOMEMLIMIT=400MiB", "GOMAXPROCS=1"), more...)
 }
+
+// Helm returns the variables by which Helm uses a kubeconfig, and keeps all its files in a directory: the plugins and repositories of the
+// user of this machine have no effect.
+func Helm(home, kubeconfig string) []string {
+	return []string{"KUBECONFIG=" + kubeconfig, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+}

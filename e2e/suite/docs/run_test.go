@@ -133,9 +133,8 @@ func newReader(t *testing.T, cp *controlplane.ControlPlane) *reader {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(kubeconfig, content, 0o600))
 	path := []string{filepath.Dir(shared.Executable()), tool(t, "kubernetes-"+cp.Version()), tool(t, "helm"), os.Getenv("PATH")}
-	r.environment = append(os.Environ(),
-		"PATH="+strings.Join(path, string(os.PathListSeparator)), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(home, "cache"),
-		"KUBERC=off", "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	r.environment = append(append(os.Environ(), "PATH="+strings.Join(path, string(os.PathListSeparator)),
+		"KUBECACHEDIR="+filepath.Join(home, "cache"), "KUBERC=off"), toolchain.Helm(home, kubeconfig)...)
 	return r
 }
 

@@ -37,8 +37,7 @@ func (w *world) runPinnedHelm(ctx context.Context, tool, home string, args ...st
 		return "", err
 	}
 	command := exec.CommandContext(ctx, filepath.Join(dir, "helm"), append([]string{"--namespace", ours.Namespace}, args...)...)
-	command.Env = toolchain.ShortLived("KUBECONFIG="+w.AdminKubeconfig(),
-		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	command.Env = toolchain.ShortLived(toolchain.Helm(home, w.AdminKubeconfig())...)
 	var output, failures strings.Builder
 	command.Stdout, command.Stderr = &output, &failures
 	if err := command.Run(); err != nil {

@@ -151,7 +151,7 @@ func (c *podGroup) release(values []string) []string {
 func (c *podGroup) helmCommand(args ...string) *exec.Cmd {
 	c.Helper()
 	command := exec.CommandContext(c.life, c.helm, append(args, "--namespace", c.Namespace)...)
-	command.Env = toolchain.ShortLived("KUBECONFIG="+c.cp.AdminKubeconfig(), "HELM_CACHE_HOME="+c.chart+"-home", "HELM_CONFIG_HOME="+c.chart+"-home")
+	command.Env = toolchain.ShortLived(toolchain.Helm(c.chart+"-home", c.cp.AdminKubeconfig())...)
 	return command
 }
 

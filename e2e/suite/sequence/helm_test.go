@@ -31,12 +31,12 @@ func TestHelmReleaseRollsOutOnce(t *testing.T) {
 	s := fixture.New(t, in)
 	tool, err := toolchain.Builder{}.Build(t.Context(), "helm")
 	require.NoError(t, err)
-	chart := writeChart(t)
+	chart, home := writeChart(t), t.TempDir()
 	upgrade := func(version int) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), filepath.Join(tool, "helm"), "upgrade", "--install", "big", chart,
 			"--namespace", s.Namespace, "--set", fmt.Sprintf("version=%d", version))
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+in.ControlPlane().AdminKubeconfig(), "HELM_CACHE_HOME="+t.TempDir())
+		cmd.Env = toolchain.ShortLived(toolchain.Helm(home, in.ControlPlane().AdminKubeconfig())...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
