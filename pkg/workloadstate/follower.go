@@ -58,11 +58,17 @@ func (f *follower) watch(ctx context.Context, options metav1.ListOptions) (watch
 	return listwatch.Stream(body, f.events(body), f.log.V(1)), nil
 }
 
-// request asks for the resource that the kind has now.
+// request asks for the resource that the kind has now. Where the kind is not installed any more, its workloads are gone: the definition can
+// be deleted while no watch is open that would deliver their deletion. This is decided here, since no list can succeed meanwhile.
 func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	to := f.of.target.Load()
 	body, err := to.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
-	f.of.unservedBy(err, to)
+	if err == nil {
+		f.of.lookups.end()
+	}
+	if f.of.unservedBy(err, to) && f.of.lookups.shows(uninstalled) {
+		f.of.replace(f.namespace, nil, "")
+	}
 	return body, err
 }
 

@@ -109,6 +109,7 @@ func (l *lookup) relocate(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
+	w.lookups.add(l.outcome(err))
 	w.source.discovered(was.resource, err)
 	switch {
 	case err != nil:
@@ -119,6 +120,14 @@ func (l *lookup) relocate(ctx context.Context) bool {
 		w.target.Store(&to)
 	}
 	return err == nil || meta.IsNoMatchError(err)
+}
+
+// outcome returns how a lookup has ended. Without an answer about the other versions, the kind may be installed.
+func (l *lookup) outcome(err error) outcome {
+	if meta.IsNoMatchError(err) && l.failed > 0 {
+		return uninstalled
+	}
+	return unknown
 }
 
 // renewed finds the resource that the API server has now. Reads and writes go there from then on.
@@ -180,13 +189,14 @@ func (l *lookup) askVersions() bool {
 // builtIn reports whether each API server has the resource of the kind.
 func (w *Watch) builtIn() bool { return !strings.Contains(w.kind.Group, ".") }
 
-// unservedBy notes that the API server does not have a resource.
-func (w *Watch) unservedBy(err error, asked *target) {
+// unservedBy reports whether an error says that the API server does not have a resource, which is then looked up.
+func (w *Watch) unservedBy(err error, asked *target) bool {
 	if !apierrors.IsNotFound(err) || w.builtIn() {
-		return
+		return false
 	}
 	select {
 	case w.unserved <- asked:
 	default: // it is going to be looked up
 	}
+	return true
 }

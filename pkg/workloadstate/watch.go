@@ -29,6 +29,8 @@ type Watch struct {
 	// target is what is followed; nil until the resource of the kind is found. unserved has one that the API server does not have any more.
 	target   atomic.Pointer[target]
 	unserved chan *target
+	// lookups are those after an answer of 404.
+	lookups streak
 
 	mu sync.RWMutex
 	// byName has the workloads by namespace and name.
