@@ -30,6 +30,7 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 		"unavailable":           {"rollouts.argoproj.io", apierrors.NewServiceUnavailable("away"), watchhealth.Failed},
 		"not installed":         {"rollouts.argoproj.io", noMatch, ""},
 		"built in, not matched": {"deployments.apps", noMatch, watchhealth.Failed},
+		"found in vain":         {"rollouts.argoproj.io", watchhealth.ErrContradicted, watchhealth.Failed},
 		"found":                 {"deployments.apps", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +57,13 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestLookupThatFindsTheResourceIsNotCalledAFailedOne(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	client.monitor.Discovered(watchhealth.Watch{Resource: "rollouts.argoproj.io"}, watchhealth.ErrContradicted)
+	assert.Equal(t, "the API server lists it in its discovery, and answers its lists and watches with 404 Not Found", client.status().Detail)
 }
 
 func TestFailedLookupIsOverOnceTheResourceIsUninstalled(t *testing.T) {

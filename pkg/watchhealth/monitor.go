@@ -1,6 +1,7 @@
 package watchhealth
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -67,7 +68,7 @@ type state struct {
 	short int
 	// expired counts the watches since one has worked that were answered with 410, whatever was listed in between.
 	expired int
-	// lookup is set while the resource cannot be looked up, whatever the API server answers to lists.
+	// lookup is set while the resource cannot be looked up, or is found in vain, whatever the API server answers to lists.
 	lookup bool
 }
 
@@ -261,6 +262,9 @@ func (m *Monitor) listed(q request) {
 	m.with(q.about, func(s *state) { s.listed, s.lister = true, q.client })
 }
 
+// ErrContradicted is for Discovered. One API server of several may not have the definition, or a proxy may not pass the requests on.
+var ErrContradicted = errors.New("the API server lists it in its discovery, and answers its lists and watches with 404 Not Found")
+
 // Discovered records how the lookup of a resource ended, before which no list or watch is sent. That a custom resource is not installed
 // is no failure.
 func (m *Monitor) Discovered(about Watch, err error) {
@@ -272,13 +276,16 @@ func (m *Monitor) Discovered(about Watch, err error) {
 		}
 		return
 	}
-	reason := Failed
+	reason, detail := Failed, "the resource cannot be looked up: "+err.Error()
+	if errors.Is(err, ErrContradicted) {
+		detail = err.Error()
+	}
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		reason = Refused
 	}
 	m.with(about, func(s *state) {
 		s.lookup = true
-		m.fail(s, reason, "the resource cannot be looked up: "+err.Error(), s.used)
+		m.fail(s, reason, detail, s.used)
 	})
 }
 

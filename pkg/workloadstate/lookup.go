@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
@@ -100,8 +101,8 @@ func (l *lookup) follow(ctx context.Context) {
 	}
 }
 
-// relocate follows another resource if the kind has one now. A kind that is not installed any more is no failure. It is false after a
-// failure.
+// relocate follows another resource if the kind has one now. A kind that is not installed any more is no failure; one that is found while
+// its requests are answered with 404 again and again is. It is false after a lookup that has failed.
 func (l *lookup) relocate(ctx context.Context) bool {
 	w := l.of
 	was := w.target.Load()
@@ -109,7 +110,11 @@ func (l *lookup) relocate(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	w.lookups.add(l.outcome(err))
+	w.lookups.add(l.outcome(was, to, err))
+	if w.lookups.shows(contradicted) {
+		w.source.discovered(was.resource, watchhealth.ErrContradicted)
+		return true
+	}
 	w.source.discovered(was.resource, err)
 	switch {
 	case err != nil:
@@ -123,11 +128,15 @@ func (l *lookup) relocate(ctx context.Context) bool {
 }
 
 // outcome returns how a lookup has ended. Without an answer about the other versions, the kind may be installed.
-func (l *lookup) outcome(err error) outcome {
-	if meta.IsNoMatchError(err) && l.failed > 0 {
+func (l *lookup) outcome(was *target, to target, err error) outcome {
+	switch {
+	case meta.IsNoMatchError(err) && l.failed > 0:
 		return uninstalled
+	case err == nil && to.resource == was.resource:
+		return contradicted
+	default:
+		return unknown
 	}
-	return unknown
 }
 
 // renewed finds the resource that the API server has now. Reads and writes go there from then on.

@@ -32,6 +32,8 @@ type definitions struct {
 	away, unlisted error
 	// blip answers the next list or watch with 404, and lookups are away from then on.
 	blip bool
+	// hidden answers all lists and watches with 404, whatever lookups find.
+	hidden bool
 	// known is what the Mapper knows, used how often it has got to know something else, fresh how often the API server was to be asked.
 	known   *finder
 	used    int
@@ -118,7 +120,7 @@ func (d *definitions) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("404 page not found")), Request: r}
 	if d.blip {
 		d.blip, d.away = false, errors.New("away")
-	} else if r.URL.Path == path {
+	} else if r.URL.Path == path && !d.hidden {
 		name := strings.NewReader(initial(d.served.Resource))
 		answer.StatusCode, answer.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
 		answer.Body = &open{name, r}

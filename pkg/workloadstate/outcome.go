@@ -10,6 +10,8 @@ const (
 	unknown outcome = iota
 	// uninstalled is one that has found the kind in no version.
 	uninstalled
+	// contradicted is one that has found the same resource again.
+	contradicted
 )
 
 // inARow is how many lookups that end in the same way count: an answer of one API server among several can be out of date.

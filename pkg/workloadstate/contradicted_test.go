@@ -1,0 +1,103 @@
+package workloadstate
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
+)
+
+func (d *definitions) hide(hidden bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hidden = hidden
+}
+
+// monitored runs the watch of a kind as the program does.
+func monitored(t *testing.T, d *definitions) (*watchhealth.Monitor, *Watch) {
+	t.Helper()
+	m := &watchhealth.Monitor{}
+	s := New(Options{
+		Mapper: d, Config: &rest.Config{Host: "http://server", QPS: -1}, HTTPClient: &http.Client{Transport: m.Wrap(d)},
+		Discovered: m.Discovered, Log: logr.Discard(),
+	})
+	w := s.Watch(gadget(), func(_, _ workload.Summary, _ string) {})
+	go w.Run(t.Context())
+	return m, w
+}
+
+// healthy returns how much of some minutes, in seconds, no watch has failed.
+func healthy(m *watchhealth.Monitor, minutes int) (seconds int) {
+	for range minutes * 60 {
+		<-time.After(time.Second)
+		if !m.AnyFailing() {
+			seconds++
+		}
+	}
+	return seconds
+}
+
+// One API server of several does not have the definition, or a proxy does not pass the requests on: the workloads exist, and are not seen.
+func TestResourceThatIsFoundAndAnsweredWith404IsAFailure(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]bool{"from the start": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := &definitions{served: resource("v1", "gadgets"), hidden: !later}
+				m, w := monitored(t, d)
+				if later {
+					<-time.After(61 * time.Second) // the watch has ended once
+					d.hide(true)
+					<-time.After(time.Minute)
+				}
+				assert.Less(t, healthy(m, 1), 30, "two lookups, with pauses in between")
+				assert.Zero(t, healthy(m, 60), "it stays a failure")
+				assert.Contains(t, m.Statuses()[0].Detail, "answers its lists and watches with 404")
+				_, known := w.Get("shop", "gadgets")
+				assert.Equal(t, later, known, "the workloads that are known exist")
+
+				d.hide(false)
+				healthy(m, 1)
+				assert.Equal(t, 60, healthy(m, 1), "it works again")
+			})
+		})
+	}
+}
+
+func TestContradictionEndsWhenTheKindIsUninstalled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "gadgets"), hidden: true}
+		m, _ := monitored(t, d)
+		<-time.After(10 * time.Minute)
+		assert.True(t, m.AnyFailing())
+		d.set(schema.GroupVersionResource{}, nil)
+		<-time.After(2 * time.Minute)
+		assert.False(t, m.AnyFailing(), "what is not installed has nothing to see")
+	})
+}
+
+// Its first request can come before the API server serves a definition that is in its discovery.
+func TestOneContradictionIsNoFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "gadgets")}
+		m, _ := monitored(t, d)
+		for range 5 {
+			<-time.After(30 * time.Second)
+			d.hide(true)
+			d.awaitRequestAfterLookup()
+			d.hide(false)
+			assert.Equal(t, 300, healthy(m, 5))
+		}
+	})
+}
