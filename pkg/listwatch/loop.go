@@ -307,6 +307,14 @@ func Cause(err error) string {
 	return err.Error()
 }
 
+// IsNewCause reports whether an attempt has failed in another way than the last one, whose cause is kept: the same failure is logged once.
+func IsNewCause(last *string, err error) bool {
+	cause := Cause(err)
+	changed := cause != *last
+	*last = cause
+	return changed
+}
+
 // recovered logs that the objects are listed and watched after an error was logged.
 func (l *Loop[Object]) recovered() {
 	if l.failure != "" && !l.listed.IsZero() && l.opened && l.short < shortInARow {

@@ -29,11 +29,10 @@ type lookup struct {
 	otherwise error
 }
 
-// findFirst waits until the cluster serves the kind. It is false when the context ends. That a cluster does not have a kind can stay so: it
-// is logged once.
+// findFirst waits until the cluster serves the kind. It is false when the context ends. A failure can last, and that a cluster does not have
+// a kind can stay so: both are logged once.
 func (l *lookup) findFirst(ctx context.Context) (target, bool) {
-	w, pause := l.of, listwatch.SlowBackoff()
-	unserved := w.log
+	w, pause, failure := l.of, listwatch.SlowBackoff(), ""
 	// The name is a guess, and mostly right.
 	guess, _ := meta.UnsafeGuessKindToResource(w.kind.GroupVersionKind)
 	for {
@@ -42,13 +41,16 @@ func (l *lookup) findFirst(ctx context.Context) (target, bool) {
 			return target{}, false
 		}
 		w.source.discovered(guess.GroupResource(), err)
-		if err == nil {
+		switch {
+		case err == nil:
+			if failure != "" {
+				w.log.Info("found this workload kind; watching it")
+			}
 			return to, true
-		}
-		if meta.IsNoMatchError(err) {
-			unserved.Info("the cluster does not serve this workload kind; retrying")
-			unserved = w.log.V(1)
-		} else {
+		case !listwatch.IsNewCause(&failure, err):
+		case meta.IsNoMatchError(err):
+			w.log.Info("the cluster does not serve this workload kind; retrying")
+		default:
 			w.log.Error(err, "cannot watch this workload kind; retrying")
 		}
 		if !listwatch.Sleep(ctx, pause.Step()) {

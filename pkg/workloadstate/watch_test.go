@@ -270,6 +270,36 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 	})
 }
 
+func TestEachFailureToFindTheResourceIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	away, none := errors.New("away"), &meta.NoKindMatchError{}
+	for name, tc := range map[string]struct {
+		errs                  []error
+		unserved, away, found int
+	}{
+		"found at once":    {},
+		"not installed":    {[]error{none, none, none}, 1, 0, 1},
+		"away":             {[]error{away, away, away}, 0, 1, 1},
+		"one of each kind": {[]error{away, away, none, none, away}, 1, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				known := meta.NewDefaultRESTMapper(nil)
+				known.Add(workload.Deployment().GroupVersionKind, meta.RESTScopeNamespace)
+				log, lines := logtest.New()
+				s := New(Options{Mapper: &failing{fixed{known}, tc.errs}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: log})
+				_, ok := (&lookup{of: s.Watch(workload.Deployment(), nil)}).findFirst(t.Context())
+				require.True(t, ok)
+				assert.Equal(t, tc.unserved, lines.Count("does not serve this workload kind"))
+				assert.Equal(t, tc.away, lines.Count("cannot watch this workload kind"))
+				assert.Equal(t, tc.found, lines.Count("found this workload kind"))
+				assert.Len(t, lines(), tc.unserved+tc.away+tc.found)
+			})
+		})
+	}
+}
+
 func TestEndOfTheProgramIsNoFailureToFindTheResource(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

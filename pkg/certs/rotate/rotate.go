@@ -148,8 +148,7 @@ func (r *Rotator) report(ctx context.Context, err error) {
 	now := *r.state.Load()
 	now.failure = err
 	r.state.Store(&now)
-	if cause := listwatch.Cause(err); cause != r.logged {
-		r.logged = cause
+	if listwatch.IsNewCause(&r.logged, err) {
 		r.options.Log.Error(err, "cannot renew or publish the webhook's certificates; retrying")
 	}
 }

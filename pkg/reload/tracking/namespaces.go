@@ -51,14 +51,17 @@ func emptyNamespace() *metav1.PartialObjectMetadata {
 }
 
 // attach has an informer of the manager's cache call the handler of namespaces. Unlike a source of controller-runtime it
-// never fails the start: it is tried until the context ends.
+// never fails the start: it is tried until the context ends. The same failure is logged once.
 func (n *namespaces) attach(ctx context.Context) {
-	pause := listwatch.SlowBackoff()
+	pause, failure := listwatch.SlowBackoff(), ""
 	for {
 		informer, err := n.cache.GetInformer(ctx, emptyNamespace(), cache.BlockUntilSynced(false))
 		if err == nil {
 			if _, err = informer.AddEventHandler(n); err == nil {
 				n.failing.discovered(nil)
+				if failure != "" {
+					n.log.Info("watching namespaces")
+				}
 				return
 			}
 		}
@@ -66,7 +69,9 @@ func (n *namespaces) attach(ctx context.Context) {
 			return
 		}
 		n.failing.discovered(err)
-		n.log.Error(err, "cannot watch namespaces; retrying")
+		if listwatch.IsNewCause(&failure, err) {
+			n.log.Error(err, "cannot watch namespaces; retrying")
+		}
 		if !listwatch.Sleep(ctx, pause.Step()) {
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
@@ -155,7 +155,8 @@ func TestFailureToFindNamespacesIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watches watchhealth.Monitor
 		from := &undiscovered{}
-		n := &namespaces{cache: from, failing: failingWatches{health: &watches}, log: logr.Discard()}
+		log, lines := logtest.New()
+		n := &namespaces{cache: from, failing: failingWatches{health: &watches}, log: log}
 		go n.attach(t.Context())
 		<-time.After(time.Minute)
 		synctest.Wait()
@@ -167,6 +168,9 @@ func TestFailureToFindNamespacesIsReported(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		assert.Equal(t, int32(2), from.informer.handlers.Load(), "a second handler would queue all workloads once more")
+		assert.Len(t, lines(), 3, "each cause is logged once: %s", lines)
+		assert.Equal(t, 2, lines.Count("cannot watch namespaces"))
+		assert.Equal(t, 1, lines.Count("watching namespaces"))
 	})
 }
 
