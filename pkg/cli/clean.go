@@ -110,7 +110,7 @@ func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
 	if f.allNamespaces {
 		f.cluster.namespace = ""
 	}
-	cleaner, err := f.cleaner(ctx, config, asked)
+	cleaner, err := f.cleaner(ctx, p, config, asked)
 	if err != nil {
 		return err
 	}
@@ -149,13 +149,13 @@ func (f *cleanFlags) clean(ctx context.Context, cleaner *cleaner, found []leftov
 	return errors.Join(failed...)
 }
 
-func (f *cleanFlags) cleaner(ctx context.Context, config *rest.Config, asked cleaning) (*cleaner, error) {
+func (f *cleanFlags) cleaner(ctx context.Context, p Process, config *rest.Config, asked cleaning) (*cleaner, error) {
 	c, err := newClient(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	return &cleaner{
-		client: c, config: config, namespace: f.cluster.namespace, reader: stamp.Reader{Keys: asked.selection.Keys},
+		client: c, config: config, namespace: f.cluster.namespace, reader: stamp.Reader{Keys: asked.selection.Keys}, leaveOut: leaveOut(p),
 	}, nil
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -315,4 +317,25 @@ func TestCleanTakesAWorkloadThatIsNamedTwiceOnce(t *testing.T) {
 		[]target{{"daemonset", "cart"}, {"ds", "cart"}, {"deployment", "cart"}, {"daemonset.apps", "cart"}, {"daemonset", "api"}})
 	require.NoError(t, err)
 	assert.Len(t, objects, 3)
+}
+
+// The user may have named another version of the kind, or one of the other cluster.
+func TestCleanNamesTheKindsThatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	c := &cleaner{client: unserving{}, leaveOut: leaveOut(Process{Stderr: &stderr})}
+	found, err := c.list(t.Context(), workload.NewKinds(workload.Rollout(), workload.Deployment()), cleaning{labels: labels.Everything()})
+	require.NoError(t, err)
+	assert.Empty(t, found)
+	assert.Equal(t, "pod-reloader: warning: the cluster does not serve Rollout.argoproj.io in version v1alpha1: its workloads are left out\n", stderr.String())
+}
+
+// unserving is a cluster without custom kinds and workloads.
+type unserving struct{ client.Client }
+
+func (unserving) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if list.GetObjectKind().GroupVersionKind().Group == "argoproj.io" {
+		return &meta.NoKindMatchError{}
+	}
+	return nil
 }

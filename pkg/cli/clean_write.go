@@ -30,6 +30,8 @@ type cleaner struct {
 	config    *rest.Config
 	namespace string // empty for all
 	reader    stamp.Reader
+	// leaveOut is called with a kind that the cluster does not serve, where all kinds are listed.
+	leaveOut func(workload.Kind)
 }
 
 // leftover is a workload with what is left on it.
@@ -148,7 +150,10 @@ func (c *cleaner) list(ctx context.Context, kinds workload.Kinds, asked cleaning
 			}
 			found = append(found, c.leftovers(objects)...)
 		}, client.InNamespace(c.namespace), client.MatchingLabelsSelector{Selector: asked.labels})
-		if err != nil && !meta.IsNoMatchError(err) {
+		switch {
+		case meta.IsNoMatchError(err):
+			c.leaveOut(kind)
+		case err != nil:
 			return nil, fmt.Errorf("list %s: %w", kind.ID(), err)
 		}
 	}

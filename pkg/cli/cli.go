@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // Process is what a command line takes from its process.
@@ -81,6 +82,17 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 func warn(p Process, warnings []error) {
 	for _, warning := range warnings {
 		fmt.Fprintf(p.Stderr, "pod-reloader: warning: %v\n", warning)
+	}
+}
+
+// leaveOut returns what prints, once for each kind, that a command leaves its workloads out, since the cluster does not serve it.
+func leaveOut(p Process) func(workload.Kind) {
+	printed := map[string]bool{}
+	return func(kind workload.Kind) {
+		if !printed[kind.ID()] {
+			printed[kind.ID()] = true
+			warn(p, []error{fmt.Errorf("%w: its workloads are left out", unserved(kind))})
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func TestCommandsThatFindNoWorkloadRequireTheNamespace(t *testing.T) {
 			c := unpopulated{answer: test.answer, got: &got}
 			f := planFlags{}
 			f.cluster.namespace = "shop"
-			_, plan := f.compare(t.Context(), planReader{c}, newReloaderSettings(nil))
+			_, plan := f.compare(t.Context(), planReader{c, func(workload.Kind) {}}, newReloaderSettings(nil))
 			_, clean := (&cleaner{client: c, namespace: "shop"}).list(t.Context(), workload.NewKinds(workload.Deployment()), cleaning{labels: labels.Everything()})
 			for _, err := range []error{plan, clean} {
 				if test.want == "" {
@@ -63,7 +63,7 @@ func TestCommandsThatFindNoWorkloadRequireTheNamespace(t *testing.T) {
 	}
 	var got []string
 	c := unpopulated{got: &got}
-	_, err := (&planFlags{}).compare(t.Context(), planReader{c}, newReloaderSettings(nil))
+	_, err := (&planFlags{}).compare(t.Context(), planReader{c, func(workload.Kind) {}}, newReloaderSettings(nil))
 	require.NoError(t, err)
 	_, err = (&cleaner{client: c}).list(t.Context(), workload.NewKinds(workload.Deployment()), cleaning{labels: labels.Everything()})
 	require.NoError(t, err)

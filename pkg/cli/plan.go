@@ -97,7 +97,7 @@ func (f *planFlags) run(ctx context.Context, p Process, args []string) error {
 	if err != nil {
 		return err
 	}
-	reader, err := newPlanReader(ctx, config)
+	reader, err := newPlanReader(ctx, p, config)
 	if err != nil {
 		return err
 	}

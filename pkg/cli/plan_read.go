@@ -22,11 +22,15 @@ import (
 )
 
 // planReader reads what a plan compares.
-type planReader struct{ client client.Reader }
+type planReader struct {
+	client client.Reader
+	// leaveOut is called with a kind that the cluster does not serve.
+	leaveOut func(workload.Kind)
+}
 
-func newPlanReader(ctx context.Context, config *rest.Config) (planReader, error) {
+func newPlanReader(ctx context.Context, p Process, config *rest.Config) (planReader, error) {
 	c, err := newClient(ctx, config, corev1.AddToScheme, appsv1.AddToScheme)
-	return planReader{c}, err
+	return planReader{c, leaveOut(p)}, err
 }
 
 func (r planReader) deployment(ctx context.Context, name types.NamespacedName) (*appsv1.Deployment, error) {
@@ -78,7 +82,10 @@ func (r planReader) workloads(ctx context.Context, in *plan.Input, namespace str
 				in.Workloads = append(in.Workloads, reduced(kind, u))
 			}
 		}, client.InNamespace(namespace))
-		if err != nil && !meta.IsNoMatchError(err) {
+		switch {
+		case meta.IsNoMatchError(err):
+			r.leaveOut(kind)
+		case err != nil:
 			return fmt.Errorf("list %s: %w", kind.ID(), err)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -278,7 +279,9 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	p.parse([]string{"--namespace-selector=a=b"})
 	selection, reload, _ := p.complete()
 	in := plan.Input{Here: plan.Here{Kinds: selection.Kinds, Scope: selection.Scope}, Reloader: p.reloader(selection, reload)}
-	require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+	var stderr bytes.Buffer
+	left := leaveOut(Process{Stderr: &stderr})
+	require.NoError(t, planReader{l, left}.read(t.Context(), &in, nil))
 	assert.Equal(t, []string{
 		"DeploymentConfig ", "DaemonSet ", "Deployment ", "Deployment 2", "StatefulSet ", "CronJob ", "Job ",
 		"ConfigMap ", "Secret ", "Secret 2", "Namespace ",
@@ -290,14 +293,16 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 
 	l = &lister{t: t}
 	in.Here.Scope.NamespaceSelector = nil
-	require.NoError(t, planReader{l}.read(t.Context(), &in, []string{"shop", "dev"}))
+	require.NoError(t, planReader{l, left}.read(t.Context(), &in, []string{"shop", "dev"}))
+	assert.Equal(t, "pod-reloader: warning: the cluster does not serve DeploymentConfig.apps.openshift.io in version v1: its workloads are left out\n",
+		stderr.String(), "once, whatever the namespaces")
 	assert.Contains(t, l.asked, "StatefulSet shop")
 	assert.Contains(t, l.asked, "Secret dev2")
 	assert.NotContains(t, l.asked, "Namespace ", "labels of namespaces do not matter")
 	for kind, want := range map[string]string{
 		"Deployment": "list apps/v1/Deployment: forbidden", "Secret": "list the metadata of secrets: forbidden",
 	} {
-		require.EqualError(t, planReader{&lister{t: t, failed: kind}}.read(t.Context(), &in, nil), want)
+		require.EqualError(t, planReader{&lister{t: t, failed: kind}, func(workload.Kind) {}}.read(t.Context(), &in, nil), want)
 	}
 }
 
@@ -327,7 +332,7 @@ func TestPlanListsOnlyRelevantKinds(t *testing.T) {
 			Here:     plan.Here{Keys: selection.Keys, Kinds: selection.Kinds, Dialects: selection.Dialects(options.Referents{})},
 			Reloader: p.reloader(selection, reload),
 		}
-		require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+		require.NoError(t, planReader{l, func(workload.Kind) {}}.read(t.Context(), &in, nil))
 		assert.Contains(t, l.asked, "ConfigMap ", name)
 		assert.Equal(t, tc.want, slices.Contains(l.asked, "Secret "), name)
 	}
@@ -338,7 +343,7 @@ func TestPlanRefusesArgumentsThatLeaveNothingToCompare(t *testing.T) {
 	l := &lister{t: t}
 	p := newReloaderSettings(nil)
 	p.parse([]string{"--stakater-annotations=false"})
-	_, err := (&planFlags{}).compare(t.Context(), planReader{l}, p)
+	_, err := (&planFlags{}).compare(t.Context(), planReader{l, func(workload.Kind) {}}, p)
 	require.ErrorAs(t, err, &usageError{})
 	assert.Empty(t, l.asked)
 }
@@ -353,10 +358,10 @@ func TestPlanReadsSecretProviderClassesWhereTheClusterHasThem(t *testing.T) {
 		p.parse([]string{"--enable-csi-integration"})
 		selection, reload, _ := p.complete()
 		in := plan.Input{Reloader: p.reloader(selection, reload)}
-		require.NoError(t, planReader{l}.read(t.Context(), &in, nil))
+		require.NoError(t, planReader{l, func(workload.Kind) {}}.read(t.Context(), &in, nil))
 		assert.Contains(t, l.asked, "SecretProviderClass ")
 		assert.Equal(t, missing == nil, in.Objects["shop"][class].Ignored)
 	}
 	l := &lister{t: t, missing: []string{"Secret"}}
-	require.Error(t, planReader{l}.read(t.Context(), &plan.Input{}, nil), "a cluster has Secrets")
+	require.Error(t, planReader{l, func(workload.Kind) {}}.read(t.Context(), &plan.Input{}, nil), "a cluster has Secrets")
 }

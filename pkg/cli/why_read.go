@@ -66,10 +66,15 @@ func missing(kind workload.Kind, name types.NamespacedName, err error) error {
 	case apianswer.NotFound(err):
 		return absent(kind, name)
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the cluster does not serve %s in version %s", kind.GroupKind(), kind.Version)
+		return unserved(kind)
 	default:
 		return err
 	}
+}
+
+// unserved reports a kind that the cluster does not have, or has in other versions alone.
+func unserved(kind workload.Kind) error {
+	return fmt.Errorf("the cluster does not serve %s in version %s", kind.GroupKind(), kind.Version)
 }
 
 // absent reports a workload that does not exist. It names the namespace, which may be that of the kubeconfig's context.
