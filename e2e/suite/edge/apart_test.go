@@ -16,6 +16,7 @@ func TestProxies(t *testing.T) {
 	installation.InTurn(t, controlplane.Podless(), []installation.Turn{
 		{Name: "WatchThatIsNeverAnswered", Run: watchThatIsNeverAnswered},
 		{Name: "ListsThatEndEarly", Run: listsThatEndEarly},
+		{Name: "DefinitionThatIsDeletedUnseen", Run: definitionThatIsDeletedUnseen},
 	})
 }
 

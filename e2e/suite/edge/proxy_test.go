@@ -36,6 +36,8 @@ const (
 	stoppedLists
 	// shortLists ends lists, streaming ones too, behind the first item. Other watches have expired, so that clients list.
 	shortLists
+	// refused answers lists and watches with 500.
+	refused
 )
 
 // faultyProxy relays requests to the API server, but for lists and watches that meet its fault.
@@ -120,7 +122,7 @@ func (f proxyFault) ofWatch(streams bool) fate {
 	switch {
 	case f == silentWatches:
 		return unanswered
-	case f == stoppedLists:
+	case f == stoppedLists, f == refused:
 		return failed
 	case f == shortLists && streams:
 		return short
@@ -138,6 +140,8 @@ func (f proxyFault) ofList(turn int) fate {
 		return []fate{unanswered, stopped}[turn%2]
 	case shortLists:
 		return []fate{short, chunked}[turn%2]
+	case refused:
+		return failed
 	case noFault, silentWatches:
 	}
 	return relayed
@@ -175,7 +179,7 @@ func (p *faultyProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-ctx.Done()
 		panic(http.ErrAbortHandler)
 	case failed:
-		http.Error(w, "no watches", http.StatusInternalServerError)
+		http.Error(w, "not now", http.StatusInternalServerError)
 	case expired:
 		http.Error(w, "expired", http.StatusGone)
 	case relayed, short, chunked, stopped:
