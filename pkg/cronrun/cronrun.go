@@ -84,12 +84,13 @@ type ActiveJob struct {
 func (j ActiveJob) String() string { return j.Name }
 
 // Active returns those of some Jobs that belong to the CronJob and have not ended. The controller of CronJobs counts one as active until no pod
-// of it is left.
+// of it is left, also while it is being deleted. Only with Replace such a Job does not count: it would be deleted again.
 func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
 	var active []ActiveJob
 	for _, job := range jobs {
 		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-		if owned && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Ended() && job.GetDeletionTimestamp() == nil {
+		counts := job.GetDeletionTimestamp() == nil || c.policy() != "Replace"
+		if owned && counts && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Ended() {
 			active = append(active, ActiveJob{job.GetName(), job.GetUID()})
 		}
 	}

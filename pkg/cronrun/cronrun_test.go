@@ -1,6 +1,7 @@
 package cronrun_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,12 +72,15 @@ func TestActive(t *testing.T) {
 		{Name: "failing", UID: "failing-uid"},
 		{Name: "last pods end", UID: "last pods end-uid"},
 	}
-	assert.Equal(t, want, cronJob("backup", nil).Active([]unstructured.Unstructured{
+	jobs := []unstructured.Unstructured{
 		job("running", "u1", nil, false), job("of another", "u2", nil, false), job("complete", "u1", condition("Complete", "True"), false),
 		job("failed", "u1", condition("Failed", "True"), false), job("suspended", "u1", condition("Suspended", "True"), false),
 		job("failing", "u1", condition("Failed", "False"), false), job("going", "u1", nil, true),
 		job("last pods end", "u1", condition("SuccessCriteriaMet", "True"), false),
-	}))
+	}
+	assert.Equal(t, want, cronJob("backup", map[string]any{"concurrencyPolicy": "Replace"}).Active(jobs), "one that goes is not deleted again")
+	want = slices.Insert(want, 3, cronrun.ActiveJob{Name: "going", UID: "going-uid"})
+	assert.Equal(t, want, cronJob("backup", map[string]any{"concurrencyPolicy": "Forbid"}).Active(jobs), "it may have pods until it is gone")
 }
 
 func TestHasFindsAJobOfTheCronJobByItsName(t *testing.T) {

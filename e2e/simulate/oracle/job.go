@@ -149,12 +149,12 @@ func controllerKind(w *workload) string {
 
 func suspended(object world.Object) bool { return world.Section(object, "spec")["suspend"] == true }
 
-// activeRuns returns the Jobs of a CronJob that have neither finished nor are being deleted.
+// activeRuns returns the Jobs of a CronJob that have not finished. One that is being deleted counts until it is gone, but is not replaced.
 func (l *jobLog) activeRuns(w *workload) []*job {
 	var active []*job
 	for _, j := range l.sortedJobs() {
 		_, owner := controllerOf(j.workload.object)
-		if owner == w.uid && !world.Finished(j.workload.object) && !deleting(j.workload.object) {
+		if owner == w.uid && !world.Finished(j.workload.object) && (policyOf(w.object) != replace || !deleting(j.workload.object)) {
 			active = append(active, j)
 		}
 	}
