@@ -165,8 +165,8 @@ func cronJobRun(r *rand.Rand) situation {
 	if r.IntN(3) == 0 { // it stamps the change before the program has run the CronJob
 		steps = append(steps, history.Step{Do: "release", On: p.workload, Wait: history.Duration(soon / 3), With: map[string]string{"version": "6"}})
 	}
-	if policy == "Forbid" { // it waits until this Job is gone
-		steps = append(steps, history.Step{Do: act.EndRun, On: p.workload, Wait: history.Duration(adopted), With: map[string]string{"name": act.FirstRun}})
+	if policy == "Forbid" {
+		steps = append(steps, freed(r, p.workload)...)
 	}
 	switch r.IntN(5) {
 	case 0:
@@ -182,6 +182,19 @@ func cronJobRun(r *rand.Rand) situation {
 		steps = append(steps, denied, p.edit("run-2", adopted), p.edit("run-1", adopted), p.edit(pick(r, "run-1", "run-2"), adopted))
 	}
 	return situation{workload: p.workload, rest: untilPrompt, steps: steps}
+}
+
+// freed ends the Job that keeps a CronJob from being run. Another one may have started before, as those of a schedule that leave no pause.
+func freed(r *rand.Rand, cronJob string) []history.Step {
+	end := history.Step{Do: act.EndRun, On: cronJob, Wait: history.Duration(adopted), With: map[string]string{"name": act.FirstRun}}
+	if r.IntN(2) == 0 {
+		return []history.Step{end}
+	}
+	next := history.Step{Do: act.RunCronJob, On: cronJob, Wait: history.Duration(adopted), With: map[string]string{"name": act.SecondRun, "endless": "true"}}
+	end.Wait = history.Duration(time.Duration(r.IntN(10)) * time.Second)
+	last := end
+	last.With = map[string]string{"name": act.SecondRun}
+	return []history.Step{next, end, last}
 }
 
 // occupied sets the concurrencyPolicy of a CronJob of which a Job is active.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,6 +73,19 @@ func (c CronJob) Has(jobs []unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
 		return job.GetName() == name && slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
 	})
+}
+
+// Started returns the name of one of some Jobs that belong to the CronJob and were created, no earlier than in the second of a time, from its pod
+// template with a hash, whatever has become of it; empty for none.
+func (c CronJob) Started(jobs []unstructured.Unstructured, hashAnnotation, hash string, since time.Time) string {
+	for _, job := range jobs {
+		stamped, _, _ := unstructured.NestedString(job.Object, "spec", "template", "metadata", "annotations", hashAnnotation)
+		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
+		if created := job.GetCreationTimestamp(); owned && stamped == hash && !created.Time.Before(since.Truncate(time.Second)) {
+			return job.GetName()
+		}
+	}
+	return ""
 }
 
 // ActiveJob is a Job that has not finished.

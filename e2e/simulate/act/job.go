@@ -23,6 +23,8 @@ const (
 	EndRun = "end-run"
 	// FirstRun is the name of a Job that users create from a CronJob.
 	FirstRun = "by-hand-1"
+	// SecondRun is the name of another one.
+	SecondRun = "by-hand-2"
 	// CronJob is the workload that it is done to.
 	CronJob = "cronjobs/shop/nightly"
 	// endless is an annotation of pods that never finish.
@@ -116,7 +118,7 @@ func jobActs() []act {
 }
 
 // runNames are the names of the Jobs that users create from CronJobs.
-func runNames() []string { return []string{FirstRun, "by-hand-2"} }
+func runNames() []string { return []string{FirstRun, SecondRun} }
 
 // runCronJob is "kubectl create job --from", with an annotation on its pods.
 func runCronJob(ctx context.Context, c client, s step) error {

@@ -227,20 +227,16 @@ func (l *faultLog) watched(w *workload, since, now time.Time) bool {
 }
 
 // promptBound is how long a reload may take that nothing disturbs.
-func (l *faultLog) promptBound(w *workload) time.Duration {
+func (l *faultLog) promptBound() time.Duration {
 	gates := l.slowest()
-	bound := max(gates.settle, gates.settleMax) + gates.refractory + l.options.Slack
-	if w.due.since.Sub(w.waited) < notice {
-		bound += runPause
-	}
-	return bound
+	return max(gates.settle, gates.settleMax) + gates.refractory + l.options.Slack
 }
 
 // excuse returns the moment from which the time counts: writes by users of the same workload, slow requests, and watches that
 // were opened anew, may delay a reload, if not for long.
 func (l *faultLog) excuse(w *workload, from time.Time) time.Time {
 	if w.acts[0].After(from) {
-		from = earliest(w.acts[2], from.Add(2*l.promptBound(w)))
+		from = earliest(w.acts[2], from.Add(2*l.promptBound()))
 	}
 	for _, plural := range []string{"configmaps", "secrets", filters, proxies, w.id.plural} {
 		if again := l.rewatched[plural]; again.After(w.due.since) && again.Sub(w.due.since) < recovery {

@@ -22,11 +22,10 @@ type due struct {
 // readDue looks whether a reload is due now.
 func (l *ledger) readDue(w *workload, now time.Time) {
 	r, how := l.dueOf(w)
-	waits := how != "" && l.waitsForRuns(w)
-	if waits {
+	if l.waitsForRuns(w) {
 		w.waited = now
 	}
-	if how == "" || waits {
+	if how == "" {
 		w.due = due{}
 		return
 	}

@@ -170,7 +170,7 @@ func (l *jobLog) finishedAt(j *job) time.Time {
 	return at
 }
 
-// waitsForRuns reports whether the reload of a workload has to wait until a Job has finished.
+// waitsForRuns reports whether a run of a CronJob has to wait until a Job has finished.
 func (l *jobLog) waitsForRuns(w *workload) bool {
 	return w.id.plural == "cronjobs" && policyOf(w.object) == forbid && !suspended(w.object) &&
 		len(l.atOnce(w)) > 0 && len(l.activeRuns(w)) > 0

@@ -365,9 +365,9 @@ func TestConcurrencyPolicyOfCronJobs(t *testing.T) {
 	})
 }
 
-func TestForbiddenRunIsNotLate(t *testing.T) {
+func TestForbiddenRunDelaysNoStamp(t *testing.T) {
 	t.Parallel()
-	waits := func(policy string, rest ...time.Duration) func(s *harness) {
+	waits := func(policy string) func(s *harness) {
 		return func(s *harness) {
 			s.createCronJob(withPolicy(policy))
 			s.runsByHand()
@@ -376,19 +376,10 @@ func TestForbiddenRunIsNotLate(t *testing.T) {
 				s.wait(30 * time.Second)
 				s.oracle.advance(s.now)
 			}
-			for _, wait := range rest {
-				if wait == 0 {
-					s.remove(user, byHand)
-				}
-				s.wait(wait)
-				s.oracle.advance(s.now)
-			}
 		}
 	}
 	runLaw(t, "prompt", map[string]lawCase{
-		"Allow":            {want: "prompt/modified", because: "nothing hinders it", happens: waits("Allow")},
-		"Forbid":           {because: "a Job is active", happens: waits(forbid)},
-		"Forbid, then":     {because: "the program looks again after half a minute", happens: waits(forbid, 0, time.Second, 29*time.Second)},
-		"Forbid, too late": {want: "prompt/modified", because: "no Job is active", happens: waits(forbid, 0, time.Second, time.Minute)},
+		"Allow":  {want: "prompt/modified", because: "nothing hinders it", happens: waits("Allow")},
+		"Forbid": {want: "prompt/modified", because: "only the run waits", happens: waits(forbid)},
 	})
 }

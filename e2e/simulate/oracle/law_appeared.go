@@ -69,7 +69,7 @@ func (l *appearedLaw) judge(w *workload, a appearance, now time.Time) bool {
 	case !l.mustSee(w, a, now):
 		l.count("appearances excused")
 		return true
-	case now.Sub(a.at) <= l.promptBound(w):
+	case now.Sub(a.at) <= l.promptBound():
 		return false
 	}
 	l.violate(now, broken{"prompt", w.id.String(), "appeared"},
@@ -81,6 +81,6 @@ func (l *appearedLaw) judge(w *workload, a appearance, now time.Time) bool {
 func (l *appearedLaw) mustSee(w *workload, a appearance, now time.Time) bool {
 	changed := len(l.contents.of(w.id.namespace, a.of).within(a.version, l.version)) > 0
 	return w.eligible && w.triggers[a.of].appears && !changed && w.respecified.Before(a.at) && !l.keysChanged.After(a.at) &&
-		!l.held(w) && !l.waitsForRuns(w) && !l.full(w) && l.bytesLeftOn(w.object) >= recordNeeds &&
+		!l.held(w) && !l.full(w) && l.bytesLeftOn(w.object) >= recordNeeds &&
 		l.watched(w, a.at.Add(-chance), now) && l.rewatched[w.id.plural].Before(a.at.Add(-chance))
 }

@@ -47,7 +47,7 @@ func (l *deniedLaw) surelyDenied(w *workload, now time.Time) (since time.Time, i
 		return time.Time{}, false
 	}
 	from := l.excuse(w, later(later(w.due.since, since), later(later(calm, allowed), l.leaderSince)))
-	return since, now.Sub(from) > l.promptBound(w)+warnEvery && !l.disturbedBesides(now)
+	return since, now.Sub(from) > l.promptBound()+warnEvery && !l.disturbedBesides(now)
 }
 
 // denied returns the workloads whose reload surely fails since a permission is missing.

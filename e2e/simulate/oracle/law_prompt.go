@@ -29,7 +29,7 @@ func (l *promptLaw) watch(w *workload, now time.Time) {
 	if w.due.since.IsZero() || w.due.reported {
 		return
 	}
-	bound := l.promptBound(w)
+	bound := l.promptBound()
 	calm, known := l.calmAfter(w, l.ledSince(), func(*span) bool { return false })
 	if !known {
 		calm, known = l.calmButBlind(w)

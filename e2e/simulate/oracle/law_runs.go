@@ -29,6 +29,8 @@ type run struct {
 	versionTime
 
 	content int64
+	// waited is the version of the stamp before it for which it had to wait; 0 if it did not.
+	waited int64
 	// call creates the Job, known means that the program has its answer.
 	call  *world.Call
 	known bool
@@ -43,6 +45,8 @@ type runsLaw struct {
 	runs map[string][]run
 	// owed has the runs that must follow stamps, by the UID of the CronJob.
 	owed map[string]*owedRun
+	// postponed has the stamp before the first one since the last run whose run had to wait, by the UID of the CronJob.
+	postponed map[string]*stamp
 	// withdrawn is since when a run must follow that had a content which is gone, by the UID of the CronJob.
 	withdrawn map[string]time.Time
 	// ledFrom is the version from which on the present leader leads.
@@ -50,7 +54,7 @@ type runsLaw struct {
 }
 
 func newRunsLaw(l *ledger) *runsLaw {
-	return &runsLaw{ledger: l, runs: map[string][]run{}, owed: map[string]*owedRun{}, withdrawn: map[string]time.Time{}}
+	return &runsLaw{ledger: l, runs: map[string][]run{}, owed: map[string]*owedRun{}, postponed: map[string]*stamp{}, withdrawn: map[string]time.Time{}}
 }
 
 // judgeConcurrency judges a Job that the program has made for a CronJob. A Job that was created just before may have come after
@@ -128,6 +132,13 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		versionTime: versionTime{c.At, c.Version}, content: l.versionAt(l.readForRun(w, c.Call)), call: c.Call,
 	})
 	s := w.lastOwn()
+	if before := l.postponed[owner]; before != nil {
+		if s != nil {
+			l.runs[owner][len(l.runs[owner])-1].waited = s.version
+		}
+		s = before
+		delete(l.postponed, owner)
+	}
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return
 	}
@@ -136,7 +147,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	if l.unclearCause(w, s) {
 		return
 	}
-	edits, runs, from := 0, l.runsSince(w, s.arrived), l.ranBefore(w, s)
+	edits, runs, from := 0, l.runsForChangesSince(w, s), l.ranBefore(w, s)
 	for _, run := range l.runs[owner] {
 		if run.version > s.arrived {
 			from = min(from, run.content) // the content may be older than the stamp
@@ -193,10 +204,24 @@ func (l *runsLaw) runsSince(w *workload, version int64) int {
 	return n
 }
 
-// stamped looks whether a CronJob was run before its reload was stored, and what a release owes.
+// runsForChangesSince counts the runs after a stamp, without the one that had to wait until after it.
+func (l *runsLaw) runsForChangesSince(w *workload, s *stamp) int {
+	n := l.runsSince(w, s.arrived)
+	for _, run := range l.runs[w.uid] {
+		if run.version > s.arrived && run.waited > 0 && run.waited <= s.version {
+			n--
+		}
+	}
+	return n
+}
+
+// stamped looks whether a CronJob was run before its reload was stored, or must be run after it, and what a release owes.
 func (l *runsLaw) stamped(r restamp) {
 	w, before, s := r.workload, r.before, r.stamp
 	l.released(r)
+	if l.hadToWait(w, s) && r.byProgram() && l.postponed[w.uid] == nil {
+		l.postponed[w.uid] = before
+	}
 	if w.id.plural != "cronjobs" || !r.byProgram() || w.inPart || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
 		!l.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
 		return
@@ -210,11 +235,19 @@ func (l *runsLaw) stamped(r restamp) {
 	}
 }
 
-// judgeReload judges whether a CronJob was run for a reload. Where it was run with an older content, it must be run again.
+// hadToWait reports whether the run for a stamp that was made just now may have had to wait for another Job.
+func (l *runsLaw) hadToWait(w *workload, s *stamp) bool {
+	return l.waitsForRuns(w) || w.id.plural == "cronjobs" && s.at.Sub(w.waited) < readLongBefore
+}
+
+// judgeReload judges whether a CronJob was run for a reload. Where the run had to wait, or had an older content, another one must follow.
 func (l *runsLaw) judgeReload(w *workload, o *owedRun) {
 	l.count("runs judged")
-	switch {
-	case l.runsSince(w, o.before.version) == 0:
+	switch ran := l.runsSince(w, o.before.version) > 0; {
+	case !ran && l.hadToWait(w, o.stamp):
+		l.count("runs that wait judged")
+		l.owed[w.uid] = o
+	case !ran:
 		l.violate(o.stamp.at, broken{"jobs", w.id.String(), "run/missing"},
 			"the program stamped it at %s for a change of %s, but has not run it", l.when(o.stamp.at), o.of)
 	case !l.paid(w, o):

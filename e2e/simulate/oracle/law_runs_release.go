@@ -130,9 +130,27 @@ func (l *runsLaw) hadOneOf(h *history, p *period, some believed) bool {
 
 // paid reports whether a run was made with what is owed, or with what is newer.
 func (l *runsLaw) paid(w *workload, o *owedRun) bool {
-	return slices.ContainsFunc(l.runs[w.uid], func(made run) bool {
+	return l.started(w, o) || slices.ContainsFunc(l.runs[w.uid], func(made run) bool {
 		return made.version > o.stamp.version || made.version > o.before.version && l.hadContentOf(w, o.stamp, made)
 	})
+}
+
+// started reports whether another Job of a CronJob was created from the pod template that owes a run: with a policy that forbids two Jobs, it
+// counts as the run.
+func (l *runsLaw) started(w *workload, o *owedRun) bool {
+	if policy := policyOf(w.object); policy != forbid && policy != replace {
+		return false
+	}
+	name := l.options.Prefix + requestAnnotation
+	hash := world.Text(world.Annotations(world.Section(w.object, world.PodPath(w.id.plural)...)), name)
+	for _, j := range l.everJob {
+		_, owner := controllerOf(j.workload.object)
+		template := world.Section(j.workload.object, world.PodPath(jobsResource)...)
+		if owner == w.uid && j.created.version > o.stamp.version && hash != "" && world.Text(world.Annotations(template), name) == hash {
+			return true
+		}
+	}
+	return false
 }
 
 // watch looks whether a run that a stamp owes is late.

@@ -198,7 +198,7 @@ func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 		return
 	}
 	since = later(later(since, s.unrecorded), w.changed)
-	if now.Sub(since) < untilSaid+l.promptBound(w) {
+	if now.Sub(since) < untilSaid+l.promptBound() {
 		return
 	}
 	s.unrecorded = now // it is judged again later
@@ -218,7 +218,7 @@ func (l *strippedLaw) watchStamp(w *workload, s *stripped, now time.Time) {
 	}
 	for _, r := range w.refs {
 		at, changed := l.surelyChanged(w, r, later(since, last.at))
-		if !changed || !at.After(s.judged) || now.Sub(at) < untilSaid+l.promptBound(w) {
+		if !changed || !at.After(s.judged) || now.Sub(at) < untilSaid+l.promptBound() {
 			continue
 		}
 		s.judged = at

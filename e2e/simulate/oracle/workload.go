@@ -74,7 +74,7 @@ type workload struct {
 	cutShort int64
 	// acts are the times of the users' last writes.
 	acts [3]time.Time
-	// waited is when a Job last kept a run from being made.
+	// waited is when a Job last kept runs from being made.
 	waited time.Time
 	selection
 	due      due

@@ -107,8 +107,9 @@ func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
 	}
 
 	s.SetConfigMap("app", "key", "2")
-	s.AwaitChanges(replace, 1, "it is reloaded")
-	s.AwaitChanges(allow, 1, "it is reloaded")
+	for _, w := range []observe.Workload{forbid, replace, allow} {
+		s.AwaitChanges(w, 1, "it is reloaded, whatever its run waits for")
+	}
 	s.AwaitEvent(forbid, "RunPostponed", "forbid-active")
 	assert.Len(t, jobs(s, forbid), 1, "not while another one is active")
 	assert.Len(t, jobs(s, allow), 2, "both may be active")
@@ -121,10 +122,18 @@ func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
 	})
 	require.NoError(t, s.Delete(s.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "forbid-active"}},
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	s.AwaitChanges(forbid, 1, "the reload is made when no Job is active")
-	s.Settled()
-	assert.Len(t, jobs(s, forbid), 1)
+	s.Await("the run when no Job is active", func() error { return ran(s, forbid) })
 	s.RequireChanges(forbid, 1, "it is one reload")
+}
+
+// ran reports whether the only Job of a CronJob is one that the program has made with the stamped template.
+func ran(s *fixture.Fixture, of observe.Workload) error {
+	s.Helper()
+	want := fixture.TemplateAnnotations(s.Get(of))[fixture.ConfigHash]
+	if made := jobs(s, of); len(made) != 1 || made[0].Spec.Template.Annotations[fixture.ConfigHash] != want {
+		return fmt.Errorf("there are %d Jobs", len(made))
+	}
+	return nil
 }
 
 // A release stamps a change before the program has handled it: while the run waits for an active Job, or before the change has settled.

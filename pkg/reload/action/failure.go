@@ -29,8 +29,6 @@ type failure struct {
 	refused bool
 	// quiet means that the user can do nothing about it: no Event, unless it persists.
 	quiet bool
-	// asked means that the user asked for the wait until what hinders the attempt has passed.
-	asked bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
 	// behind means that nothing is due by a live read: it is no news however long it lasts.
@@ -91,8 +89,6 @@ func (f failure) pace() state.Pace {
 		return state.Refused
 	case f.soon:
 		return state.Soon
-	case f.asked:
-		return state.Asked
 	default:
 		return state.NeedsUser
 	}

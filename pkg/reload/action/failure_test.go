@@ -184,7 +184,6 @@ func TestRefusalIsReportedOnceItLasts(t *testing.T) {
 		"a write of a workload":               {failedWrite(workload.Deployment(), reasonReloadFailed, jobs), untilReported},
 		"the credentials":                     {failedWrite(workload.Deployment(), reasonReloadFailed, apierrors.NewUnauthorized("expired")), untilReported},
 		"a Job that is to be created again":   {failedRecreation(jobs), untilReported},
-		"a run that waits for another Job":    {failure{reason: reasonRunWaits, err: errActive, asked: true}, 1},
 		"a write that another webhook denies": {failedWrite(workload.Deployment(), reasonReloadFailed, denied), 1},
 	} {
 		t.Run(name, func(t *testing.T) {

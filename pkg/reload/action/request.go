@@ -56,7 +56,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	switch result.Outcome {
 	case poke.Reloaded:
 		if request.Digest == digest.AnyCurrent {
-			s.Effects.NeedsRun = s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
+			s.Effects.NeedsRun = s.Effects.NeedsRun || s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
 		return reloaded{s, verdict.Changes, result.LastReload, generationAfter(request.Generation)}
 	case poke.Unseen:

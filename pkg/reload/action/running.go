@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,6 @@ import (
 
 // The reasons of the Events about runs.
 const (
-	reasonRunWaits   = "RunPostponed"
 	reasonRunRefused = "RunForbidden"
 	reasonRunFailed  = "RunFailed"
 )
@@ -122,7 +122,11 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
-		return failed{*s, failure{reason: reasonRunWaits, err: err, asked: true}}
+		s.Effects.NeedsRun = true // it follows; the stamp does not wait for it
+		if r.state.Runs.Postpone(s.Key, r.now().Add(otherJobsLook)) {
+			r.events.EmitRunPostponed(s.Reported(), textOf(err))
+		}
+		return nil
 	default:
 		return failed{*s, failedWrite(s.Object.Kind, reasonRunFailed, err)}
 	}
@@ -145,7 +149,7 @@ func (r runs) require(s gather.Subject) {
 	}
 }
 
-// runPending makes the Job of a reload that has none, or whose own Job may have started with an older content, unless a later reload makes
+// runPending makes the Job of a reload that has none, as one that had to wait for other Jobs, or whose own Job may have started with an older content, unless a later reload makes
 // another. Where only that has changed which does not run the CronJob, none is due. It also makes one where the content has changed back
 // after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
@@ -164,6 +168,9 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	case !pending:
 		return nil
 	}
+	if r.state.Runs.WaitForOthers(s.Key, r.now()) > 0 {
+		return nil
+	}
 	if wait := max(r.WaitToWrite(s), r.state.Runs.Wait(s.Key, "", r.now(), r.gates.Refractory)); wait > 0 {
 		return Waiting(queue.After(wait, queue.Retry))
 	}
@@ -172,32 +179,39 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	}
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
 	ended := r.run(ctx, &s, unnamed, due)
-	if ended == nil {
+	if ended == nil && !s.Effects.NeedsRun {
 		r.state.Runs.ClearPending(s.Key)
 	}
 	return ended
 }
+
+// otherJobsLook is how often the Jobs are looked at that a run waits for. Nothing reports the end of one: the watch of Jobs leaves out those
+// with a controller.
+const otherJobsLook = 7 * time.Second
 
 // errActive says that the concurrency policy allows no run now.
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")
 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
-	made, active, err := r.otherJobs(ctx, s, cron, due.Job)
-	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(active))
-	if err == nil && !made && action == cronrun.Replace {
-		made, err = r.replaceJobs(ctx, s, job, active)
+	others, err := r.otherJobs(ctx, s, cron, due.Job)
+	if err != nil || r.hasStarted(ctx, s, due, others.started) {
+		return err
+	}
+	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(others.active))
+	if !others.made && action == cronrun.Replace {
+		others.made, err = r.replaceJobs(ctx, s, job, others.active)
 	}
 	switch {
 	case err != nil:
 		return err
-	case made:
+	case others.made:
 		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
 		return nil
 	case action == cronrun.Skip:
 		return nil
 	case action == cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, reference.List(active, reference.MaxNamed))
+		return fmt.Errorf("%w: %s", errActive, reference.List(others.active, reference.MaxNamed))
 	}
 	err = r.create(ctx, *s, job)
 	if err != nil && !apianswer.AlreadyExists(err) {
@@ -217,20 +231,47 @@ func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, exist
 // jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands. That many usual ones are no large response.
 const jobsAtOnce = 25
 
-// otherJobs reports whether a CronJob has the Job of a run, and returns which of its Jobs are active, where its runs depend on others.
-func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (
-	made bool, active []cronrun.ActiveJob, err error,
-) {
+// otherJobs are those Jobs of a CronJob that matter to a run of it.
+type otherJobs struct {
+	// made says that the Job of the run exists, whatever has become of it.
+	made bool
+	// started is one that was created from the stamped pod template since the last reload; empty for none.
+	started string
+	active  []cronrun.ActiveJob
+}
+
+// otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a name is made.
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (found otherJobs, err error) {
 	if !cron.Exclusive() {
-		return false, nil, nil
+		return otherJobs{}, nil
 	}
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
+	hash := s.View.Managed[stamp.Hash]
+	explained := err == nil && last.BelongsTo(hash)
 	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
 		one := []unstructured.Unstructured{job}
-		made = made || cron.Has(one, name)
-		active = append(active, cron.Active(one)...)
+		found.made = found.made || cron.Has(one, name)
+		found.active = append(found.active, cron.Active(one)...)
+		if explained {
+			found.started = cmp.Or(found.started, cron.Started(one, r.annotations.ConfigHash, hash, last.Time))
+		}
 	}, client.InNamespace(s.Key.Namespace))
 	if err != nil {
-		return false, nil, fmt.Errorf("list the active jobs before job %s: %w", name, err)
+		return otherJobs{}, fmt.Errorf("list the active jobs before job %s: %w", name, err)
 	}
-	return made, active, nil
+	return found, nil
+}
+
+// hasStarted reports whether a run is made already. While one is pending with the content that is stamped, the schedule may start a Job with
+// that. It is the run: where the Jobs follow each other without a pause, no other one would ever be made.
+func (r runs) hasStarted(ctx context.Context, s *gather.Subject, due cronrun.Run, started string) bool {
+	lastReload := s.View.Managed[stamp.LastReload]
+	if started == "" || !r.state.Runs.AwaitsStamped(s.Key, lastReload) {
+		return false
+	}
+	run := cronrun.Recorded(s.View)
+	run.Job, run.After = started, lastReload
+	r.state.Runs.RecordJob(s.Key, run, r.now())
+	log.FromContext(ctx).Info("a Job of the CronJob has started with its new configuration: the run that was pending is not made", "workload", s.Key, "job", started)
+	return run.Content == due.Content
 }

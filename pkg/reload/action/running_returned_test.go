@@ -30,12 +30,14 @@ type unstamped struct {
 	// recorded is the content of the Record, last the last reload, if any.
 	recorded string
 	last     *record.LastReload
+	// hash is that of the pod template.
+	hash string
 }
 
 func newUnstamped(t *testing.T, reloaded bool) *unstamped {
 	t.Helper()
 	u := &unstamped{
-		batch: &batch{uid: "u1", jobs: map[string]int{}}, ring: digesttest.Ring(t, "a"), recorded: "A",
+		batch: &batch{uid: "u1", jobs: map[string]int{}}, ring: digesttest.Ring(t, "a"), recorded: "A", hash: "0",
 		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if reloaded {
@@ -67,11 +69,11 @@ func (u *unstamped) subject(t *testing.T, tracked ...reference.Ref) (gather.Subj
 	in := policy.Input{
 		Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Current: u.statesOf(u.recorded), Ring: u.ring,
 	}
-	rec, err := policy.NewRecord(in, "0", false)
+	rec, err := policy.NewRecord(in, u.hash, false)
 	require.NoError(t, err)
 	text, fits := rec.Text(record.MaxSize)
 	require.True(t, fits)
-	s.View.Managed = stamp.Managed{stamp.Hash: "0", stamp.Record: text}
+	s.View.Managed = stamp.Managed{stamp.Hash: u.hash, stamp.Record: text}
 	if u.last != nil {
 		u.reload = u.last.String()
 		s.View.Managed[stamp.LastReload] = u.reload

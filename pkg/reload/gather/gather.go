@@ -45,7 +45,8 @@ type Effects struct {
 	PausedFor time.Duration
 	// Run is the Job that was made for it; empty if none.
 	Run cronrun.Run
-	// NeedsRun says that the Job may have started with an older content than the one that is stamped.
+	// NeedsRun says that a run must follow: it has to wait for other Jobs, or its Job may have started with an older content than the one that
+	// is stamped.
 	NeedsRun bool
 	// Unwritten says that its last-reload is not stored: it does not fit into the annotations, or another webhook removes it.
 	Unwritten bool

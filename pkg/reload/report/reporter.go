@@ -21,8 +21,9 @@ import (
 
 // The reasons of the Events about what was done. Those of Warning Events are defined where they arise.
 const (
-	reasonReloaded = "Reloaded"
-	reasonResumed  = "Resumed"
+	reasonReloaded     = "Reloaded"
+	reasonResumed      = "Resumed"
+	reasonRunPostponed = "RunPostponed"
 	// ReasonNotified is that of a change that was reported instead of a reload.
 	ReasonNotified = "ChangeNotified"
 )

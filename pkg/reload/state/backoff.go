@@ -17,8 +17,6 @@ const (
 	NeedsUser Pace = iota
 	// Refused is for missing permissions, which are granted for all workloads at once.
 	Refused
-	// Asked is for what a user asked to wait for, and of which nothing reports the end.
-	Asked
 	// Soon is for what may pass by itself.
 	Soon
 	// Conflict is for requests that the webhook rejects because the configuration has moved on. They are counted on their own:
@@ -30,7 +28,7 @@ const (
 // tried again within seconds; what a user must mend first, ever more rarely, but missing permissions every half minute: they are
 // granted for all workloads at once. Each workload has its own pace.
 type Backoff struct {
-	soon, refused, asked, rarely, conflicts workqueue.TypedRateLimiter[workload.Key]
+	soon, refused, rarely, conflicts workqueue.TypedRateLimiter[workload.Key]
 }
 
 // The paces, from the first to the longest wait.
@@ -38,9 +36,6 @@ const (
 	firstSoon, longestSoon     = 25 * time.Millisecond, 3 * time.Second
 	firstRarely, longestRarely = time.Second, 5 * time.Minute
 	longestRefused             = 30 * time.Second
-	// longestAsked is shorter than most pauses between the Jobs of a CronJob. No minute is a multiple of it, so that the attempts
-	// do not meet the same second of each: those of a schedule begin at a full minute.
-	longestAsked = 7 * time.Second
 )
 
 // NewBackoff returns one that has counted nothing.
@@ -48,7 +43,6 @@ func NewBackoff() Backoff {
 	return Backoff{
 		soon:      workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
 		refused:   workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRefused),
-		asked:     workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestAsked),
 		rarely:    workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRarely),
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
 	}
@@ -63,8 +57,6 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 		return b.soon.When(key)
 	case Refused:
 		return b.refused.When(key)
-	case Asked:
-		return b.asked.When(key)
 	default:
 		return b.rarely.When(key)
 	}
@@ -103,14 +95,13 @@ const Persistent = 8
 
 // Failing reports whether the last attempt at a workload failed.
 func (b Backoff) Failing(key workload.Key) bool {
-	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.asked.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
+	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
 }
 
 // Forget starts a workload's pace again.
 func (b Backoff) Forget(key workload.Key) {
 	b.soon.Forget(key)
 	b.refused.Forget(key)
-	b.asked.Forget(key)
 	b.rarely.Forget(key)
 	b.conflicts.Forget(key)
 }

@@ -25,23 +25,6 @@ func TestBackoffIsEachWorkloadsOwn(t *testing.T) {
 	assert.Equal(t, firstRarely, b.rarely.When(poisoned), "a success starts its pace again")
 }
 
-// A schedule begins at a full minute: attempts at the same second of each would never meet the time in which none of its Jobs is active.
-func TestWhatAUserAskedToWaitForIsTriedAtAllSecondsOfAMinute(t *testing.T) {
-	t.Parallel()
-	for idle := range 60 {
-		b, key, at := NewBackoff(), workload.Key{Name: "nightly"}, time.Duration(0)
-		for ok := false; !ok; {
-			at += b.When(key, Asked)
-			second := int(at.Seconds()) % 60
-			ok = (second-idle+60)%60 < 10
-		}
-		assert.LessOrEqual(t, at, 2*time.Minute, "none is active from second %d of each minute on, for ten seconds", idle)
-		assert.True(t, b.Failing(key))
-		b.Forget(key)
-		assert.False(t, b.Failing(key))
-	}
-}
-
 func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {
 	t.Parallel()
 	b, key := NewBackoff(), workload.Key{Name: "web"}

@@ -18,11 +18,6 @@ func (d *dueReloads) Add(key workload.Key, since time.Time) {
 	})
 }
 
-// Postponed records that a reload that is due had to wait until now, as a user asked for: it is late only from now on.
-func (d *dueReloads) Postponed(key workload.Key, now time.Time) {
-	d.find(key, func(due *time.Time) { *due = later(*due, now) })
-}
-
 // Oldest returns when the oldest reload that is still due became due, and how many are.
 func (d *dueReloads) Oldest() (oldest time.Time, count int) {
 	d.mu.Lock()

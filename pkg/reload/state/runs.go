@@ -20,6 +20,8 @@ type run struct {
 	cronrun.Run
 	at      time.Time
 	pending bool
+	// look is when the Jobs that a pending one waits for are looked at again; zero if it waits for none.
+	look time.Time
 	// names are those of the Jobs that were made after the same last reload, in order; keptNames at most.
 	names []string
 }
@@ -89,15 +91,36 @@ func (r *runs) SetPending(key workload.Key) { r.with(key, func(e *run) { e.pendi
 // IsPending reports whether another Job is pending.
 func (r *runs) IsPending(key workload.Key) bool { return r.get(key).pending }
 
+// Postpone records that a Job must wait for others, and when those are looked at again. It reports whether the wait begins.
+func (r *runs) Postpone(key workload.Key, until time.Time) (begins bool) {
+	r.with(key, func(e *run) { begins, e.look = e.look.IsZero(), until })
+	return begins
+}
+
+// WaitForOthers returns how long to wait before the Jobs are looked at again that a pending one waits for; 0 if none is pending.
+func (r *runs) WaitForOthers(key workload.Key, now time.Time) time.Duration {
+	e := r.get(key)
+	if !e.pending {
+		return 0
+	}
+	return max(e.look.Sub(now), 0)
+}
+
+// AwaitsStamped reports whether a Job is pending with the content that is stamped: none was made since the last reload.
+func (r *runs) AwaitsStamped(key workload.Key, lastReload string) bool {
+	e := r.get(key)
+	return e.pending && (e.Job == "" || e.After != lastReload)
+}
+
 // Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
 // the stamp can be lost.
 func (r *runs) Answered(key workload.Key) {
-	r.find(key, func(e *run) { e.pending = false })
+	r.find(key, func(e *run) { e.pending, e.look = false, time.Time{} })
 }
 
 // ClearPending records that no Job is pending.
 func (r *runs) ClearPending(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.Replaces = false, "" })
+	r.find(key, func(e *run) { e.pending, e.Replaces, e.look = false, "", time.Time{} })
 }
 
 // FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.

@@ -1,0 +1,182 @@
+package action
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+)
+
+// occupied is a CronJob with concurrencyPolicy Forbid one of whose Jobs is active, and whose stamps are made.
+type occupied struct {
+	*unstamped
+
+	out *reloadtest.Outbox
+}
+
+func newOccupied(t *testing.T) *occupied {
+	t.Helper()
+	o := &occupied{unstamped: newUnstamped(t, true), out: &reloadtest.Outbox{}}
+	o.spec = map[string]any{"concurrencyPolicy": "Forbid"}
+	o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+	o.starts("long")
+	return o
+}
+
+// starts replaces the active Job by one with the present pod template.
+func (o *occupied) starts(name string) {
+	o.active = []unstructured.Unstructured{{Object: map[string]any{
+		"metadata": map[string]any{
+			"name": name, "creationTimestamp": o.now.Format(time.RFC3339), "ownerReferences": []any{map[string]any{"uid": "u1"}},
+		},
+		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{annotation.DefaultPrefix + "config-hash": o.hash},
+		}}},
+	}}}
+}
+
+// change stamps another content.
+func (o *occupied) change(t *testing.T, content string) {
+	t.Helper()
+	o.now = o.now.Add(time.Minute)
+	s, verdict := o.subject(t)
+	require.Nil(t, o.actions.runs.runIfDue(t.Context(), &s, verdict, o.ring, o.statesOf(content)), "the stamp does not wait")
+	last := record.LastReload{Time: o.now, Hash: content, Cause: record.CauseConfigChange}.After(*o.last)
+	o.recorded, o.hash, o.last = content, content, &last
+	o.actions.Close(t.Context(), reloaded{s, verdict.Changes, last, 1})
+}
+
+// looks looks at the CronJob when it asks for that, for some time.
+func (o *occupied) looks(t *testing.T, during time.Duration) {
+	t.Helper()
+	for end := o.now.Add(during); ; {
+		after := o.inOrder(t)
+		if after == 0 {
+			return
+		}
+		assert.LessOrEqual(t, after, 7*time.Second)
+		if o.now.Add(after).After(end) {
+			o.now = end
+			return
+		}
+		o.now = o.now.Add(after)
+	}
+}
+
+func TestRunWaitsForTheActiveJobAndTheStampDoesNot(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.change(t, "B")
+	o.looks(t, time.Hour)
+	assert.Empty(t, o.jobs)
+	_, due := o.actions.state.Due.Oldest()
+	assert.Zero(t, due, "the reload is made")
+	assert.Equal(t, 1, countNotes(o.out, "concurrencyPolicy is Forbid: the run waits until no other Job is active: long"), "one Event: %v", o.out.Notes())
+	o.active = nil
+	o.looks(t, time.Hour)
+	assert.Len(t, o.jobs, 1)
+}
+
+func countNotes(out *reloadtest.Outbox, note string) (n int) {
+	for _, each := range out.Notes() {
+		if each == note {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRunThatWaited(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		meanwhile func(t *testing.T, o *occupied)
+		jobs      int
+	}{
+		"for what has changed twice": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.change(t, "C")
+		}},
+		"for a content that is back": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.change(t, "A")
+		}},
+		"while the CronJob was suspended": {meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.spec["suspend"] = true
+			o.looks(t, time.Minute)
+			delete(o.spec, "suspend")
+		}},
+		"until the schedule has started a Job": {meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.starts("scheduled")
+			o.looks(t, time.Minute)
+		}},
+		"until the schedule has started a Job that has not been looked at": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.starts("scheduled")
+			o.change(t, "A")
+		}},
+		"for another change than the Job of the schedule": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.starts("scheduled")
+			o.looks(t, time.Minute)
+			o.change(t, "C")
+		}},
+		"while the policy changed": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			o.spec["concurrencyPolicy"] = "Allow"
+			o.looks(t, time.Minute)
+			assert.Len(t, o.jobs, 1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOccupied(t)
+			o.change(t, "B")
+			o.looks(t, time.Minute)
+			tc.meanwhile(t, o)
+			o.looks(t, time.Minute)
+			o.active = nil
+			o.looks(t, time.Hour)
+			assert.Len(t, o.jobs, tc.jobs)
+			o.change(t, "D")
+			o.looks(t, time.Hour)
+			assert.Len(t, o.jobs, tc.jobs+1, "the next change is another run")
+		})
+	}
+}
+
+// The active Job was started with the content that comes back.
+func TestJobFromBeforeTheChangeIsNoRun(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.hash = "A"
+	o.starts("long")
+	o.change(t, "B")
+	o.change(t, "A")
+	o.looks(t, time.Minute)
+	o.active = nil
+	o.looks(t, time.Minute)
+	assert.Len(t, o.jobs, 1)
+}
+
+// The stamp may be stored although its answer is lost.
+func TestRunThatWaitsIsMadeAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.now = o.now.Add(time.Minute)
+	require.Error(t, o.unanswered(t, false, "B"))
+	o.recorded = "B"
+	last := record.LastReload{Time: o.now, Hash: "0", Cause: record.CauseConfigChange}.After(*o.last)
+	o.last = &last
+	o.looks(t, time.Minute)
+	o.active = nil
+	o.looks(t, time.Minute)
+	assert.Len(t, o.jobs, 1)
+}
