@@ -167,9 +167,10 @@ const (
 	reasonLost     = "StampLost"
 )
 
-// ReportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either.
+// ReportLostStamp reports that a reload of ours has left no trace on the pod template: then it has restarted no pod either. The pods of a Job
+// that was created again are new ones, also where its template has no stamp.
 func (a *Actions) ReportLostStamp(s gather.Subject) {
-	if s.View.Managed[stamp.Hash] != "" || s.View.Intent.Restart {
+	if s.View.Managed[stamp.Hash] != "" || s.View.Intent.Restart || s.Object.Kind.CreateOnly {
 		return
 	}
 	if a.state.Writes.IsStamped(s.Key, s.Object.Generation()) || stampedWithoutTrace(s) {

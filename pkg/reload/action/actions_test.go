@@ -36,6 +36,20 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	assert.Len(t, out.Messages, 2, "another writer has written since")
 }
 
+// The webhook of the new Job could not read the configuration: its template has no stamp, and its pods are new.
+func TestJobWithoutAStampIsNotLost(t *testing.T) {
+	t.Parallel()
+	out := &reloadtest.Outbox{}
+	actions := newActions(Options{}, out)
+	s := gather.Subject{
+		Key: workload.Key{Namespace: "shop", Name: "import"}, View: reloadtest.View(t),
+		Object: reloadtest.Summary(workload.Job(), map[string]any{"metadata": map[string]any{"generation": int64(1)}}),
+	}
+	reloaded{s, nil, record.LastReload{}, 1}.close(t.Context(), actions.base)
+	actions.ReportLostStamp(s)
+	assert.Empty(t, out.Messages)
+}
+
 // Another webhook has removed the stamp from a template that had none before: no new generation shows that the request was answered, and
 // the answer is that of a workload that is up to date.
 func TestLostStampIsReportedByTheGenerationThatLastReloadNames(t *testing.T) {
