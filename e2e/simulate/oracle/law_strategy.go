@@ -114,6 +114,9 @@ func (l *strategyLaw) keepsSum(w *workload, before, s *stamp, r ref) bool {
 func (l *strategyLaw) judgeVariables(w *workload, s *stamp, old, now map[string]string) {
 	before := w.stamps[len(w.stamps)-2]
 	for _, r := range w.refs {
+		if l.scope.mayHide(r.plural) {
+			continue // the replica may have made the stamp without a look at it
+		}
 		kept, modified, content := l.changed(w, before, s, r)
 		name := variableOf(r)
 		value := now[name]
