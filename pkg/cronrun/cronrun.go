@@ -88,6 +88,22 @@ func (c CronJob) Started(jobs []unstructured.Unstructured, hashAnnotation, hash 
 	return ""
 }
 
+// MayWait reports whether a run may have to wait for other Jobs, as far as the controller of CronJobs has seen.
+func (c CronJob) MayWait() bool {
+	active, _, _ := unstructured.NestedSlice(c.Raw, "status", "active")
+	return c.policy() == "Forbid" && !c.suspended() && len(active) > 0
+}
+
+// HasWaited reports whether one of some Jobs has been active since before a time, and was created from another pod template than that with a
+// hash. With Forbid, no run with that template has been made.
+func (c CronJob) HasWaited(jobs []unstructured.Unstructured, hashAnnotation, hash string, since time.Time) bool {
+	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
+		stamped, _, _ := unstructured.NestedString(job.Object, "spec", "template", "metadata", "annotations", hashAnnotation)
+		created := job.GetCreationTimestamp()
+		return stamped != hash && created.Time.Before(since.Truncate(time.Second)) && len(c.Active([]unstructured.Unstructured{job})) > 0
+	})
+}
+
 // ActiveJob is a Job that has not finished.
 type ActiveJob struct {
 	Name string

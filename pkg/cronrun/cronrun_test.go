@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -128,4 +129,62 @@ func TestJobIsThatOfTheTemplate(t *testing.T) {
 	assert.Equal(t, cronJob("backup", nil), c, "the CronJob stays as it is")
 	bare := cronJob("backup", map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{}}}})
 	assert.Equal(t, map[string]any{"template": map[string]any{}}, bare.Job("x", hash, "new").Object["spec"], "without a hash none is added")
+}
+
+// A Job that is active since before the stamp, and is not of the stamped template, has kept the run from being made.
+func TestHasWaited(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
+	for name, tc := range map[string]struct {
+		owner, hash string
+		created     time.Duration
+		ended       bool
+		want        bool
+	}{
+		"active since before":           {owner: "u1", hash: "old", created: -time.Minute, want: true},
+		"of a template without a stamp": {owner: "u1", created: -time.Minute, want: true},
+		"ended":                         {owner: "u1", hash: "old", created: -time.Minute, ended: true},
+		"of another CronJob":            {owner: "u2", hash: "old", created: -time.Minute},
+		"with the stamped template":     {owner: "u1", hash: "new", created: -time.Minute},
+		"created after the reload":      {owner: "u1", hash: "old", created: time.Minute},
+		"created in the same second":    {owner: "u1", hash: "old", created: -500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{
+					"name": "run", "ownerReferences": []any{map[string]any{"uid": tc.owner}},
+					"creationTimestamp": since.Add(tc.created).Format(time.RFC3339),
+				},
+				"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{hash: tc.hash}}}},
+			}}
+			if tc.ended {
+				job.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+			}
+			c := cronJob("backup", map[string]any{"concurrencyPolicy": "Forbid"})
+			assert.Equal(t, tc.want, c.HasWaited([]unstructured.Unstructured{job}, hash, "new", since))
+		})
+	}
+}
+
+func TestMayWait(t *testing.T) {
+	t.Parallel()
+	active := map[string]any{"active": []any{map[string]any{"name": "run"}}}
+	for name, tc := range map[string]struct {
+		spec, status map[string]any
+		want         bool
+	}{
+		"Forbid and an active Job":    {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: active, want: true},
+		"Forbid and no active Job":    {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{}},
+		"suspended":                   {spec: map[string]any{"concurrencyPolicy": "Forbid", "suspend": true}, status: active},
+		"Replace and an active Job":   {spec: map[string]any{"concurrencyPolicy": "Replace"}, status: active},
+		"no policy and an active Job": {status: active},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cronJob("backup", tc.spec)
+			c.Raw["status"] = tc.status
+			assert.Equal(t, tc.want, c.MayWait())
+		})
+	}
 }

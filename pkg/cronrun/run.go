@@ -126,6 +126,18 @@ func (r Run) NeedsAnother(kind workload.Kind, intent annotation.Intent, seen []p
 	return !IsDue(kind, intent, seen) && IsDue(kind, intent, stamped)
 }
 
+// ChangesOfReload returns the changes of configuration that may have run a CronJob before or after a reload.
+func ChangesOfReload(last record.LastReload) []policy.Change {
+	if last.Cause != record.CauseConfigChange {
+		return ChangesOfWrite(last)
+	}
+	changes := policy.ChangesOf(last)
+	if last.More > 0 {
+		changes = append(changes, policy.Change{Ref: policy.Any})
+	}
+	return changes
+}
+
 // ChangesOfWrite returns the changes of configuration that a user's write of the workload has brought. What the write itself has added to
 // the lists, or taken from them, has not changed.
 func ChangesOfWrite(last record.LastReload) []policy.Change {

@@ -219,3 +219,20 @@ func TestChangesOfWrite(t *testing.T) {
 		assert.Equal(t, tc.want, cronrun.ChangesOfWrite(record.LastReload{Cause: tc.cause, Changes: changes, More: tc.more}), name)
 	}
 }
+
+func TestChangesOfReload(t *testing.T) {
+	t.Parallel()
+	changes := []record.Change{{Ref: "configmap/app", Type: record.Modified}}
+	for name, tc := range map[string]struct {
+		cause string
+		more  int
+		want  []policy.Change
+	}{
+		"of the loop":                    {cause: record.CauseConfigChange, want: modified(app)},
+		"of the loop, not all are named": {cause: record.CauseConfigChange, more: 1, want: append(modified(app), policy.Change{Ref: policy.Any})},
+		"of a release":                   {cause: record.CauseRelease, want: modified(app)},
+		"of a client":                    {cause: record.CauseVerifiedReload},
+	} {
+		assert.Equal(t, tc.want, cronrun.ChangesOfReload(record.LastReload{Cause: tc.cause, Changes: changes, More: tc.more}), name)
+	}
+}

@@ -131,14 +131,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	l.runs[owner] = append(l.runs[owner], run{
 		versionTime: versionTime{c.At, c.Version}, content: l.versionAt(l.readForRun(w, c.Call)), call: c.Call,
 	})
-	s := w.lastOwn()
-	if before := l.postponed[owner]; before != nil {
-		if s != nil {
-			l.runs[owner][len(l.runs[owner])-1].waited = s.version
-		}
-		s = before
-		delete(l.postponed, owner)
-	}
+	s := l.reloadOf(w)
 	if s == nil || c.At.Sub(w.acts[2]) < notice {
 		return
 	}
@@ -147,15 +140,7 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 	if l.unclearCause(w, s) {
 		return
 	}
-	edits, runs, from := 0, l.runsForChangesSince(w, s), l.ranBefore(w, s)
-	for _, run := range l.runs[owner] {
-		if run.version > s.arrived {
-			from = min(from, run.content) // the content may be older than the stamp
-		}
-	}
-	for r, by := range l.atOnce(w) {
-		edits += l.editsAtOnce(l.contents.of(w.id.namespace, r).within(from, c.Version), by, s.arrived)
-	}
+	edits, runs := l.editsForRuns(w, s, c.Version), l.runsForChangesSince(w, s)
 	switch {
 	case suspended(w.object):
 		l.violate(c.At, broken{"jobs", w.id.String(), "run/suspended"}, "it is suspended, but the program ran it at %s", l.when(c.At))
@@ -163,6 +148,34 @@ func (l *runsLaw) judge(j *job, c world.Commit) {
 		l.violate(c.At, broken{"jobs", w.id.String(), "run/twice"}, "the program ran it %d times since %s, the last time at %s, for %d changes",
 			runs, l.when(s.at), l.when(c.At), edits)
 	}
+}
+
+// reloadOf returns the stamp after which the last run of a CronJob was due: that before the one that did not wait for it.
+func (l *runsLaw) reloadOf(w *workload) *stamp {
+	s := w.lastOwn()
+	before := l.postponed[w.uid]
+	if before == nil {
+		return s
+	}
+	if s != nil {
+		l.runs[w.uid][len(l.runs[w.uid])-1].waited = s.version
+	}
+	delete(l.postponed, w.uid)
+	return before
+}
+
+// editsForRuns counts the changes since a stamp, up to a version, for which a CronJob may have been run.
+func (l *runsLaw) editsForRuns(w *workload, s *stamp, until int64) (edits int) {
+	from := l.ranBefore(w, s)
+	for _, run := range l.runs[w.uid] {
+		if run.version > s.arrived {
+			from = min(from, run.content) // the content may be older than the stamp
+		}
+	}
+	for r, by := range l.atOnce(w) {
+		edits += l.editsAtOnce(l.contents.of(w.id.namespace, r).within(from, until), by, s.arrived)
+	}
+	return edits
 }
 
 // readForRun returns when the program has read, at the earliest, the content that it makes a Job of a CronJob for: that is just before,
@@ -222,8 +235,7 @@ func (l *runsLaw) stamped(r restamp) {
 	if l.hadToWait(w, s) && r.byProgram() && l.postponed[w.uid] == nil {
 		l.postponed[w.uid] = before
 	}
-	if w.id.plural != "cronjobs" || !r.byProgram() || w.inPart || suspended(w.object) || s.at.Sub(w.acts[2]) < notice ||
-		!l.healthy(w, s.arrivedAt) || w.unclearSince(before) || w.keyChanged > before.version {
+	if !r.byProgram() || !l.surelyRuns(w, before, s) {
 		return
 	}
 	for r := range l.atOnce(w) {
@@ -233,6 +245,12 @@ func (l *runsLaw) stamped(r restamp) {
 		l.judgeReload(w, &owedRun{before, r, s, s.at})
 		return
 	}
+}
+
+// surelyRuns reports whether it is clear that changes between two stamps of a CronJob run it.
+func (l *runsLaw) surelyRuns(w *workload, before, s *stamp) bool {
+	return w.id.plural == "cronjobs" && !w.inPart && !suspended(w.object) && s.at.Sub(w.acts[2]) >= notice &&
+		l.healthy(w, s.arrivedAt) && !w.unclearSince(before) && w.keyChanged <= before.version
 }
 
 // hadToWait reports whether the run for a stamp that was made just now may have had to wait for another Job.

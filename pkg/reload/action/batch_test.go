@@ -31,6 +31,7 @@ type batch struct {
 	// reload is its last-reload.
 	reload  string
 	spec    map[string]any
+	status  map[string]any
 	refused error
 	// tried is the error of a dry run.
 	tried error
@@ -61,7 +62,7 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	u.SetAnnotations(annotations)
 	spec := map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 	maps.Copy(spec, b.spec)
-	u.Object["spec"] = spec
+	u.Object["spec"], u.Object["status"] = spec, b.status
 	return nil
 }
 

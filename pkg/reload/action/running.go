@@ -133,24 +133,28 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 }
 
 // require records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
-// brought it: then the webhook has stamped the change before the loop could run the CronJob. A reload from before this process leads runs
-// nothing, since the leader of that time may have made its Job. So does one that was judged before: its annotation may have been shortened
-// since.
+// brought it: then the webhook has stamped the change before the loop could run the CronJob. For a reload from before this process leads, the
+// leader of that time may have made the Job: it is looked for whether that has waited. A reload that was judged before requires nothing: its
+// annotation may have been shortened since.
 func (r runs) require(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
 		return
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || r.gather.NotifyOnly || !r.events.IsOfThisLeader(s.Reported(), last) {
+	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || last.Time.Before(s.Object.Created()) || r.gather.NotifyOnly {
 		return
 	}
-	if r.state.Runs.FirstDecision(s.Key, cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, cronrun.ChangesOfWrite(last)) {
-		r.state.Runs.SetPending(s.Key)
+	require, changes := r.state.Runs.SetPending, cronrun.ChangesOfWrite(last)
+	if !r.events.IsOfThisLeader(s.Reported(), last) {
+		require, changes = r.state.Runs.SetInherited, cronrun.ChangesOfReload(last)
+	}
+	if r.state.Runs.FirstDecision(s.Key, cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, changes) {
+		require(s.Key)
 	}
 }
 
-// runPending makes the Job of a reload that has none, as one that had to wait for other Jobs, or whose own Job may have started with an older content, unless a later reload makes
-// another. Where only that has changed which does not run the CronJob, none is due. It also makes one where the content has changed back
+// runPending makes the Job of a reload that has none, as one that had to wait for other Jobs, or whose own Job may have started with an older
+// content, unless a later reload makes another. Where only that has changed which does not run the CronJob, none is due. It also makes one where the content has changed back
 // after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	pending := r.state.Runs.IsPending(s.Key)
@@ -195,7 +199,7 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
 	others, err := r.otherJobs(ctx, s, cron, due.Job)
-	if err != nil || r.hasStarted(ctx, s, due, others.started) {
+	if err != nil || r.hasStarted(ctx, s, due, others.started) || r.wasMade(s.Key, others) {
 		return err
 	}
 	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(others.active))
@@ -237,12 +241,14 @@ type otherJobs struct {
 	made bool
 	// started is one that was created from the stamped pod template since the last reload; empty for none.
 	started string
-	active  []cronrun.ActiveJob
+	// waited says that one has been active since before the last reload.
+	waited bool
+	active []cronrun.ActiveJob
 }
 
 // otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a name is made.
 func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (found otherJobs, err error) {
-	if !cron.Exclusive() {
+	if !cron.Exclusive() || r.state.Runs.IsInherited(s.Key) && !cron.MayWait() {
 		return otherJobs{}, nil
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
@@ -254,12 +260,26 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 		found.active = append(found.active, cron.Active(one)...)
 		if explained {
 			found.started = cmp.Or(found.started, cron.Started(one, r.annotations.ConfigHash, hash, last.Time))
+			found.waited = found.waited || cron.HasWaited(one, r.annotations.ConfigHash, hash, last.Time)
 		}
 	}, client.InNamespace(s.Key.Namespace))
 	if err != nil {
 		return otherJobs{}, fmt.Errorf("list the active jobs before job %s: %w", name, err)
 	}
 	return found, nil
+}
+
+// wasMade reports whether an earlier leader may have made the Job of its reload. It has not where the run had to wait for a Job that is still
+// active: then it is pending, as with that leader.
+func (r runs) wasMade(key workload.Key, others otherJobs) bool {
+	if !r.state.Runs.IsInherited(key) {
+		return false
+	}
+	if others.made || !others.waited {
+		return true
+	}
+	r.state.Runs.SetPending(key)
+	return false
 }
 
 // hasStarted reports whether a run is made already. While one is pending with the content that is stamped, the schedule may start a Job with

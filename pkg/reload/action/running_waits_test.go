@@ -31,6 +31,7 @@ func newOccupied(t *testing.T) *occupied {
 
 // starts replaces the active Job by one with the present pod template.
 func (o *occupied) starts(name string) {
+	o.status = map[string]any{"active": []any{map[string]any{"name": name}}}
 	o.active = []unstructured.Unstructured{{Object: map[string]any{
 		"metadata": map[string]any{
 			"name": name, "creationTimestamp": o.now.Format(time.RFC3339), "ownerReferences": []any{map[string]any{"uid": "u1"}},
@@ -47,7 +48,9 @@ func (o *occupied) change(t *testing.T, content string) {
 	o.now = o.now.Add(time.Minute)
 	s, verdict := o.subject(t)
 	require.Nil(t, o.actions.runs.runIfDue(t.Context(), &s, verdict, o.ring, o.statesOf(content)), "the stamp does not wait")
-	last := record.LastReload{Time: o.now, Hash: content, Cause: record.CauseConfigChange}.After(*o.last)
+	last := record.LastReload{
+		Time: o.now, Hash: content, Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: "configmap/app", Type: record.Modified}},
+	}.After(*o.last)
 	o.recorded, o.hash, o.last = content, content, &last
 	o.actions.Close(t.Context(), reloaded{s, verdict.Changes, last, 1})
 }
@@ -164,6 +167,38 @@ func TestJobFromBeforeTheChangeIsNoRun(t *testing.T) {
 	o.active = nil
 	o.looks(t, time.Minute)
 	assert.Len(t, o.jobs, 1)
+}
+
+// Only the first leader knew that the run was pending.
+func TestRunThatWaitsIsMadeByTheNextLeader(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		meanwhile func(o *occupied)
+		jobs      int
+	}{
+		"the Job is still active":             {meanwhile: func(*occupied) {}, jobs: 1},
+		"the Job has ended":                   {meanwhile: func(o *occupied) { o.active, o.status = nil, nil }},
+		"the schedule has started another":    {meanwhile: func(o *occupied) { o.starts("scheduled") }},
+		"the policy allows several Jobs":      {meanwhile: func(o *occupied) { delete(o.spec, "concurrencyPolicy") }},
+		"the controller knows of no such Job": {meanwhile: func(o *occupied) { o.status = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOccupied(t)
+			o.change(t, "B")
+			o.looks(t, time.Minute)
+			tc.meanwhile(o)
+			o.now = o.now.Add(time.Minute)
+			o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+			s, _ := o.subject(t)
+			o.actions.RequireRun(s)
+			o.looks(t, time.Minute)
+			assert.Empty(t, o.jobs)
+			o.active, o.status = nil, nil
+			o.looks(t, time.Minute)
+			assert.Len(t, o.jobs, tc.jobs)
+		})
+	}
 }
 
 // The stamp may be stored although its answer is lost.

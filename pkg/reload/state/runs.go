@@ -20,6 +20,8 @@ type run struct {
 	cronrun.Run
 	at      time.Time
 	pending bool
+	// inherited says that what is pending is so for a reload of an earlier leader, which may have made its Job.
+	inherited bool
 	// look is when the Jobs that a pending one waits for are looked at again; zero if it waits for none.
 	look time.Time
 	// names are those of the Jobs that were made after the same last reload, in order; keptNames at most.
@@ -86,7 +88,17 @@ func (r *runs) HasRun(key workload.Key, content string) bool {
 }
 
 // SetPending records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
-func (r *runs) SetPending(key workload.Key) { r.with(key, func(e *run) { e.pending = true }) }
+func (r *runs) SetPending(key workload.Key) {
+	r.with(key, func(e *run) { e.pending, e.inherited = true, false })
+}
+
+// SetInherited records that a reload of an earlier leader may have no Job.
+func (r *runs) SetInherited(key workload.Key) {
+	r.with(key, func(e *run) { e.pending, e.inherited = true, !e.pending || e.inherited })
+}
+
+// IsInherited reports whether another Job is pending only if an earlier leader has not made it.
+func (r *runs) IsInherited(key workload.Key) bool { return r.get(key).inherited }
 
 // IsPending reports whether another Job is pending.
 func (r *runs) IsPending(key workload.Key) bool { return r.get(key).pending }
@@ -115,12 +127,12 @@ func (r *runs) AwaitsStamped(key workload.Key, lastReload string) bool {
 // Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
 // the stamp can be lost.
 func (r *runs) Answered(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.look = false, time.Time{} })
+	r.find(key, func(e *run) { e.pending, e.inherited, e.look = false, false, time.Time{} })
 }
 
 // ClearPending records that no Job is pending.
 func (r *runs) ClearPending(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.Replaces, e.look = false, "", time.Time{} })
+	r.find(key, func(e *run) { e.pending, e.inherited, e.Replaces, e.look = false, false, "", time.Time{} })
 }
 
 // FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.
