@@ -188,9 +188,11 @@ func (l *lookup) askVersions() bool {
 	}
 	mapping, err := fresh.RESTMapping(kind.GroupKind())
 	switch {
+	case err == nil && mapping.GroupVersionKind.Version == kind.Version:
+		return false // it has been installed meanwhile
 	case meta.IsNoMatchError(err):
 		l.otherwise = nil
-	case err == nil && mapping.GroupVersionKind.Version != kind.Version:
+	case err == nil:
 		l.otherwise = fmt.Errorf("the cluster serves %s in the version %s, and not in %s: name the served version in the workload kinds of the configuration",
 			kind.GroupKind(), mapping.GroupVersionKind.Version, kind.Version)
 	}
