@@ -80,7 +80,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 	l.gather = gather.Gatherer{
 		Reader: opts.Reader, Store: with.Store, Keys: with.Keys, APIReader: with.apiReader, Past: with.Past,
 		Creations: &l.state.Creations, Versions: &l.state.Versions, Records: &l.state.Records, Now: l.now,
-		Settings: opts.Settings, WithoutRuns: opts.WithoutRuns, Unverified: !opts.Webhook,
+		Settings: opts.Settings, WithoutRuns: opts.WithoutRuns,
 	}
 	l.pacing = pacing{
 		gates: state.Gates{Settle: opts.Settle, SettleMax: opts.SettleMax, Refractory: opts.Refractory},

@@ -103,7 +103,7 @@ func New(o Options) *Actions {
 	a.stamps = stamps{b, a.pauses, a.runs}
 	a.requests = requests{b, a.stamps, a.pauses, a.runs}
 	a.idle = idle{b, a.notices, a.runs}
-	a.adoptions = adoptions{b, a.notices, a.idle}
+	a.adoptions = adoptions{b, a.notices, a.idle, !o.Webhook}
 	m := manifests{b.writer, o.Jobs.Store, b.gather, &b.state.Recreations}
 	a.completions = completions{b, m, o.Queue}
 	a.recreations = recreations{b, o.Jobs.RerunFinished, m, a.adoptions, a.completions}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,8 @@ type adoptions struct {
 
 	notices notices
 	idle    idle
+	// direct means that no admission webhook of ours verifies a Record.
+	direct bool
 }
 
 // adopt writes the Record: what is there now is what the pods have.
@@ -52,6 +55,11 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	if !fits {
 		return a.idle.end(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
+	if a.direct && born == "" {
+		if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt); ended != nil {
+			return ended
+		}
+	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		if a.keepRecord(ctx, s, text, err) {
@@ -70,6 +78,27 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	a.reportReplaced(s, found)
 	log.FromContext(ctx).V(1).Info("recorded the current configuration without a reload", "workload", s.Key, "refs", len(found.Verdict.Adopt))
 	return adopted(s, outdated)
+}
+
+// awaitWatches ends an adoption of what is older than what the pods may have started with: an API server that is behind has answered a list.
+// What is stored is taken in, and the workload judged anew by that. Later changes are not: they are still to be found.
+func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []reference.Ref) Outcome {
+	since := a.state.Versions.Since(s.Key)
+	if since == "" {
+		return nil
+	}
+	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, refs)
+	if err != nil {
+		return failed{s, unreadable(err)}
+	}
+	live := maps.Clone(states)
+	maps.DeleteFunc(live, func(_ reference.Ref, read digest.State) bool {
+		return read.Absent || reference.Later(read.ResourceVersion, since)
+	})
+	if a.recheck(ctx, s, live) {
+		return Waiting(queue.After(time.Second, queue.Config))
+	}
+	return nil
 }
 
 // jobUnrecorded is what follows for a Job whose Record is not stored.

@@ -131,18 +131,27 @@ func (b *base) catchUp(ctx context.Context, s gather.Subject, live map[reference
 	if !b.backoff.HasFailedRepeatedly(s.Key) {
 		return f
 	}
-	f.behind, f.err = true, errors.New("what is watched of the configuration is older than what is stored, by which no reload is due")
+	f.behind, f.soon = true, false
+	f.err = errors.New("what is watched of the configuration is older than what is stored, by which no reload is due")
+	b.recheck(ctx, s, live)
+	return f
+}
+
+// recheck takes in the metadata of those config objects of which a live read has found another version than the watches have delivered. It
+// reports whether there are any.
+func (b *base) recheck(ctx context.Context, s gather.Subject, live map[reference.Ref]digest.State) (behind bool) {
 	known := b.gather.Store.Cached(s.Key.Namespace, slices.Collect(maps.Keys(live)))
-	for ref, seen := range known {
-		read := live[ref]
-		if seen.UID == read.UID && seen.ResourceVersion == read.ResourceVersion {
+	for ref, read := range live {
+		seen, watched := known[ref]
+		if !watched || seen.UID == read.UID && seen.ResourceVersion == read.ResourceVersion {
 			continue
 		}
+		behind = true
 		if err := b.gather.Store.Recheck(ctx, s.Key.Namespace, ref); err != nil {
 			log.FromContext(ctx).V(1).Info("cannot read what a watch has not delivered", "workload", s.Key, "error", textOf(err))
 		}
 	}
-	return f
+	return behind
 }
 
 // settled reports whether the events of an attempt have settled. An attempt to adopt does not wait for that: where it fails, it has not

@@ -87,3 +87,51 @@ func TestLoopCatchesUpWithWhatIsStored(t *testing.T) {
 		})
 	}
 }
+
+// Without a webhook, nothing verifies a Record: what is older than the workload must not become one, and what is later must not, either.
+func TestAdoptionWithoutAWebhookCatchesUpFirst(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := digesttest.Ring(t, "a")
+	at := func(version string) digest.State {
+		return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": version}}), "uid", version, ring)
+	}
+	for name, tc := range map[string]struct {
+		webhook      bool
+		cached, live digest.State
+		since        string
+		want         []reference.Ref
+	}{
+		"a list is old":                {cached: digest.State{Absent: true}, live: at("7"), since: "8", want: []reference.Ref{app}},
+		"a list has an older version":  {cached: at("6"), live: at("7"), since: "7", want: []reference.Ref{app}},
+		"the object has changed since": {cached: at("6"), live: at("9"), since: "8"},
+		"the object was deleted":       {cached: at("6"), live: digest.State{Absent: true}, since: "8"},
+		"the watch has delivered it":   {cached: at("7"), live: at("7"), since: "8"},
+		"nothing is known of the time": {cached: at("6"), live: at("7")},
+		"the webhook verifies it":      {webhook: true, cached: at("6"), live: at("7"), since: "8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, api := reloadtest.Web(t), &stored{uid: "u1"}
+			store := &lagging{
+				Store:  reloadtest.Store{States: map[reference.Ref]digest.State{app: tc.live}},
+				cached: map[reference.Ref]digest.State{app: tc.cached},
+			}
+			keys := &reloadtest.Keys{Present: ring}
+			actions := newActions(Options{
+				Client: api, Webhook: tc.webhook, Gather: gather.Gatherer{Store: store, Keys: keys, APIReader: api},
+			}, &reloadtest.Outbox{})
+			if tc.since != "" {
+				actions.state.Versions.Changed(s.Key, tc.since)
+			}
+			in := policy.Input{
+				Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Known: s.View.Known(),
+				Current: map[reference.Ref]digest.State{app: tc.cached}, Ring: ring,
+			}
+			ended := actions.Adopt(t.Context(), s, in, policy.Assess(in))
+			assert.Equal(t, tc.want, store.rechecked)
+			_, waits := ended.(Waiting)
+			assert.Equal(t, tc.want != nil, waits, "%T", ended)
+		})
+	}
+}

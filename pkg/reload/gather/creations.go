@@ -14,14 +14,12 @@ import (
 
 // AsCreated returns the input with the states that config objects had when the workload was created, where nothing is recorded of them.
 // They are read live: a watch that is behind shows an older state than the one that the pods started with. outdated means that some have
-// changed since the creation. What cannot be read any more is adopted as it is now, and so is all of a workload whose creation was not seen.
-// The webhook verifies that; without one, it is read live as well.
+// changed since the creation. What cannot be read any more is adopted as it is now.
 func (g Gatherer) AsCreated(
 	ctx context.Context, s Subject, in policy.Input, refs []reference.Ref,
 ) (created policy.Input, outdated bool, err error) {
 	version := g.Creations.Version(s.Key)
-	first := version != "" && s.View.Managed[stamp.Record] == "" && in.Known.Hash == ""
-	if !first && !g.Unverified {
+	if version == "" || s.View.Managed[stamp.Record] != "" || in.Known.Hash != "" {
 		return in, false, nil
 	}
 	states, err := g.Store.ReadLive(ctx, s.Key.Namespace, refs)
@@ -29,11 +27,6 @@ func (g Gatherer) AsCreated(
 		return in, false, err
 	}
 	in.Current = maps.Clone(in.Current)
-	if !first {
-		states, _ = in.Known.Keep(states, in.Ring)
-		maps.Copy(in.Current, states)
-		return in, false, nil
-	}
 	for ref, live := range states {
 		past, changed := g.stateAt(ctx, s, ref, live, version)
 		in.Current[ref], outdated = past, outdated || changed

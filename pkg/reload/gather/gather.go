@@ -102,8 +102,6 @@ type Gatherer struct {
 	Records *state.Records
 	// Settings are those that the webhook decides by.
 	stamp.Settings
-	// Unverified means that no admission webhook of ours verifies what the loop records.
-	Unverified bool
 	// WithoutRuns leaves a CronJob to its next run, whatever its annotations ask for.
 	WithoutRuns bool
 

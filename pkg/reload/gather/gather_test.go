@@ -118,7 +118,6 @@ func TestAsCreated(t *testing.T) {
 		want     map[reference.Ref]digest.State
 		outdated bool
 		reads    int
-		direct   bool
 	}{
 		"nothing has changed": {
 			born: "5", live: map[reference.Ref]digest.State{app: same, db: same}, want: map[reference.Ref]digest.State{app: same, db: same}, reads: 1,
@@ -133,15 +132,8 @@ func TestAsCreated(t *testing.T) {
 		},
 		"the state cannot be read":  {born: "5", err: errors.New("away"), reads: 1},
 		"the creation was not seen": {live: map[reference.Ref]digest.State{app: changed}},
-		"not seen, without a webhook": {
-			direct: true, live: map[reference.Ref]digest.State{app: changed}, want: map[reference.Ref]digest.State{app: changed, db: seen}, reads: 1,
-		},
-		"a Record, without a webhook": {
-			direct: true, born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed},
-			want: map[reference.Ref]digest.State{app: changed, db: seen}, reads: 1,
-		},
-		"there is a Record": {born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed}},
-		"the hash is known": {born: "5", known: policy.Known{Hash: "x"}, live: map[reference.Ref]digest.State{app: changed}},
+		"there is a Record":         {born: "5", managed: stamp.Managed{stamp.Record: "v1"}, live: map[reference.Ref]digest.State{app: changed}},
+		"the hash is known":         {born: "5", known: policy.Known{Hash: "x"}, live: map[reference.Ref]digest.State{app: changed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,10 +141,9 @@ func TestAsCreated(t *testing.T) {
 			if tc.born != "" {
 				creations.Created(key, tc.born)
 			}
-			g := Gatherer{
-				Creations: creations, Store: store, Unverified: tc.direct,
-				Past: func(context.Context, string, reference.Ref, string) (digest.State, error) { return past, nil },
-			}
+			g := Gatherer{Creations: creations, Store: store, Past: func(context.Context, string, reference.Ref, string) (digest.State, error) {
+				return past, nil
+			}}
 			before := map[reference.Ref]digest.State{app: seen, db: seen}
 			in := policy.Input{Known: tc.known, Current: before}
 			created, outdated, err := g.AsCreated(t.Context(), Subject{Key: key, View: stamp.View{Managed: tc.managed}}, in, []reference.Ref{app, db})
