@@ -88,10 +88,13 @@ func (c CronJob) Started(jobs []unstructured.Unstructured, hashAnnotation, hash 
 	return ""
 }
 
-// MayWait reports whether a run may have to wait for other Jobs, as far as the controller of CronJobs has seen.
-func (c CronJob) MayWait() bool {
+// MayWait reports whether a run for a reload at a time may still have to wait for other Jobs, as far as the controller of CronJobs has seen.
+// Where it has started a Job since, that has the configuration of the reload.
+func (c CronJob) MayWait(since time.Time) bool {
 	active, _, _ := unstructured.NestedSlice(c.Raw, "status", "active")
-	return c.policy() == "Forbid" && !c.suspended() && len(active) > 0
+	text, _, _ := unstructured.NestedString(c.Raw, "status", "lastScheduleTime")
+	scheduled, _ := time.Parse(time.RFC3339, text)
+	return c.policy() == "Forbid" && !c.suspended() && len(active) > 0 && !scheduled.After(since)
 }
 
 // HasWaited reports whether one of some Jobs has been active since before a time, and was created from another pod template than that with a

@@ -174,17 +174,23 @@ func TestMayWait(t *testing.T) {
 		spec, status map[string]any
 		want         bool
 	}{
-		"Forbid and an active Job":    {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: active, want: true},
-		"Forbid and no active Job":    {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{}},
-		"suspended":                   {spec: map[string]any{"concurrencyPolicy": "Forbid", "suspend": true}, status: active},
-		"Replace and an active Job":   {spec: map[string]any{"concurrencyPolicy": "Replace"}, status: active},
+		"Forbid and an active Job":  {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: active, want: true},
+		"Forbid and no active Job":  {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{}},
+		"suspended":                 {spec: map[string]any{"concurrencyPolicy": "Forbid", "suspend": true}, status: active},
+		"Replace and an active Job": {spec: map[string]any{"concurrencyPolicy": "Replace"}, status: active},
+		"scheduled since the reload": {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{
+			"active": active["active"], "lastScheduleTime": "2026-01-02T03:05:00Z",
+		}},
+		"scheduled before the reload": {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{
+			"active": active["active"], "lastScheduleTime": "2026-01-02T03:04:00Z",
+		}, want: true},
 		"no policy and an active Job": {status: active},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cronJob("backup", tc.spec)
 			c.Raw["status"] = tc.status
-			assert.Equal(t, tc.want, c.MayWait())
+			assert.Equal(t, tc.want, c.MayWait(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
 		})
 	}
 }

@@ -46,6 +46,7 @@ func (r runs) runIfDue(
 	if !isRunDue(*s, verdict) {
 		return nil
 	}
+	r.state.Runs.Supersede(s.Key)
 	due, err := cronrun.Of(s.View, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
@@ -93,7 +94,7 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 		s.Effects.Run, s.Effects.NeedsRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
 		return nil
 	}
-	return r.afterRun(s, r.makeJob(ctx, s, cron, due))
+	return r.afterRun(s, due.Job, r.makeJob(ctx, s, cron, due))
 }
 
 // jobName returns the name of a Job. A content that has come back after another one was run gets one of its own.
@@ -112,11 +113,13 @@ func (r runs) isStillDue(ctx context.Context, live gather.Subject, o workload.Ob
 }
 
 // afterRun says how a reload goes on after the attempt to make its Job.
-func (r runs) afterRun(s *gather.Subject, err error) Outcome {
+func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 	switch {
 	case err == nil:
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
+	case apianswer.Unauthorized(err) && r.state.Runs.IsInherited(s.Key):
+		return nil // the earlier leader has said so
 	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
@@ -124,7 +127,7 @@ func (r runs) afterRun(s *gather.Subject, err error) Outcome {
 	case errors.Is(err, errActive):
 		s.Effects.NeedsRun = true // it follows; the stamp does not wait for it
 		if r.state.Runs.Postpone(s.Key, r.now().Add(otherJobsLook)) {
-			r.events.EmitRunPostponed(s.Reported(), textOf(err))
+			r.events.EmitRunPostponed(s.Reported(), job, textOf(err))
 		}
 		return nil
 	default:
@@ -248,10 +251,10 @@ type otherJobs struct {
 
 // otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a name is made.
 func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (found otherJobs, err error) {
-	if !cron.Exclusive() || r.state.Runs.IsInherited(s.Key) && !cron.MayWait() {
+	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
+	if !cron.Exclusive() || r.state.Runs.IsInherited(s.Key) && !cron.MayWait(last.Time) {
 		return otherJobs{}, nil
 	}
-	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
 	hash := s.View.Managed[stamp.Hash]
 	explained := err == nil && last.BelongsTo(hash)
 	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {

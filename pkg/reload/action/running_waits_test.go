@@ -201,6 +201,27 @@ func TestRunThatWaitsIsMadeByTheNextLeader(t *testing.T) {
 	}
 }
 
+// What an earlier leader may have done for the last reload says nothing of the next one.
+func TestNextLeaderRunsForTheNextChange(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{"Forbid": "Forbid", "Allow": "Allow", "Replace": "Replace"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOccupied(t)
+			o.spec, o.active, o.status = map[string]any{"concurrencyPolicy": policy}, nil, nil
+			o.change(t, "B")
+			require.Len(t, o.jobs, 1)
+			o.now = o.now.Add(2 * time.Minute)
+			o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+			s, _ := o.subject(t)
+			o.actions.RequireRun(s)
+			o.change(t, "C")
+			o.looks(t, time.Minute)
+			assert.Len(t, o.jobs, 2)
+		})
+	}
+}
+
 // The stamp may be stored although its answer is lost.
 func TestRunThatWaitsIsMadeAfterALostAnswer(t *testing.T) {
 	t.Parallel()

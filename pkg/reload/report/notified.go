@@ -9,7 +9,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/outbox"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
-	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // AcceptsNotified reports whether EmitNotified may be called for a workload. It is asked before the Record is written.
@@ -37,9 +36,9 @@ func (r *Reporter) EmitResumed(s Subject, since string) {
 	r.inform(s, reasonResumed, since, text+" roll out")
 }
 
-// EmitRunPostponed sends the Event about a run that waits for other Jobs, once for each last reload.
-func (r *Reporter) EmitRunPostponed(s Subject, text string) {
-	r.inform(s, reasonRunPostponed, s.Managed[stamp.LastReload], text)
+// EmitRunPostponed sends the Event about a run that waits for other Jobs, once for each Job to be made.
+func (r *Reporter) EmitRunPostponed(s Subject, job, text string) {
+	r.inform(s, reasonRunPostponed, job, text)
 }
 
 // inform sends a Normal Event. It has the same name for the same identity, whichever process sends it.

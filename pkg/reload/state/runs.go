@@ -97,6 +97,11 @@ func (r *runs) SetInherited(key workload.Key) {
 	r.with(key, func(e *run) { e.pending, e.inherited = true, !e.pending || e.inherited })
 }
 
+// Supersede records that a later reload makes the Job that may be pending for one of an earlier leader.
+func (r *runs) Supersede(key workload.Key) {
+	r.find(key, func(e *run) { e.pending, e.inherited = e.pending && !e.inherited, false })
+}
+
 // IsInherited reports whether another Job is pending only if an earlier leader has not made it.
 func (r *runs) IsInherited(key workload.Key) bool { return r.get(key).inherited }
 
