@@ -71,7 +71,7 @@ func newLoop(with loopDependencies, opts Options) *loop {
 	}
 	l.queue = queue.New(l.leads, l.now)
 	l.tracking = tracking.New(tracking.Options{
-		Reader: opts.Reader, Scope: opts.Scope, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
+		Reader: opts.Reader, Scope: opts.Scope, Direct: !opts.Webhook, FollowJobs: opts.Jobs.Follow, Ignores: opts.Jobs.Ignores, Settle: opts.Settle,
 		Joined:    l.join,
 		Workloads: with.Workloads, Summary: with.Summary, Patterns: with.Patterns, Watches: with.Watches, Mapper: with.mapper,
 		Cache: with.cache, APIReader: with.apiReader, Store: with.Store, Large: l.large,

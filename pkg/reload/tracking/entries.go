@@ -22,6 +22,8 @@ type entries struct {
 	index  *index.Index
 	recent *index.Recent
 	state  *state.State
+	// direct is as in Options.
+	direct bool
 	now    func() time.Time
 	// inScopeSince has the versions of the namespaces whose labels brought them into scope.
 	inScopeSince sync.Map
@@ -45,7 +47,7 @@ func (x *entries) update(key workload.Key, before, s workload.Summary, listed st
 	if !recorded && listed != "" {
 		since = listed
 	}
-	if intent.Appearing() && (s.Written(before) || !recorded) {
+	if (intent.Appearing() || x.direct && intent.Asked) && (s.Written(before) || !recorded) {
 		x.state.Versions.Changed(key, since)
 	}
 }

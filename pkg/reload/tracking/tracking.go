@@ -63,6 +63,8 @@ type Options struct {
 	Reader stamp.Reader
 	// Scope has the workloads that are handled.
 	Scope scope.Scope
+	// Direct means that no admission webhook of ours verifies what the loop records: it then compares versions, of each workload.
+	Direct bool
 	// FollowJobs also follows the kinds whose template cannot change. Ignores reports which of them are left alone all the same;
 	// pending says that a change of its configuration came before it finished.
 	FollowJobs bool
@@ -101,7 +103,7 @@ func New(o Options) *Tracking {
 		o.Summary = workload.Object.Summary
 	}
 	t := &Tracking{with: o, watches: newWatches(), index: index.New(o.Patterns), failing: failingWatches{o.Watches, o.Mapper, o.Now}}
-	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, now: o.Now}
+	t.entries = &entries{reader: o.Reader, index: t.index, recent: index.NewRecent(o.Settle), state: o.State, direct: o.Direct, now: o.Now}
 	t.changes = &workloadChanges{with: o, index: t.index, entries: t.entries}
 	t.live = &liveWorkloads{
 		apiReader: o.APIReader, large: o.Large, waiting: fairlimit.New(largeWaits, largeWaitsOfANamespace),

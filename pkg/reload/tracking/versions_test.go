@@ -165,3 +165,34 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 		})
 	}
 }
+
+// Without a webhook, a Record of any workload may be older than its pods.
+func TestVersionOfEachWorkloadWithoutAWebhook(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		direct bool
+		names  string
+		want   string
+	}{
+		"without a webhook":            {direct: true, names: "app", want: "7"},
+		"with a webhook":               {names: "app"},
+		"a workload that asks nothing": {direct: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys := annotation.DefaultKeys()
+			l := standby(Options{Direct: tc.direct, Reader: stamp.Reader{Keys: keys, Dialects: []annotation.Dialect{annotation.SAP{Keys: keys}}}})
+			reloadtest.Open(t, l.queue)
+			annotations := map[string]any{}
+			if tc.names != "" {
+				annotations[annotation.DefaultPrefix+"configmaps"] = tc.names
+			}
+			web := summaryOf(workload.Deployment(), map[string]any{
+				"metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7", "annotations": annotations},
+				"spec":     map[string]any{"template": map[string]any{}},
+			})
+			l.tracking.changes.changed(&watched{kind: workload.Deployment()}, workload.Summary{}, web, "")
+			assert.Equal(t, tc.want, l.state.Versions.Since(web.Key()))
+		})
+	}
+}
