@@ -55,10 +55,8 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	if !fits {
 		return a.idle.end(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
-	if a.direct && born == "" {
-		if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt); ended != nil {
-			return ended
-		}
+	if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt); ended != nil {
+		return ended
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
@@ -81,10 +79,11 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 }
 
 // awaitWatches ends an adoption of what is older than what the pods may have started with: an API server that is behind has answered a list.
-// What is stored is taken in, and the workload judged anew by that. Later changes are not: they are still to be found.
+// What is stored is taken in, and the workload judged anew by that. Later changes are not: they are still to be found. Where a webhook verifies
+// the Record, nothing needs to be read.
 func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []reference.Ref) Outcome {
 	since := a.state.Versions.Since(s.Key)
-	if since == "" {
+	if !a.direct || since == "" || a.state.Creations.Version(s.Key) != "" { // what a creation started with is read live as it is
 		return nil
 	}
 	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, refs)
