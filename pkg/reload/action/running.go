@@ -137,7 +137,7 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 
 // require records that a CronJob is to be run for its last reload, which the loop has not seen before, where a write of a user has
 // brought it: then the webhook has stamped the change before the loop could run the CronJob. For a reload from before this process leads, the
-// leader of that time may have made the Job: it is looked for whether that has waited. A reload that was judged before requires nothing: its
+// leader of that time may have made the Job: runPending looks whether the run has waited. A reload that was judged before requires nothing: its
 // annotation may have been shortened since.
 func (r runs) require(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
@@ -157,8 +157,8 @@ func (r runs) require(s gather.Subject) {
 }
 
 // runPending makes the Job of a reload that has none, as one that had to wait for other Jobs, or whose own Job may have started with an older
-// content, unless a later reload makes another. Where only that has changed which does not run the CronJob, none is due. It also makes one where the content has changed back
-// after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
+// content, unless a later reload makes another. Where only that has changed which does not run the CronJob, none is due. It also makes one
+// where the content has changed back after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	pending := r.state.Runs.IsPending(s.Key)
 	last, replaces := r.state.Runs.Unstamped(s.Key, s.View.Managed[stamp.LastReload])
