@@ -37,6 +37,8 @@ type failure struct {
 	lasting bool
 	// stored means that the API server has stored a write of the attempt, whose event is no reason to try again earlier.
 	stored bool
+	// unstamped means that the webhook has answered that it made no stamp.
+	unstamped bool
 }
 
 // The reasons of the Events about what fails for several kinds of workloads.

@@ -106,7 +106,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 	if !f.soon && !starting && b.settled(s) {
 		b.state.Changes.MarkActedOn(s.Key)
 	}
-	if (s.Effects.Run.Job != "" || s.Effects.NeedsRun) && apianswer.MayBeStored(f.err) {
+	if (s.Effects.Run.Job != "" || s.Effects.NeedsRun) && !f.unstamped && apianswer.MayBeStored(f.err) {
 		b.state.Runs.SetPending(s.Key) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)

@@ -65,6 +65,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		r.pauses.revertPause(ctx, s, request)
 		f := r.explainNoReload(ctx, s, in, result.Outcome, err)
 		f.stored = request.Further != nil // the pause, and its end
+		f.unstamped = result.Outcome != poke.Stale
 		return failed{s, f}
 	case poke.Conflict:
 		return failed{s, r.explainNoReload(ctx, s, in, result.Outcome, err)}
