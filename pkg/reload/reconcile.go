@@ -111,11 +111,10 @@ func (l *loop) reconcileExcluded(ctx context.Context, s gather.Subject) action.O
 	if !l.isBehind(s) {
 		l.events.EmitReloads(s.Reported())
 	}
-	if s.View.Ignored {
-		return action.InOrder{Subject: s}
+	if !s.View.Ignored {
+		l.problems.report(ctx, s, policy.Input{}, nil)
 	}
-	l.problems.report(ctx, s, policy.Input{}, nil)
-	return l.actions.Purge(ctx, s)
+	return l.actions.LeaveAlone(ctx, s)
 }
 
 // isBehind reports whether the cache has not seen this process's last write of the workload yet.

@@ -138,8 +138,15 @@ func (a *Actions) Adopt(ctx context.Context, s gather.Subject, in policy.Input, 
 // UpToDate does what is left where nothing is due.
 func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome { return a.idle.end(ctx, s) }
 
-// Purge removes a dummy that was stored while no webhook answered: no request waits for it any more.
-func (a *Actions) Purge(ctx context.Context, s gather.Subject) Outcome { return a.idle.purge(ctx, s) }
+// LeaveAlone ends what is pending for a workload that is not to be reloaded: the run of a CronJob, and a dummy that was stored while no
+// webhook answered. Where an annotation ignores the workload, nothing is written.
+func (a *Actions) LeaveAlone(ctx context.Context, s gather.Subject) Outcome {
+	a.state.Runs.ClearPending(s.Key)
+	if s.View.Ignored {
+		return InOrder{s}
+	}
+	return a.idle.purge(ctx, s)
+}
 
 // RequireRun records that a CronJob is to be run for its last reload, where a write of a user has brought it.
 func (a *Actions) RequireRun(s gather.Subject) { a.runs.require(s) }

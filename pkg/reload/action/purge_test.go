@@ -55,7 +55,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 			if tc.fails {
 				actions.state.Deferrals.Failed(s.Key, state.Deferral{Until: now.Add(time.Second)}, now)
 			}
-			result := actions.Purge(t.Context(), s).close(t.Context(), actions.base)
+			result := actions.LeaveAlone(t.Context(), s).close(t.Context(), actions.base)
 			require.Len(t, c.bodies, tc.writes)
 			if tc.writes > 0 {
 				assert.Contains(t, c.bodies[0], `"annotations":{"`+reader.Keys.ConfigHash+`":null}`)
@@ -71,7 +71,7 @@ func TestStoredReloadRequestIsPurged(t *testing.T) {
 			}
 			if tc.stored && tc.err == nil && tc.wait == 0 {
 				for range 2 - tc.removals {
-					actions.Purge(t.Context(), s)
+					actions.LeaveAlone(t.Context(), s)
 				}
 				assert.Equal(t, time.Second, actions.state.Contests.WaitToRemove(s.Key, reader.Keys.ConfigHash, now), "each removal is recorded")
 			}

@@ -56,7 +56,7 @@ func TestEveryWriteOfAKindThatIsNotServedIsRepeatedRarely(t *testing.T) {
 		"purge": {func(_ *Actions, s *gather.Subject) { s.View.Managed[stamp.Dummy] = "4417e0@4" }, func(
 			ctx context.Context, a *Actions, s gather.Subject, _ policy.Input,
 		) Outcome {
-			return a.Purge(ctx, s)
+			return a.LeaveAlone(ctx, s)
 		}, "PurgeFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
