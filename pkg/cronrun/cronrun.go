@@ -88,13 +88,12 @@ func (c CronJob) Started(jobs []unstructured.Unstructured, hashAnnotation, hash 
 	return ""
 }
 
-// MayWait reports whether a run for a reload at a time may still have to wait for other Jobs, as far as the controller of CronJobs has seen.
-// Where it has started a Job since, that has the configuration of the reload.
+// MayWait reports whether a run for a reload at a time may still have to wait for other Jobs. Where the schedule has started a Job since,
+// that has the configuration of the reload. The status names no active Job that the controller of CronJobs has not created.
 func (c CronJob) MayWait(since time.Time) bool {
-	active, _, _ := unstructured.NestedSlice(c.Raw, "status", "active")
 	text, _, _ := unstructured.NestedString(c.Raw, "status", "lastScheduleTime")
 	scheduled, _ := time.Parse(time.RFC3339, text)
-	return c.policy() == "Forbid" && !c.suspended() && len(active) > 0 && !scheduled.After(since)
+	return c.policy() == "Forbid" && !c.suspended() && !scheduled.After(since)
 }
 
 // HasWaited reports whether one of some Jobs has been active since before a time, and was created from another pod template than that with a

@@ -169,22 +169,17 @@ func TestHasWaited(t *testing.T) {
 
 func TestMayWait(t *testing.T) {
 	t.Parallel()
-	active := map[string]any{"active": []any{map[string]any{"name": "run"}}}
+	forbid := map[string]any{"concurrencyPolicy": "Forbid"}
 	for name, tc := range map[string]struct {
 		spec, status map[string]any
 		want         bool
 	}{
-		"Forbid and an active Job":  {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: active, want: true},
-		"Forbid and no active Job":  {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{}},
-		"suspended":                 {spec: map[string]any{"concurrencyPolicy": "Forbid", "suspend": true}, status: active},
-		"Replace and an active Job": {spec: map[string]any{"concurrencyPolicy": "Replace"}, status: active},
-		"scheduled since the reload": {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{
-			"active": active["active"], "lastScheduleTime": "2026-01-02T03:05:00Z",
-		}},
-		"scheduled before the reload": {spec: map[string]any{"concurrencyPolicy": "Forbid"}, status: map[string]any{
-			"active": active["active"], "lastScheduleTime": "2026-01-02T03:04:00Z",
-		}, want: true},
-		"no policy and an active Job": {status: active},
+		"Forbid":                      {spec: forbid, want: true},
+		"suspended":                   {spec: map[string]any{"concurrencyPolicy": "Forbid", "suspend": true}},
+		"Replace":                     {spec: map[string]any{"concurrencyPolicy": "Replace"}},
+		"no policy":                   {},
+		"scheduled since the reload":  {spec: forbid, status: map[string]any{"lastScheduleTime": "2026-01-02T03:05:00Z"}},
+		"scheduled before the reload": {spec: forbid, status: map[string]any{"lastScheduleTime": "2026-01-02T03:04:00Z"}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

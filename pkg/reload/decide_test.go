@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -120,10 +121,10 @@ func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 	l.state.Changes.EventArrived(s.Key, now) // another change, which has to settle
 	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.True(t, l.state.Runs.IsPending(s.Key))
+	assert.Equal(t, state.DueRun, l.state.Runs.Pending(s.Key))
 	l.state.Runs.ClearPending(s.Key)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.False(t, l.state.Runs.IsPending(s.Key), "the reload is not new any more")
+	assert.Equal(t, state.NoRun, l.state.Runs.Pending(s.Key), "the reload is not new any more")
 }
 
 // A key that is in the ring is not foreign: where it is lost again, it is taken over again.

@@ -31,7 +31,7 @@ type Kept struct {
 	// sizes are what all annotations take, those included that are not kept: of the workload and of its template.
 	sizes [2]int
 
-	hasTemplate, controlled, deleting, paused, finished, suspended bool
+	hasTemplate, controlled, deleting, paused, finished, suspended, forbidsConcurrent bool
 
 	pending, inPlace string
 	// unreadable and misplaced are the errors of Object.References and Object.Check.
@@ -43,28 +43,29 @@ func (o Object) Keep(keep Keep) *Kept {
 	references, unreadable := o.References()
 	onWorkload, onTemplate := o.AnnotationSizes()
 	return &Kept{
-		namespace:       unique.Make(o.Namespace()).Value(),
-		name:            o.Name(),
-		uid:             o.UID(),
-		resourceVersion: o.ResourceVersion(),
-		generation:      o.Generation(),
-		created:         o.Created(),
-		labels:          pairsOf(o.Labels(), keep.Label),
-		annotations:     pairsOf(o.Annotations(), keep.Annotation),
-		template:        pairsOf(o.TemplateAnnotations(), keep.Annotation),
-		references:      slices.Clip(references),
-		owners:          ownersOf(o, keep.Owner),
-		sizes:           [2]int{onWorkload, onTemplate},
-		hasTemplate:     o.HasTemplate(),
-		controlled:      o.Controlled(),
-		deleting:        o.Deleting(),
-		paused:          o.Paused(),
-		finished:        o.Finished(),
-		suspended:       o.Suspended(),
-		pending:         o.Pending(),
-		inPlace:         o.InPlace(),
-		unreadable:      unreadable,
-		misplaced:       o.Check(),
+		forbidsConcurrent: o.ForbidsConcurrent(),
+		namespace:         unique.Make(o.Namespace()).Value(),
+		name:              o.Name(),
+		uid:               o.UID(),
+		resourceVersion:   o.ResourceVersion(),
+		generation:        o.Generation(),
+		created:           o.Created(),
+		labels:            pairsOf(o.Labels(), keep.Label),
+		annotations:       pairsOf(o.Annotations(), keep.Annotation),
+		template:          pairsOf(o.TemplateAnnotations(), keep.Annotation),
+		references:        slices.Clip(references),
+		owners:            ownersOf(o, keep.Owner),
+		sizes:             [2]int{onWorkload, onTemplate},
+		hasTemplate:       o.HasTemplate(),
+		controlled:        o.Controlled(),
+		deleting:          o.Deleting(),
+		paused:            o.Paused(),
+		finished:          o.Finished(),
+		suspended:         o.Suspended(),
+		pending:           o.Pending(),
+		inPlace:           o.InPlace(),
+		unreadable:        unreadable,
+		misplaced:         o.Check(),
 	}
 }
 

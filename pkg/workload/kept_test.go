@@ -56,8 +56,8 @@ func sameReading(t *testing.T, o Object, s Summary) {
 		[]string{s.Namespace(), s.Name(), s.UID(), s.ResourceVersion(), s.Pending(), s.InPlace()})
 	assert.Equal(t, o.Generation(), s.Generation())
 	assert.Equal(t, o.Created(), s.Created())
-	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished(), o.Suspended()},
-		[]bool{s.HasTemplate(), s.Controlled(), s.Deleting(), s.Paused(), s.Finished(), s.Suspended()})
+	assert.Equal(t, []bool{o.HasTemplate(), o.Controlled(), o.Deleting(), o.Paused(), o.Finished(), o.Suspended(), o.ForbidsConcurrent()},
+		[]bool{s.HasTemplate(), s.Controlled(), s.Deleting(), s.Paused(), s.Finished(), s.Suspended(), s.ForbidsConcurrent()})
 	assert.Equal(t, o.Check(), s.Check())
 	w, tpl := o.AnnotationSizes()
 	sw, stpl := s.AnnotationSizes()

@@ -215,6 +215,12 @@ func (o Object) Suspended() bool {
 	return o.Kind.CreateOnly && suspended
 }
 
+// ForbidsConcurrent reports whether a CronJob runs no Job beside another one (spec.concurrencyPolicy: Forbid). Other kinds never do.
+func (o Object) ForbidsConcurrent() bool {
+	spec, _ := o.Raw["spec"].(map[string]any)
+	return o.Kind.Schedules() && spec["concurrencyPolicy"] == "Forbid"
+}
+
 // Pending says why a new template does not replace all running pods now, e.g. "paused", or "" if it does.
 func (o Object) Pending() string {
 	if reason := o.keptBack(); reason != "" {

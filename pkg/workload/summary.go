@@ -99,6 +99,9 @@ func (s Summary) Finished() bool { return s.kept().finished }
 // Suspended reports whether a Job has no pods until it is resumed. Other kinds never are.
 func (s Summary) Suspended() bool { return s.kept().suspended }
 
+// ForbidsConcurrent reports whether a CronJob runs no Job beside another one. Other kinds never do.
+func (s Summary) ForbidsConcurrent() bool { return s.kept().forbidsConcurrent }
+
 // Pending says why a new template does not replace the running pods now, or "" if it does.
 func (s Summary) Pending() string { return s.kept().pending }
 

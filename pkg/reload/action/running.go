@@ -21,6 +21,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -87,11 +88,8 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 		return nil
 	}
 	due.Job = r.jobName(s.Key, cron, due)
-	if wait := r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory); wait > 0 {
-		if !again {
-			return Waiting(queue.After(wait, queue.Retry))
-		}
-		s.Effects.Run, s.Effects.NeedsRun = made, true // another Job would be too soon, but under constant change the stamp must not wait for it
+	if r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory) > 0 {
+		s.Effects.Run, s.Effects.NeedsRun = made, true // another Job would be too soon; the stamp does not wait for it
 		return nil
 	}
 	return r.afterRun(s, due.Job, r.makeJob(ctx, s, cron, due))
@@ -118,7 +116,7 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 	case err == nil:
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
-	case apianswer.Unauthorized(err) && r.state.Runs.IsInherited(s.Key):
+	case apianswer.Unauthorized(err) && r.state.Runs.Pending(s.Key) == state.UnprovenRun:
 		return nil // the earlier leader has said so
 	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
@@ -126,7 +124,7 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 		return nil
 	case errors.Is(err, errActive):
 		s.Effects.NeedsRun = true // it follows; the stamp does not wait for it
-		if r.state.Runs.Postpone(s.Key, r.now().Add(otherJobsLook)) {
+		if r.state.Runs.Postpone(s.Key, job, r.now().Add(otherJobsLook)) {
 			r.events.EmitRunPostponed(s.Reported(), job, textOf(err))
 		}
 		return nil
@@ -147,12 +145,16 @@ func (r runs) require(s gather.Subject) {
 	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || last.Time.Before(s.Object.Created()) || r.gather.NotifyOnly {
 		return
 	}
-	require, changes := r.state.Runs.SetPending, cronrun.ChangesOfWrite(last)
-	if !r.events.IsOfThisLeader(s.Reported(), last) {
-		require, changes = r.state.Runs.SetInherited, cronrun.ChangesOfReload(last)
+	pending, changes := state.DueRun, cronrun.ChangesOfWrite(last)
+	switch {
+	case r.events.IsOfThisLeader(s.Reported(), last):
+	case s.Object.ForbidsConcurrent():
+		pending, changes = state.UnprovenRun, cronrun.ChangesOfReload(last)
+	default:
+		changes = nil // its run, if any, has waited for nothing
 	}
 	if r.state.Runs.FirstDecision(s.Key, cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, changes) {
-		require(s.Key)
+		r.state.Runs.Require(s.Key, pending)
 	}
 }
 
@@ -160,7 +162,7 @@ func (r runs) require(s gather.Subject) {
 // content, unless a later reload makes another. Where only that has changed which does not run the CronJob, none is due. It also makes one
 // where the content has changed back after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
-	pending := r.state.Runs.IsPending(s.Key)
+	pending := r.state.Runs.Pending(s.Key) != state.NoRun
 	last, replaces := r.state.Runs.Unstamped(s.Key, s.View.Managed[stamp.LastReload])
 	if !pending && replaces == "" {
 		return nil
@@ -252,7 +254,7 @@ type otherJobs struct {
 // otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a name is made.
 func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (found otherJobs, err error) {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if !cron.Exclusive() || r.state.Runs.IsInherited(s.Key) && !cron.MayWait(last.Time) {
+	if !cron.Exclusive() || r.state.Runs.Pending(s.Key) == state.UnprovenRun && !cron.MayWait(last.Time) {
 		return otherJobs{}, nil
 	}
 	hash := s.View.Managed[stamp.Hash]
@@ -275,13 +277,13 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 // wasMade reports whether an earlier leader may have made the Job of its reload. It has not where the run had to wait for a Job that is still
 // active: then it is pending, as with that leader.
 func (r runs) wasMade(key workload.Key, others otherJobs) bool {
-	if !r.state.Runs.IsInherited(key) {
+	if r.state.Runs.Pending(key) != state.UnprovenRun {
 		return false
 	}
 	if others.made || !others.waited {
 		return true
 	}
-	r.state.Runs.SetPending(key)
+	r.state.Runs.Require(key, state.DueRun)
 	return false
 }
 

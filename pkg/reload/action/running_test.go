@@ -207,25 +207,24 @@ func TestRunsKeepTheirDistance(t *testing.T) {
 	for _, attempt := range []struct {
 		reload, hash string
 		after        time.Duration
-		goesOn, owes bool
+		named, owes  bool
 		jobs         int
 		reason       string
 	}{
-		{reload: "1", hash: "1", goesOn: true, jobs: 1, reason: "the first"},
-		{reload: "1", hash: "1", goesOn: true, jobs: 1, reason: "the same run again"},
-		{reload: "1", hash: "2", goesOn: true, owes: true, jobs: 1, reason: "another content, too soon for a Job"},
-		{reload: "2", hash: "2", jobs: 1, reason: "another reload, too soon"},
-		{reload: "2", hash: "2", after: 5 * time.Second, goesOn: true, jobs: 2, reason: "another reload"},
-		{reload: "2", hash: "3", after: 5 * time.Second, goesOn: true, jobs: 3, reason: "another content, when a Job may be made"},
+		{reload: "1", hash: "1", named: true, jobs: 1, reason: "the first"},
+		{reload: "1", hash: "1", named: true, jobs: 1, reason: "the same run again"},
+		{reload: "1", hash: "2", named: true, owes: true, jobs: 1, reason: "another content, too soon for a Job"},
+		{reload: "2", hash: "2", owes: true, jobs: 1, reason: "another reload, too soon for a Job"},
+		{reload: "2", hash: "2", after: 5 * time.Second, named: true, jobs: 2, reason: "another reload"},
+		{reload: "2", hash: "3", after: 5 * time.Second, named: true, jobs: 3, reason: "another content, when a Job may be made"},
 	} {
 		now = now.Add(attempt.after)
 		s, verdict := dueCronJob(true)
 		s.View.Managed = stamp.Managed{stamp.LastReload: attempt.reload}
 		b.reload = attempt.reload
-		ended := actions.runs.run(t.Context(), &s, verdict, contentOf(attempt.hash))
-		assert.Equal(t, attempt.goesOn, ended == nil, attempt.reason)
+		assert.Nil(t, actions.runs.run(t.Context(), &s, verdict, contentOf(attempt.hash)), "the stamp does not wait: "+attempt.reason)
 		assert.Equal(t, attempt.owes, s.Effects.NeedsRun, attempt.reason)
-		assert.Equal(t, attempt.goesOn, s.Effects.Run.Job != "", "the Event names the Job: "+attempt.reason)
+		assert.Equal(t, attempt.named, s.Effects.Run.Job != "", "the Event names the Job: "+attempt.reason)
 		assert.Len(t, b.jobs, attempt.jobs, attempt.reason)
 	}
 }
@@ -240,10 +239,10 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	b.reload = "2"
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, cronrun.Run{Hash: "1", Content: cronrun.Recorded(s.View).Content}))
 	require.Len(t, b.jobs, 1)
-	actions.state.Runs.SetPending(s.Key)
+	actions.state.Runs.Require(s.Key, state.DueRun)
 	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, actions.state.Runs.IsPending(s.Key))
+	assert.Equal(t, state.NoRun, actions.state.Runs.Pending(s.Key))
 }
 
 // A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.

@@ -11,6 +11,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 )
 
 // occupied is a CronJob with concurrencyPolicy Forbid one of whose Jobs is active, and whose stamps are made.
@@ -131,6 +132,18 @@ func TestRunThatWaited(t *testing.T) {
 			o.looks(t, time.Minute)
 			o.change(t, "C")
 		}},
+		"while it was left alone": {meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			s, _ := o.subject(t)
+			s.View.Excluded = true
+			o.actions.Close(t.Context(), o.actions.LeaveAlone(t.Context(), s))
+		}},
+		"while an annotation ignored it": {meanwhile: func(t *testing.T, o *occupied) {
+			t.Helper()
+			s, _ := o.subject(t)
+			s.View.Ignored = true
+			o.actions.Close(t.Context(), o.actions.LeaveAlone(t.Context(), s))
+		}},
 		"while the policy changed": {jobs: 1, meanwhile: func(t *testing.T, o *occupied) {
 			t.Helper()
 			o.spec["concurrencyPolicy"] = "Allow"
@@ -176,11 +189,11 @@ func TestRunThatWaitsIsMadeByTheNextLeader(t *testing.T) {
 		meanwhile func(o *occupied)
 		jobs      int
 	}{
-		"the Job is still active":             {meanwhile: func(*occupied) {}, jobs: 1},
-		"the Job has ended":                   {meanwhile: func(o *occupied) { o.active, o.status = nil, nil }},
-		"the schedule has started another":    {meanwhile: func(o *occupied) { o.starts("scheduled") }},
-		"the policy allows several Jobs":      {meanwhile: func(o *occupied) { delete(o.spec, "concurrencyPolicy") }},
-		"the controller knows of no such Job": {meanwhile: func(o *occupied) { o.status = nil }},
+		"the Job is still active":           {meanwhile: func(*occupied) {}, jobs: 1},
+		"the Job has ended":                 {meanwhile: func(o *occupied) { o.active, o.status = nil, nil }},
+		"the schedule has started another":  {meanwhile: func(o *occupied) { o.starts("scheduled") }},
+		"the policy allows several Jobs":    {meanwhile: func(o *occupied) { delete(o.spec, "concurrencyPolicy") }},
+		"the controller has not created it": {meanwhile: func(o *occupied) { o.status = nil }, jobs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,6 +232,63 @@ func TestNextLeaderRunsForTheNextChange(t *testing.T) {
 			o.looks(t, time.Minute)
 			assert.Len(t, o.jobs, 2)
 		})
+	}
+}
+
+// A run that has waited ends long after its stamp. The next change is stamped at once all the same.
+func TestStampDoesNotWaitForARunThatWasLate(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.change(t, "B")
+	o.looks(t, time.Hour)
+	o.active = nil
+	o.now = o.now.Add(7 * time.Second)
+	o.inOrder(t)
+	require.Len(t, o.jobs, 1)
+	o.now = o.now.Add(-time.Minute + time.Second)
+	o.change(t, "C")
+	assert.Len(t, o.jobs, 1, "the runs keep their distance")
+	o.looks(t, time.Minute)
+	assert.Len(t, o.jobs, 2)
+}
+
+// The change was taken back before the stamp: the template was never stamped, and what it runs with has not changed.
+func TestRunThatWaitsForAChangeThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		stale bool
+		want  state.PendingRun
+	}{
+		"the webhook finds nothing due":        {want: state.NoRun},
+		"the webhook finds another generation": {stale: true, want: state.DueRun},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOccupied(t)
+			s, verdict := o.subject(t)
+			require.Nil(t, o.actions.runs.runIfDue(t.Context(), &s, verdict, o.ring, o.statesOf("B")))
+			require.True(t, s.Effects.NeedsRun)
+			f := transientFailure(reasonReloadFailed, "no reload is due")
+			f.unstamped = !tc.stale
+			o.actions.Close(t.Context(), failed{s, f})
+			assert.Equal(t, tc.want, o.actions.state.Runs.Pending(s.Key))
+		})
+	}
+}
+
+// A leader that has just started looks at no CronJob whose run cannot have waited.
+func TestNextLeaderLooksOnlyWhereARunMayHaveWaited(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]state.PendingRun{"Forbid": state.UnprovenRun, "Allow": state.NoRun, "Replace": state.NoRun} {
+		o := newOccupied(t)
+		o.spec = map[string]any{"concurrencyPolicy": policy}
+		o.active = nil
+		o.change(t, "B")
+		o.now = o.now.Add(2 * time.Minute)
+		o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+		s, _ := o.subject(t)
+		o.actions.RequireRun(s)
+		assert.Equal(t, want, o.actions.state.Runs.Pending(s.Key), policy)
 	}
 }
 

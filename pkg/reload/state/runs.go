@@ -16,16 +16,33 @@ type runs struct {
 	judged perWorkload[uint64]
 }
 
+// PendingRun says whether a CronJob needs another Job.
+type PendingRun int
+
+const (
+	// NoRun means that it needs none.
+	NoRun PendingRun = iota
+	// UnprovenRun means that a reload of an earlier leader may have no Job.
+	UnprovenRun
+	// DueRun means that a reload has no Job, or that its content may be newer than the one that its Job has started with.
+	DueRun
+)
+
 type run struct {
 	cronrun.Run
-	at      time.Time
-	pending bool
-	// inherited says that what is pending is so for a reload of an earlier leader, which may have made its Job.
-	inherited bool
-	// look is when the Jobs that a pending one waits for are looked at again; zero if it waits for none.
-	look time.Time
+	at time.Time
 	// names are those of the Jobs that were made after the same last reload, in order; keptNames at most.
-	names []string
+	names   []string
+	pending PendingRun
+	// waiting is the Job that waits for others, if any.
+	waiting waitingRun
+}
+
+// waitingRun is a Job to be made that must wait for others.
+type waitingRun struct {
+	job string
+	// look is when those are looked at again.
+	look time.Time
 }
 
 // keptNames is how many names are kept. Of Jobs, the API server keeps three that were successful, unless a CronJob says otherwise.
@@ -87,57 +104,53 @@ func (r *runs) HasRun(key workload.Key, content string) bool {
 	return e.Job != "" && (e.Content == content || slices.Contains(e.Same, content))
 }
 
-// SetPending records that a reload has no Job, or that its content may be newer than the one that its Job has started with.
-func (r *runs) SetPending(key workload.Key) {
-	r.with(key, func(e *run) { e.pending, e.inherited = true, false })
-}
-
-// SetInherited records that a reload of an earlier leader may have no Job.
-func (r *runs) SetInherited(key workload.Key) {
-	r.with(key, func(e *run) { e.pending, e.inherited = true, !e.pending || e.inherited })
+// Require records that another Job is pending.
+func (r *runs) Require(key workload.Key, pending PendingRun) {
+	r.with(key, func(e *run) { e.pending = max(e.pending, pending) })
 }
 
 // Supersede records that a later reload makes the Job that may be pending for one of an earlier leader.
 func (r *runs) Supersede(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.inherited = e.pending && !e.inherited, false })
+	r.find(key, func(e *run) {
+		if e.pending == UnprovenRun {
+			e.pending = NoRun
+		}
+	})
 }
 
-// IsInherited reports whether another Job is pending only if an earlier leader has not made it.
-func (r *runs) IsInherited(key workload.Key) bool { return r.get(key).inherited }
+// Pending returns whether another Job is pending.
+func (r *runs) Pending(key workload.Key) PendingRun { return r.get(key).pending }
 
-// IsPending reports whether another Job is pending.
-func (r *runs) IsPending(key workload.Key) bool { return r.get(key).pending }
-
-// Postpone records that a Job must wait for others, and when those are looked at again. It reports whether the wait begins.
-func (r *runs) Postpone(key workload.Key, until time.Time) (begins bool) {
-	r.with(key, func(e *run) { begins, e.look = e.look.IsZero(), until })
+// Postpone records that a Job must wait for others, and when those are looked at again. It reports whether the wait of that Job begins.
+func (r *runs) Postpone(key workload.Key, job string, until time.Time) (begins bool) {
+	r.with(key, func(e *run) { begins, e.waiting = e.waiting.job != job, waitingRun{job, until} })
 	return begins
 }
 
 // WaitForOthers returns how long to wait before the Jobs are looked at again that a pending one waits for; 0 if none is pending.
 func (r *runs) WaitForOthers(key workload.Key, now time.Time) time.Duration {
 	e := r.get(key)
-	if !e.pending {
+	if e.pending == NoRun {
 		return 0
 	}
-	return max(e.look.Sub(now), 0)
+	return max(e.waiting.look.Sub(now), 0)
 }
 
 // AwaitsStamped reports whether a Job is pending with the content that is stamped: none was made since the last reload.
 func (r *runs) AwaitsStamped(key workload.Key, lastReload string) bool {
 	e := r.get(key)
-	return e.pending && (e.Job == "" || e.After != lastReload)
+	return e.pending != NoRun && (e.Job == "" || e.After != lastReload)
 }
 
 // Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
 // the stamp can be lost.
 func (r *runs) Answered(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.inherited, e.look = false, false, time.Time{} })
+	r.find(key, func(e *run) { e.pending, e.waiting = NoRun, waitingRun{} })
 }
 
 // ClearPending records that no Job is pending.
 func (r *runs) ClearPending(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.inherited, e.Replaces, e.look = false, false, "", time.Time{} })
+	r.find(key, func(e *run) { e.pending, e.Replaces, e.waiting = NoRun, "", waitingRun{} })
 }
 
 // FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.

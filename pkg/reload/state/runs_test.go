@@ -18,7 +18,7 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
 	r.RecordJob(key, cronrun.Run{Job: "backup-1", After: "1", Content: "old"}, now)
-	r.SetPending(key)
+	r.Require(key, DueRun)
 	assert.True(t, r.HasRun(key, "old"))
 	assert.False(t, r.HasRun(key, "new"))
 
@@ -26,7 +26,7 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	assert.True(t, r.HasRun(key, "old"))
 	assert.True(t, r.HasRun(key, "new"))
 	assert.False(t, r.HasRun(key, "other"))
-	assert.True(t, r.IsPending(key), "an attempt waives nothing")
+	assert.Equal(t, DueRun, r.Pending(key), "an attempt waives nothing")
 	assert.Equal(t, 4*time.Second, r.Wait(key, "backup-2", now.Add(time.Second), 5*time.Second), "the next Job keeps its distance from the first attempt")
 
 	assert.False(t, new(runs).HasRun(key, ""), "there is no Job")
@@ -40,11 +40,11 @@ func TestReloadIsJudgedOnce(t *testing.T) {
 	assert.False(t, r.FirstDecision(key, "1"))
 	assert.True(t, r.FirstDecision(other, "1"), "each CronJob for itself")
 	assert.True(t, r.FirstDecision(key, "2"))
-	assert.False(t, r.IsPending(key))
-	r.SetPending(key)
+	assert.Equal(t, NoRun, r.Pending(key))
+	r.Require(key, DueRun)
 	r.Forget(key)
 	assert.True(t, r.FirstDecision(key, "2"))
-	assert.False(t, r.IsPending(key))
+	assert.Equal(t, NoRun, r.Pending(key))
 	assert.False(t, r.FirstDecision(other, "1"))
 }
 
@@ -110,4 +110,45 @@ func TestJobWhoseReloadIsNotStored(t *testing.T) {
 	assert.Equal(t, "old", replaces)
 	job, replaces = r.Unstamped(key, "2")
 	assert.Empty(t, job+replaces, "its reload is stored, or a later one")
+}
+
+// Whether a Job is pending is proved, or not, by what is known best. A later reload makes the Job that an earlier leader may have made.
+func TestPendingRun(t *testing.T) {
+	t.Parallel()
+	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
+	for name, tc := range map[string]struct {
+		required        []PendingRun
+		want, following PendingRun
+	}{
+		"nothing":                          {nil, NoRun, NoRun},
+		"of an earlier leader":             {[]PendingRun{UnprovenRun}, UnprovenRun, NoRun},
+		"of this leader":                   {[]PendingRun{DueRun}, DueRun, DueRun},
+		"of an earlier leader, and proved": {[]PendingRun{UnprovenRun, DueRun}, DueRun, DueRun},
+		"of this leader, and before it":    {[]PendingRun{DueRun, UnprovenRun}, DueRun, DueRun},
+	} {
+		var r runs
+		for _, pending := range tc.required {
+			r.Require(key, pending)
+		}
+		assert.Equal(t, tc.want, r.Pending(key), name)
+		r.Supersede(key)
+		assert.Equal(t, tc.following, r.Pending(key), name+", and another reload follows")
+	}
+}
+
+func TestWaitOfAJobBeginsOnce(t *testing.T) {
+	t.Parallel()
+	var r runs
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
+	assert.True(t, r.Postpone(key, "backup-1", now.Add(7*time.Second)))
+	assert.Zero(t, r.WaitForOthers(key, now), "none is pending yet")
+	r.Require(key, DueRun)
+	assert.Equal(t, 7*time.Second, r.WaitForOthers(key, now))
+	assert.False(t, r.Postpone(key, "backup-1", now.Add(9*time.Second)))
+	assert.Equal(t, 9*time.Second, r.WaitForOthers(key, now))
+	assert.True(t, r.Postpone(key, "backup-2", now.Add(9*time.Second)), "another Job")
+	r.ClearPending(key)
+	assert.Zero(t, r.WaitForOthers(key, now))
+	assert.True(t, r.Postpone(key, "backup-2", now.Add(9*time.Second)), "another wait")
 }
