@@ -191,7 +191,8 @@ func (l *strippedLaw) watchReload(w *workload, s *stripped, now time.Time) {
 	}
 }
 
-// watchRecord judges what is said of a record that is not stored.
+// watchRecord judges what is said of a record that is not stored. Where a reload is due, and a webhook removes the stamp or the request as well,
+// that comes first.
 func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 	since, is := l.strippedSince(w, now, stripsRecord, stripsAll)
 	if !is || s.unrecorded.IsZero() || len(w.refs) == 0 || l.held(w) {
@@ -203,7 +204,7 @@ func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 	}
 	s.unrecorded = now // it is judged again later
 	l.count("removed records judged")
-	if !l.said(w, now, "AdoptionFailed", "RecordContested", "RecordTooLarge") {
+	if !l.said(w, now, "AdoptionFailed", "RecordContested", "RecordTooLarge", "StampLost") {
 		l.violate(now, broken{"visible", w.id.String(), "removed-record"},
 			"it has no record since %s as another webhook removes it, but until %s no Event says so", l.when(since), l.when(now))
 	}

@@ -140,6 +140,12 @@ func TestKeptWithoutATemplate(t *testing.T) {
 			s.reload(pay, "b", "configmap/app modified")
 			s.rollout(pay)
 		}},
+		"by a template, of an installation that does not read the annotation": {options: Options{CustomKind: true, HalfRead: true}, because: "it knows of no restart", happens: func(s *harness) {
+			s.beginRestartable()
+			s.changesApp("2")
+			s.reload(pay, "b", "configmap/app modified")
+			s.rollout(pay)
+		}},
 		"by a template, just asked": {options: customByFlags, because: "the program may not know of it", happens: func(s *harness) {
 			s.beginRestartable()
 			s.edit(pay, func(o world.Object) { setAnnotation(o, rolloutStrategy, "") })

@@ -21,6 +21,7 @@ func TestStrippedAnnotations(t *testing.T) {
 		"what the webhook writes again":  {because: "last-reload may be stored", happens: strippedReload("strips early last-reload", "deployments", "Reloaded")},
 		"a record that is removed":       {want: "visible/removed-record", because: "no Event says so", happens: withoutRecord("namespaces/shop")},
 		"a record that another keeps":    {because: "the webhook is about another namespace", happens: withoutRecord("namespaces/bank")},
+		"a record and a stamp":           {because: "an Event says that the stamp is removed", happens: withoutRecord("namespaces/shop", "StampLost")},
 		"a removed record, and an Event": {because: "an Event says so", happens: withoutRecord("namespaces/shop", "AdoptionFailed")},
 	})
 	runLaw(t, "explained", map[string]lawCase{
