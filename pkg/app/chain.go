@@ -18,7 +18,7 @@ import (
 // buildChain builds the state of custom resources. Without a structured configuration there can be none.
 func (b *builder) buildChain() (*chain.Chain, error) {
 	o := chain.Options{
-		Config: b.store, Ring: b.keys.Ring,
+		Config: b.store, Ring: b.keys.Ring, RefreshKeys: b.keys.Refresh,
 		Namespaces: b.options.Selection.Scope.Namespaces, Without: b.options.Selection.Unhandled(),
 		Annotation: b.options.Selection.Keys.Checksum, FieldOwner: referentOwner(b.options.Namespace, b.options.Installation),
 		Publishes: b.publishes, ReadRefused: func(key referent.Key) { b.permissions.Refused(key) }, Now: b.host.Now, Log: b.log.WithName("chain"),

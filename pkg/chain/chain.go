@@ -21,13 +21,16 @@ type Config interface {
 	ReadIfChanged(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 }
 
-// Options are what a Chain works with. Client, Namespaces, Without, FieldOwner, Publishes, ReadRefused, Debounce and Now are optional.
+// Options are what a Chain works with. Client, RefreshKeys, Namespaces, Without, FieldOwner, Publishes, ReadRefused, Debounce and Now are
+// optional.
 type Options struct {
 	// Client watches custom resources; nil where there is no configuration that could have any: then Start is not needed.
 	Client dynamic.Interface
 	Config Config
 	// Ring returns the current digest keys.
 	Ring func() digest.Ring
+	// RefreshKeys reads the digest keys anew, and returns when the read of those in the Ring began. Nil: the Ring is never old.
+	RefreshKeys func(ctx context.Context) (began time.Time, err error)
 	// Namespaces are those to watch; none means all of them.
 	Namespaces []string
 	// Without are the kinds of config objects that this installation does not handle. Their changes would not be seen, so that
@@ -57,6 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.RefreshKeys == nil {
+		o.RefreshKeys = func(context.Context) (time.Time, error) { return o.Now(), nil }
 	}
 	if o.FieldOwner == "" {
 		o.FieldOwner = defaultFieldOwner
@@ -111,6 +117,7 @@ func New(o Options) *Chain {
 			client: o.Client, fieldOwner: o.FieldOwner, publishes: o.Publishes, now: o.Now, log: o.Log,
 			inbox: in, graphState: state, sources: sources, lifetime: configuration, writes: fairlimit.New(inFlight, 1),
 			in: map[string]*publications{}, contested: contests{}, restoring: map[referent.Key]time.Time{},
+			keys: keyReads{refresh: o.RefreshKeys, unknown: map[referent.Key]unknownKey{}},
 		},
 	}
 	return c
@@ -175,8 +182,12 @@ func (c *Chain) ConfigChanged(e configstate.Event) {
 	}
 }
 
-// Lead publishes until the context ends. It is for the leader.
+// Lead publishes until the context ends. It is for the leader. It reads the digest keys first: the earlier leader may have published under
+// a key that the watch has not delivered here. If they cannot be read, only what is published under such a key waits for them.
 func (c *Chain) Lead(ctx context.Context) error {
+	if _, err := c.options.RefreshKeys(ctx); err != nil {
+		c.options.Log.V(1).Info("cannot read the digest keys; publishing with those in memory", "error", err.Error())
+	}
 	c.inbox.gather(func(p *pending) { p.leads = ctx })
 	<-ctx.Done()
 	c.inbox.gather(func(p *pending) { p.leads = ctx })

@@ -30,6 +30,9 @@ type pending struct {
 	batches, retries []batch
 	// leads ends when this process leads no more.
 	leads context.Context // it is handed to the goroutine that owns the graph
+	// keysRead is the end of a read of the keys; nil where none has ended. keysReadable: they may be read again.
+	keysRead     *keysRead
+	keysReadable bool
 	// published are batches of writes that have ended, written the writes of them, paced and unpublished those to be repeated. removed
 	// are objects that have come without the correct annotation some time ago.
 	published            []batchEnd
@@ -65,6 +68,7 @@ func (p pending) and(gathered pending) pending {
 	gathered.batches = append(p.batches, gathered.batches...)
 	gathered.published = append(p.published, gathered.published...)
 	gathered.written = append(p.written, gathered.written...)
+	gathered.keysRead = p.keysRead
 	return gathered
 }
 

@@ -61,6 +61,7 @@ type publisher struct {
 	// pace are the objects whose digest was written of late.
 	pace    pace
 	ignored ignored
+	keys    keyReads
 }
 
 // publications are the writes to the objects of one namespace, one at a time.
@@ -92,6 +93,7 @@ func (u *publisher) take(p pending) {
 		u.clear()
 	}
 	u.finish(p.written)
+	u.takeKeys(p)
 	for _, batch := range p.published {
 		at := u.of(batch.namespace)
 		at.busy, at.underWay = false, nil
@@ -107,6 +109,7 @@ func (u *publisher) clear() {
 	clear(u.contested)
 	clear(u.restoring)
 	clear(u.ignored.reported)
+	clear(u.keys.unknown)
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
@@ -338,7 +341,11 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	if !u.graphState.graph.Exists(key) || !due && u.graphState.graph.Hold(key) == nil {
 		u.unpublished.forget(key) // it is gone, or has the correct annotation, or correctly none
 	}
-	if !due || !ok || u.unpublished.waits(key, value) || u.mustWait(key) {
+	if !due || !ok {
+		delete(u.keys.unknown, key)
+		return publication{}, false
+	}
+	if u.unpublished.waits(key, value) || !u.mayReplace(key) || u.mustWait(key) {
 		return publication{}, false
 	}
 	stored := u.sources.stored(key)

@@ -63,6 +63,20 @@ func (g *Graph) Publication(key Key) (value string, due bool) {
 	return value, value != n.annotation
 }
 
+// PublishedUnder returns the id of the key that the annotation of a node was made under, if the graph does not have that key; empty if it
+// does, and where the annotation is no digest under a key.
+func (g *Graph) PublishedUnder(key Key) digest.KeyID {
+	n, ok := g.nodes[key]
+	if !ok {
+		return ""
+	}
+	id, ok := keyOf(n.annotation)
+	if !ok || slices.ContainsFunc(g.keys, func(k digest.Key) bool { return k.ID == id }) {
+		return ""
+	}
+	return id
+}
+
 // Problems are references of an object that are ignored. They hold nothing.
 func (all nodes) Problems(key Key) []string {
 	if n, ok := all[key]; ok && n.exists() {
