@@ -20,7 +20,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/fairlimit"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
@@ -111,7 +110,7 @@ func (h *Handler) decideWrite(ctx context.Context, wr write, parsed stamp.Parsed
 	c := h.choose(wr, parsed)
 	done, err := h.intake.read(ctx, wr.namespace, len(c.plan.Reads))
 	defer done()
-	live := h.read(ctx, wr.namespace, c.plan.Reads, cmp.Or(c.request.New.Unresolved, err), timeout)
+	live := h.read(ctx, wr.namespace, c, cmp.Or(c.request.New.Unresolved, err), timeout)
 	if h.learn(ctx, c.request, live) {
 		if again := h.choose(wr, parsed); live.Has(again.plan.Reads) {
 			c = again
@@ -195,9 +194,9 @@ func (h *Handler) operations(request stamp.Write, wr write, managed stamp.Manage
 
 // read gathers what a rule needs to know; nothing, for most requests. An error says why it cannot read: where it is unresolved which
 // objects the workload tracks, their states are of no use.
-func (h *Handler) read(ctx context.Context, namespace string, refs []reference.Ref, unreadable error, timeout time.Duration) stamp.Inputs {
+func (h *Handler) read(ctx context.Context, namespace string, c choice, unreadable error, timeout time.Duration) stamp.Inputs {
 	live := stamp.Inputs{Settings: h.options.Settings, Ring: h.keys.Ring(), Namespace: namespace, Now: h.options.Now()}
-	if len(refs) == 0 {
+	if len(c.plan.Reads) == 0 {
 		return live
 	}
 	if live.Err = unreadable; live.Err != nil {
@@ -207,7 +206,11 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = digest.ErrNoKey
 		return live
 	}
-	live.States, live.Err = h.state.ReadLive(ctx, namespace, refs)
+	if c.request.NeedsKey(live.Ring) {
+		live.RingRead = h.refreshKeys(ctx, timeout/keysPart)
+		live.Ring = h.keys.Ring()
+	}
+	live.States, live.Err = h.state.ReadLive(ctx, namespace, c.plan.Reads)
 	if recovering.Log(h.log, live.Err) {
 		h.metrics.panics.Inc()
 	}
@@ -215,6 +218,20 @@ func (h *Handler) read(ctx context.Context, namespace string, refs []reference.R
 		live.Err = fmt.Errorf("the API server did not answer within %s: %w", timeout, live.Err)
 	}
 	return live
+}
+
+// refreshKeys reads the digest keys, and waits for that for a time. It reports whether a key that the ring does not have now is lost. Others
+// may have had them read within this second: then that is not known.
+func (h *Handler) refreshKeys(ctx context.Context, limit time.Duration) bool {
+	since := h.options.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	began, err := h.keys.Refresh(ctx)
+	if err != nil {
+		h.log.V(1).Info("cannot read the digest keys; deciding with those in memory", "error", err.Error())
+		return false
+	}
+	return !began.Before(since)
 }
 
 // learn reads labels and annotations on which it depends what the workload tracks, where they may not be listed. It reports whether there

@@ -35,6 +35,9 @@ const Path = "/mutate"
 // that a slow API server causes a warning and not a lost annotation.
 const defaultDeadline = 2 * time.Second
 
+// keysPart is the part of the time for reads that a read of the digest keys may take, as the divisor.
+const keysPart = 4
+
 // StateReader reads configuration live.
 type StateReader interface {
 	// ReadLive returns the state of every given Ref in the namespace, read after the call began and with Entries under each
@@ -48,6 +51,8 @@ type StateReader interface {
 type Keyring interface {
 	// Ring returns the keys as of now; it is empty until they are loaded.
 	Ring() digest.Ring
+	// Refresh reads the keys anew, at most once a second for all callers, and returns when the read of those in the ring began.
+	Refresh(ctx context.Context) (began time.Time, err error)
 }
 
 // Dependencies is what the handler works with. All fields are required.

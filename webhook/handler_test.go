@@ -33,8 +33,13 @@ import (
 
 // world is the configuration that a handler under test sees.
 type world struct {
-	ring  digest.Ring
-	reads atomic.Int64
+	ring digest.Ring
+	// keys is the stored ring, where the one in memory is old. It is read with refresh, where that is set.
+	keys    digest.Ring
+	refresh func(ctx context.Context) (time.Time, error)
+	// refreshes counts the calls of Refresh.
+	refreshes atomic.Int64
+	reads     atomic.Int64
 	// fail is returned by reads, hang makes them wait for their deadline, crash makes them panic.
 	fail        error
 	hang, crash bool
@@ -52,6 +57,18 @@ func newWorld(t testing.TB) *world {
 }
 
 func (w *world) Ring() digest.Ring { return w.ring }
+
+// Refresh makes the stored ring the one in memory.
+func (w *world) Refresh(ctx context.Context) (time.Time, error) {
+	w.refreshes.Add(1)
+	if w.refresh != nil {
+		return w.refresh(ctx)
+	}
+	if !w.keys.Empty() {
+		w.ring = w.keys
+	}
+	return now, nil
+}
 
 func (w *world) Learn(_ context.Context, _ string, refs []reference.Ref) error {
 	if w.learn == nil {

@@ -34,8 +34,6 @@ import (
 const (
 	// firstKey is the data key of a key that is created here. A newer key is added under a name that sorts behind it.
 	firstKey = "0001"
-	// refreshInterval is the shortest time between two reads that Refresh makes.
-	refreshInterval = time.Second
 )
 
 // Options say which Secret holds the keys and how to reach it.
@@ -73,11 +71,8 @@ type Keyring struct {
 	// logged are the problems that were logged last, by message, so that the same are not logged again.
 	logged map[string]string
 
-	refreshing chan struct{} // a mutex that can be waited for with a context
-	// refreshed is when the last read of Refresh ended, began when it began, listings how often the watch had listed the Secret by then.
-	refreshed, began time.Time
-	listings         uint64
-	refreshErr       error
+	// refreshed is the last read that Refresh has begun; nil if it has begun none.
+	refreshed *refresh
 }
 
 // known is what is known of the Secret.
@@ -98,14 +93,13 @@ func New(o Options) (*Keyring, error) {
 		return nil, err
 	}
 	k := &Keyring{
-		secrets:    s,
-		log:        o.Log.WithValues("namespace", o.Namespace, "secret", o.Name),
-		random:     o.Random,
-		now:        o.Now,
-		missing:    make(chan struct{}, 1),
-		contest:    newContest(),
-		refreshing: make(chan struct{}, 1),
-		logged:     make(map[string]string),
+		secrets: s,
+		log:     o.Log.WithValues("namespace", o.Namespace, "secret", o.Name),
+		random:  o.Random,
+		now:     o.Now,
+		missing: make(chan struct{}, 1),
+		contest: newContest(),
+		logged:  make(map[string]string),
 	}
 	if k.random == nil {
 		k.random = rand.Reader
@@ -239,25 +233,6 @@ func (k *Keyring) contents() (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{firstKey: key}, nil
-}
-
-// Refresh reads the Secret now, for a caller that has met an unknown key ID: the watch may be behind. It
-// reads at most once a second; a call within that second has the outcome of the last read, unless the watch has listed the Secret since, or
-// has seen it go: what was read may have been replaced by something older. It returns when the read began: the ring has each key that was
-// in use before that, unless it is lost. It fails where the Secret is invalid, which may have further keys.
-func (k *Keyring) Refresh(ctx context.Context) (began time.Time, err error) {
-	select {
-	case k.refreshing <- struct{}{}:
-		defer func() { <-k.refreshing }()
-	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
-	}
-	if k.refreshed.IsZero() || k.now().Sub(k.refreshed) >= refreshInterval || k.current().listings != k.listings {
-		k.began, k.listings = k.now(), k.current().listings
-		k.refreshErr = k.read(ctx)
-		k.refreshed = k.now()
-	}
-	return k.began, k.refreshErr
 }
 
 // read reads the Secret and takes its keys. A NotFound error is returned as it is.

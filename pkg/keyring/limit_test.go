@@ -115,3 +115,20 @@ func TestRefreshThatHangsIsGivenUpAfterTenSeconds(t *testing.T) {
 		assert.Equal(t, 10*time.Second, time.Since(began))
 	})
 }
+
+// The webhook waits for a short time only. Its caller must not be what ends a read that the loop waits for, too.
+func TestReadOfRefreshOutlivesTheCallerThatHasBegunIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, s := overSilence(t, http.MethodGet)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := k.Refresh(soon)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		began := time.Now()
+		_, err = k.Refresh(t.Context())
+		require.ErrorContains(t, err, "read the Secret of the digest key")
+		assert.Equal(t, 9*time.Second, time.Since(began), "it is the same read")
+		assert.Empty(t, s.gaps(), "it is the same read")
+	})
+}

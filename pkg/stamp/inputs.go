@@ -46,6 +46,8 @@ type Inputs struct {
 	Err error
 	// Ring are the digest keys.
 	Ring digest.Ring
+	// RingRead says that the Ring was read after the write had come: a key that it does not have is lost.
+	RingRead bool
 	// Namespace of the workload.
 	Namespace string
 	// Now is the time that a reload is dated with.
