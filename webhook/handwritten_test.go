@@ -235,7 +235,8 @@ func TestHandwrittenManagedAnnotationsAreRestored(t *testing.T) {
 }
 
 // What was written into a managed annotation while the webhook was away restarts nothing by itself.
-// The next write of the workload that needs the Record leaves a valid one, and a release passes.
+// The next write of the workload that needs the Record leaves a valid one, and a release passes. A hash that may be under a lost key is left
+// to the loop, unless the pods of a release start beside it.
 func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 	t.Parallel()
 	keys := annotation.DefaultKeys()
@@ -259,7 +260,8 @@ func TestStoredHandwrittenAnnotationsRestartNothing(t *testing.T) {
 				}
 				rec, err := record.Parse(stored.onWorkload[keys.ConfigRecord])
 				if assert.NoError(t, err, name) {
-					assert.True(t, rec.BelongsTo(stored.onTemplate[keys.ConfigHash]), name)
+					left := !release && (name == "hash: other" || name == "hash: other key")
+					assert.Equal(t, !left, rec.BelongsTo(stored.onTemplate[keys.ConfigHash]), name)
 				}
 			}
 			assert.Zero(t, decisions(t, s, "none", "panicked"))

@@ -13,7 +13,7 @@ func foreign(in Input, assessment policy.Assessment) string {
 	if in.Ring.Empty() || assessment.Proven() {
 		return ""
 	}
-	if id := assessment.Verdict.Foreign; id != "" {
+	if id := assessment.Verdict.Foreign; id != "" && in.View.Known().Hash == "" {
 		return fmt.Sprintf("the config-record is under digest key %s, which is not in the Secret %s", id, in.KeySecret)
 	}
 	key, hashed := digest.KeyOf(in.View.Known().Hash)

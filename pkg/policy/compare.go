@@ -20,7 +20,7 @@ type findings struct {
 	stamped bool
 	// current and outdated say that the hash, of which nothing else is known, is that of the current state of all tracked Refs, or is not.
 	current, outdated bool
-	// foreign is the id of the key that the Record was made under, if the ring does not hold it.
+	// foreign is the id of the key that the Record was made under, or the hash of which nothing else is known, if the ring does not hold it.
 	foreign digest.KeyID
 	// held are custom resources of which nothing is known: they neither change nor are adopted.
 	held []reference.Ref
@@ -146,6 +146,9 @@ func compareHash(in Input) findings {
 	}
 	// Another program's hash, one under a lost key, or SAP's digest, which shows equality only.
 	f.stamped = len(f.reads) == 0 && in.Known.Hash == in.Revision()
+	if ours && !f.stamped {
+		f.foreign = key
+	}
 	return f
 }
 

@@ -27,6 +27,8 @@ func TestDecideByTheHashAlone(t *testing.T) {
 		want      Verdict
 		stamped   bool
 		may       bool
+		// foreign: the hash may be under a key that the ring in memory does not have yet.
+		foreign bool
 	}{
 		"equal":                   {hash: hash(newest(t)), now: "A", want: adopt, stamped: true},
 		"equal, older key":        {hash: hash(oldest(t)), now: "A", want: adopt, stamped: true},
@@ -36,7 +38,8 @@ func TestDecideByTheHashAlone(t *testing.T) {
 		"not read":                {hash: hash(newest(t)), now: "", want: adopt, may: true},
 		"tracking depends":        {hash: hash(newest(t)), now: "B", change: func(in *Input) { in.Intent.Dynamic = true }, want: adopt},
 		"tracking depends, equal": {hash: hash(newest(t)), now: "A", change: func(in *Input) { in.Intent.Dynamic = true }, want: adopt, stamped: true},
-		"a lost key":              {hash: "00000000" + hash(newest(t))[8:], now: "B", want: adopt},
+		"a lost key":              {hash: "00000000" + hash(newest(t))[8:], now: "B", want: adopt, foreign: true},
+		"a lost key, not read":    {hash: "00000000" + hash(newest(t))[8:], now: "", want: adopt, foreign: true},
 		"another program's":       {hash: "abc", now: "B", want: adopt},
 		"SAP's, equal": {hash: digest.Revision("ns", []string{"a"}, nil, map[reference.Ref]digest.State{a: state(t, a, "A", "2")}), now: "A", want: adopt, stamped: true, change: func(in *Input) {
 			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
@@ -44,7 +47,7 @@ func TestDecideByTheHashAlone(t *testing.T) {
 		"SAP's, equal, one of each kind": {hash: digest.Revision("ns", []string{"a"}, []string{"s"}, map[reference.Ref]digest.State{a: state(t, a, "A", "2")}), now: "A", want: adopt, stamped: true, change: func(in *Input) {
 			in.Namespace, in.Intent.ConfigMaps, in.Intent.Secrets = "ns", []string{"a"}, []string{"s"}
 		}},
-		"SAP's, different": {hash: digest.Revision("ns", []string{"a"}, nil, nil), now: "A", want: adopt, change: func(in *Input) {
+		"SAP's, different": {hash: digest.Revision("ns", []string{"a"}, nil, nil), now: "A", want: adopt, foreign: true, change: func(in *Input) {
 			in.Namespace, in.Intent.ConfigMaps = "ns", []string{"a"}
 		}},
 	} {
@@ -54,6 +57,9 @@ func TestDecideByTheHashAlone(t *testing.T) {
 			in.Known = KnownOf(c.hash)
 			if c.change != nil {
 				c.change(&in)
+			}
+			if c.foreign {
+				c.want.Foreign, _ = digest.KeyOf(c.hash)
 			}
 			got := Assess(in)
 			assert.Equal(t, c.want, got.Verdict)

@@ -144,8 +144,9 @@ type Verdict struct {
 	Changes []Change
 	// Adopt are the Refs whose current state belongs into the Record without a restart, ordered.
 	Adopt []reference.Ref
-	// Foreign is the id of the key that the Record was made under, if the ring does not hold it. The Refs concerned are
-	// in Adopt.
+	// Foreign is the id of the key that the Record was made under, if the ring does not hold it; where the config-hash is all that is known, it
+	// is that of the hash, which may also be another program's, or SAP's digest. The Refs concerned are in Adopt. The ring may be old: its
+	// owner has to read the keys first.
 	Foreign digest.KeyID
 }
 

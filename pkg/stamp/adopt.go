@@ -29,10 +29,16 @@ func (d *draft) adoptCurrent(known policy.Known) {
 	if d.fresh == nil {
 		return
 	}
-	if a := d.live.assess(known); a.Verdict.Foreign == "" {
+	if a := d.live.assess(known); a.Verdict.Foreign == "" || d.startsBesideLostHash(known) {
 		a.Verdict.Adopt = append(d.adoptable(a.Verdict), d.startedWithout(known)...)
 		d.record(known, a)
 	}
+}
+
+// startsBesideLostHash reports whether a hash under a lost key is all that is known of a template, and the write replaces the pods: the new ones
+// start with what is adopted. Otherwise the loop adopts it, and reports that a change may be missed.
+func (f *facts) startsBesideLostHash(known policy.Known) bool {
+	return known.Hash != "" && f.ringRead && f.TemplateChanged
 }
 
 // startedWithout returns the optional objects that the pods of a release start without, although they are recorded. Where their deletion

@@ -13,7 +13,9 @@ type facts struct {
 	Write
 	Settings
 	live live
-	now  time.Time
+	// ringRead says that a key that the ring does not have is lost.
+	ringRead bool
+	now      time.Time
 	// fresh are the hash and the Record of the live state; nil where nothing was read, or could not be.
 	fresh Managed
 }
@@ -21,7 +23,7 @@ type facts struct {
 func newFacts(req Write, inputs Inputs) facts {
 	states, ring := req.Old.Known().Keep(inputs.States, inputs.Ring)
 	req.EndsRestart = req.endsRestartAt(inputs.Now)
-	return facts{Write: req, Settings: inputs.Settings, now: inputs.Now, live: live{policy.Input{
+	return facts{Write: req, Settings: inputs.Settings, ringRead: inputs.RingRead, now: inputs.Now, live: live{policy.Input{
 		Namespace:             inputs.Namespace,
 		Intent:                req.New.Intent,
 		Refs:                  req.tracked(),

@@ -53,3 +53,30 @@ func TestKeysAreNeededForWhatIsCompared(t *testing.T) {
 		})
 	}
 }
+
+// The pods of a release start with what is read for it. Without a release, or where the key may be in the Secret, the loop decides.
+func TestHashUnderALostKeyIsAdoptedBesideNewPods(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ringRead, release bool
+		adopted           bool
+	}{
+		"release":                      {ringRead: true, release: true, adopted: true},
+		"release, and the ring is old": {release: true},
+		"no release":                   {ringRead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := started(t)
+			view := w.view()
+			view.Managed = Managed{Hash: "00000000" + view.Managed[Hash][8:]}
+			req := Write{Old: view, New: view, TemplateChanged: tc.release}
+			inputs := w.inputs(view.Intent.Refs())
+			inputs.RingRead = tc.ringRead
+			result := Choose(req).Apply(req, inputs)
+			_, adopted := result.Managed[Record]
+			assert.Equal(t, tc.adopted, adopted)
+			assert.Equal(t, view.Managed[Hash], result.Managed[Hash])
+		})
+	}
+}

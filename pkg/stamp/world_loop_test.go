@@ -28,10 +28,10 @@ func (w *world) step() bool {
 	case a.Verdict.Action == policy.Reload:
 		w.poke()
 		return true
-	case a.Verdict.Action == policy.Hold, w.foreign[a.Verdict.Foreign]:
+	case a.Verdict.Action == policy.Hold, in.Known.Hash == "" && w.foreign[a.Verdict.Foreign]:
 		return false
 	case len(a.Verdict.Adopt) > 0:
-		if a.Verdict.Foreign != "" {
+		if in.Known.Hash == "" && a.Verdict.Foreign != "" {
 			w.foreign[a.Verdict.Foreign] = true
 		}
 		rec, err := a.Adopt(in, view.Managed[Hash])

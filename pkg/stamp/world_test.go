@@ -137,7 +137,7 @@ func (w *world) view() View              { v, _ := w.reader.Read(w.object()); re
 func (w *world) inputs(refs []reference.Ref) Inputs {
 	inputs := Inputs{
 		Settings: Settings{Revision: w.revision, ReloadMissingRequired: w.reloadMissing, NotifyOnly: w.notifyOnly},
-		States:   w.states(refs), Ring: w.ring, Namespace: "test",
+		States:   w.states(refs), Ring: w.ring, RingRead: true, Namespace: "test",
 		Now: time.Date(2026, 1, 1, 0, 0, w.rv, 0, time.UTC),
 	}
 	if w.unreadable && len(refs) > 0 {

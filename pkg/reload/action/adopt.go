@@ -34,11 +34,10 @@ type adoptions struct {
 // adopt writes the Record: what is there now is what the pods have.
 func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input, found policy.Assessment) Outcome {
 	a.notices.notifyStored(ctx, s)
-	if found.Verdict.Foreign != "" {
-		if ended := a.checkForeign(ctx, s, found.Verdict.Foreign); ended != nil {
-			return ended
-		}
+	if ended := a.checkForeign(ctx, s, in.Known, found.Verdict.Foreign); ended != nil {
+		return ended
 	}
+	replaced := ownerOf(in.Known, found.Verdict.Foreign)
 	hash, key, born := s.View.Managed[stamp.Hash], a.annotations.ConfigRecord, a.state.Creations.Version(s.Key)
 	in, outdated, err := a.gather.AsCreated(ctx, s, in, found.Verdict.Adopt)
 	if err != nil {
@@ -68,10 +67,10 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	a.state.Creations.Recorded(s.Key, born)
 	in.Known = policy.KnownOf(hash, answer.Annotations[key])
 	if len(policy.Assess(in).Verdict.Adopt) > 0 {
-		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, answer.Annotations[key], a.gather.WhenUnrecorded(in, hash), found.Verdict.Foreign)}
+		return failed{s, a.explainNoRecord(s, reasonAdoptionFailed, answer.Annotations[key], a.gather.WhenUnrecorded(in, hash), replaced)}
 	}
 	a.wroteRecord(s)
-	a.state.Takeovers.Record(s.Key, found.Verdict.Foreign, answer.ResourceVersion)
+	a.state.Takeovers.Record(s.Key, replaced, answer.ResourceVersion)
 	a.metrics.adopted(s.Object.Kind)
 	a.reportReplaced(s, found)
 	log.FromContext(ctx).V(1).Info("recorded the current configuration without a reload", "workload", s.Key, "refs", len(found.Verdict.Adopt))
@@ -188,9 +187,21 @@ func (a adoptions) keepRecord(ctx context.Context, s gather.Subject, text string
 	return true
 }
 
-// checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one to be taken over once: nil.
-// Otherwise the outcome is what is in the way.
-func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest.KeyID) Outcome {
+// ownerOf returns the foreign key of a valid Record, which another installation may write again and again. It is empty where the hash alone is
+// known: it comes back by a rollback only, and is adopted each time.
+func ownerOf(known policy.Known, foreign digest.KeyID) digest.KeyID {
+	if known.Hash != "" {
+		return ""
+	}
+	return foreign
+}
+
+// checkForeign looks for a foreign key once more, since the ring in memory may be old, and then allows each one of a Record to be taken over
+// once: nil. Otherwise the outcome is what is in the way.
+func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, known policy.Known, id digest.KeyID) Outcome {
+	if id == "" {
+		return nil
+	}
 	since := a.state.Takeovers.RecordForeign(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {
@@ -202,7 +213,7 @@ func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest
 		return failed{s, transientFailure(reasonForeignKey, fmt.Sprintf("the key %s has just arrived", id))}
 	case read.Before(since):
 		return Waiting(queue.After(time.Second, queue.Retry)) // the key may be newer than the read; by then there is another one
-	case a.state.Takeovers.Allowed(s.Key, id):
+	case ownerOf(known, id) == "", a.state.Takeovers.Allowed(s.Key, id):
 		return nil
 	case a.state.Takeovers.IsPending(s.Key, id, s.Object.ResourceVersion()):
 		return failed{s, transientFailure(reasonForeignKey, "the watch has not shown yet that the config-record was adopted under another digest key")}
@@ -213,7 +224,7 @@ func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, id digest
 
 // reportReplaced reports that what was recorded under a lost key, or in a way that cannot be read, was adopted again.
 func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
-	switch why := unusable(s.View.Managed, found.Verdict.Foreign); {
+	switch why := unusable(s.View.Managed, found.Verdict.Foreign, a.gather.Revision); {
 	case why == "":
 	case found.Proven():
 		a.events.Warn(s.Reported(), reasonAdopted, why+": it is written again, and the config-hash proves that no change is missed")
@@ -223,15 +234,18 @@ func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
 }
 
 // unusable says why what is recorded cannot be compared with the current configuration; empty where it can, or where nothing is recorded.
-func unusable(managed stamp.Managed, foreign digest.KeyID) string {
+// A hash that was never ours, such as that of SAP's program, has nothing of ours beside it. A revision digest is under no key.
+func unusable(managed stamp.Managed, foreign digest.KeyID, revision bool) string {
 	stored, hash := managed[stamp.Record], managed[stamp.Hash]
 	rec, err := record.Parse(stored)
 	_, keyed := digest.KeyOf(hash)
 	switch {
-	case foreign != "":
+	case foreign != "" && stored != "" && err == nil && rec.BelongsTo(hash):
 		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
 	case stored != "" && err != nil:
 		return fmt.Sprintf("the config-record was damaged (%s)", err)
+	case foreign != "" && !revision && (stored != "" || managed[stamp.LastReload] != ""):
+		return fmt.Sprintf("the digest key %s of the config-hash is lost, or the config-hash is another program's", foreign)
 	case hash != "" && !keyed && !rec.BelongsTo(hash):
 		return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
 	}

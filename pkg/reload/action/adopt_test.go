@@ -67,6 +67,8 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		stored  string
 		hash    string // written by hand
 		foreign bool
+		// reloaded: the workload has a last-reload. revision is --hash=revision.
+		reloaded, revision bool
 		// proven says that the config-hash is that of the current configuration.
 		proven bool
 		// again says that the key was taken over before.
@@ -81,10 +83,19 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 		// wait is how long no config event leads to the next attempt.
 		wait time.Duration
 	}{
-		"nothing is recorded":             {budget: 1000, adopted: true},
-		"the key of the Record is lost":   {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
-		"the key was taken over before":   {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key", wait: time.Second},
-		"the Record is no Record":         {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
+		"nothing is recorded":           {budget: 1000, adopted: true},
+		"the key of the Record is lost": {budget: 1000, foreign: true, note: string(lost.ID) + " of the config-record is lost", adopted: true},
+		"the key was taken over before": {budget: 1000, foreign: true, again: true, note: "this installation does not have the digest key", wait: time.Second},
+		"the Record is no Record":       {budget: 1000, stored: "v1:by hand", note: "config-record was damaged (read config record: it is not of the form", adopted: true},
+		"the key of the hash is lost": {
+			budget: 1000, hash: digest.HashRecorded(lost.ID, nil), reloaded: true, adopted: true,
+			note: "the digest key " + string(lost.ID) + " of the config-hash is lost, or the config-hash is another program's: the current configuration is adopted",
+		},
+		"the key of the hash is lost, beside a Record": {
+			budget: 1000, hash: digest.HashRecorded(lost.ID, nil), stored: record.New("another", "", nil).String(), adopted: true, note: "of the config-hash is lost",
+		},
+		"SAP's program has stamped it":    {budget: 1000, hash: digest.HashRecorded(lost.ID, nil), adopted: true},
+		"the hash is a revision digest":   {budget: 1000, hash: digest.HashRecorded(lost.ID, nil), reloaded: true, revision: true, adopted: true},
 		"the hash is no hash":             {budget: 1000, hash: "by hand", note: `config-hash was damaged ("by hand" is not 64 hexadecimal digits): the current`, adopted: true},
 		"a Record belongs to the hash":    {budget: 1000, hash: "by hand", stored: record.New("by hand", "", nil).String(), adopted: true},
 		"another Record is beside it":     {budget: 1000, hash: "by hand", stored: record.New("another", "", nil).String(), note: `config-hash was damaged ("by hand"`, adopted: true},
@@ -126,6 +137,10 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 			if tc.hash != "" {
 				s.View.Managed[stamp.Hash] = tc.hash
 			}
+			if tc.reloaded {
+				s.View.Managed[stamp.LastReload] = record.LastReload{}.String()
+			}
+			actions.gather.Revision = tc.revision
 			if tc.proven {
 				s.View.Managed[stamp.Hash] = hash
 			}

@@ -117,6 +117,8 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 	tests := map[string]struct {
 		keys    *reloadtest.Keys
 		adopted bool
+		// hash: only the config-hash is under the key.
+		hash    bool
 		version string
 		// may says that the Record is adopted, waits that the keys are read again first, soon that what is in the way passes.
 		may, waits, soon bool
@@ -127,6 +129,9 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 		"the API server is away":       {keys: &reloadtest.Keys{Present: one, Fresh: one, Err: errors.New("away")}, soon: true},
 		"another installation is back": {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "11"},
 		"the watch is behind":          {keys: &reloadtest.Keys{Present: one, Fresh: one}, adopted: true, version: "9", soon: true},
+		"the key of a hash is gone":    {keys: &reloadtest.Keys{Present: one, Fresh: one}, hash: true, may: true},
+		"the key of a hash has come":   {keys: &reloadtest.Keys{Present: one, Fresh: two}, hash: true, soon: true},
+		"the hash is back once more":   {keys: &reloadtest.Keys{Present: one, Fresh: one}, hash: true, adopted: true, version: "11", may: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +143,11 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			if tc.adopted {
 				actions.state.Takeovers.Record(s.Key, foreign, "10")
 			}
-			ended := actions.adoptions.checkForeign(t.Context(), s, foreign)
+			known := policy.Known{Record: record.New("", foreign, nil)}
+			if tc.hash {
+				known = policy.Known{Hash: digest.HashRecorded(foreign, nil)}
+			}
+			ended := actions.adoptions.checkForeign(t.Context(), s, known, foreign)
 			assert.Equal(t, tc.may, ended == nil)
 			waits, _ := ended.(Waiting)
 			assert.Equal(t, tc.waits, waits.RequeueAfter > 0)
