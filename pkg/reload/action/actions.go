@@ -180,15 +180,21 @@ func (a *Actions) ReportLostStamp(s gather.Subject) {
 	if s.View.Managed[stamp.Hash] != "" || s.View.Intent.Restart || s.Object.Kind.CreateOnly {
 		return
 	}
-	if a.state.Writes.IsStamped(s.Key, s.Object.Generation()) || stampedWithoutTrace(s) {
+	if a.stampedWithoutTrace(s) {
 		a.events.Warn(s.Reported(), reasonLost, lost(s.Object.Kind).Error())
 	}
 }
 
-// stampedWithoutTrace reports whether last-reload names a stamp that was made at the present generation: one that is stored raises it.
-func stampedWithoutTrace(s gather.Subject) bool {
+// stampedWithoutTrace reports whether last-reload names a stamp that was made at the present generation: one that is stored raises it. Where
+// the annotation alone has raised it, as that of a Deployment, it is the one that the stamp of this process gave. That generation alone proves
+// nothing: after a restore of etcd, another write gives it a second time.
+func (a *Actions) stampedWithoutTrace(s gather.Subject) bool {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	return err == nil && last.Hash != "" && last.Generation != 0 && last.Generation == s.Object.Generation()
+	if err != nil || last.Hash == "" || last.Generation == 0 {
+		return false
+	}
+	present := s.Object.Generation()
+	return last.Generation == present || generationAfter(last.Generation) == present && a.state.Writes.IsStamped(s.Key, present)
 }
 
 // lost explains how a stamp can be made and not be there.

@@ -20,9 +20,7 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	out := &reloadtest.Outbox{}
 	actions := newActions(Options{}, out)
 	at := func(generation int64) gather.Subject {
-		kind := workload.Deployment()
-		raw := map[string]any{"metadata": map[string]any{"generation": generation}}
-		return gather.Subject{Key: workload.Key{Namespace: "shop", Name: "web"}, Object: reloadtest.Summary(kind, raw), View: reloadtest.View(t)}
+		return stampedAt(t, generation, record.LastReload{Hash: "abc", Generation: generation - 1})
 	}
 	for n, generation := range []int64{2, 3} {
 		reloaded{at(generation - 1), nil, record.LastReload{}, generation}.close(t.Context(), actions.base)
@@ -34,6 +32,38 @@ func TestLostStampIsReportedOnceForEach(t *testing.T) {
 	}
 	actions.ReportLostStamp(at(4))
 	assert.Len(t, out.Messages, 2, "another writer has written since")
+}
+
+// stampedAt is a Deployment of a generation whose template has no stamp.
+func stampedAt(t *testing.T, generation int64, last record.LastReload) gather.Subject {
+	t.Helper()
+	s := gather.Subject{
+		Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t),
+		Object: reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"generation": generation}}),
+	}
+	s.View.Managed = stamp.Managed{}
+	if last.Generation > 0 || last.Hash != "" {
+		last.Time, last.Cause = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), record.CauseConfigChange
+		s.View.Managed[stamp.LastReload] = last.String()
+	}
+	return s
+}
+
+// After a restore of etcd, another write gives the workload the generation of a stamp that is lost with its last-reload.
+func TestStampThatARestoreTakesBackIsNotReportedAsLost(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]record.LastReload{
+		"the first stamp": {}, "a later stamp": {Hash: "abc", Generation: 1}, "a reload of an unknown generation": {Hash: "abc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &reloadtest.Outbox{}
+			actions := newActions(Options{}, out)
+			reloaded{stampedAt(t, 4, last), nil, record.LastReload{}, 5}.close(t.Context(), actions.base)
+			actions.ReportLostStamp(stampedAt(t, 5, last))
+			assert.Empty(t, out.Messages)
+		})
+	}
 }
 
 // The webhook of the new Job could not read the configuration: its template has no stamp, and its pods are new.
@@ -72,16 +102,9 @@ func TestLostStampIsReportedByTheGenerationThatLastReloadNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := &reloadtest.Outbox{}
-			s := gather.Subject{
-				Key: workload.Key{Namespace: "shop", Name: "web"}, View: reloadtest.View(t),
-				Object: reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"generation": tc.generation}}),
-			}
-			s.View.Managed = stamp.Managed{stamp.Hash: tc.hash}
+			s := stampedAt(t, tc.generation, tc.last)
+			s.View.Managed[stamp.Hash] = tc.hash
 			s.View.Intent.Restart = tc.restarts
-			if tc.last.Generation > 0 || tc.last.Hash != "" {
-				tc.last.Time, tc.last.Cause = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), record.CauseConfigChange
-				s.View.Managed[stamp.LastReload] = tc.last.String()
-			}
 			newActions(Options{}, out).ReportLostStamp(s)
 			assert.Equal(t, tc.reported, len(out.Messages) == 1)
 		})

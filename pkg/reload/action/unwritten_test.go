@@ -104,7 +104,7 @@ func TestReloadIsReportedWhereItsExplanationExceedsTheBudget(t *testing.T) {
 			}
 			assert.Equal(t, []string{tc.note}, out.Notes())
 			assert.Equal(t, now, actions.state.Writes.StampedAt(web.Key), "the refractory time begins")
-			assert.True(t, actions.state.Writes.IsStamped(web.Key, web.Object.Generation()+1), "a stamp that is lost is noticed by the generation")
+			assert.True(t, actions.state.Writes.IsStamped(web.Key, web.Object.Generation()+1), "the generation of the stamp is known")
 		})
 	}
 }
