@@ -10,8 +10,9 @@ import (
 const (
 	// contestedWithin is in which time the writes of a record are counted that another writer has removed.
 	contestedWithin = time.Minute
-	// mostContested is how many of them there may be: pauses that double from a second make it ten, and another process begins anew.
-	mostContested = 20
+	// mostContested is how many of them a process may make: pauses that double from a second make it nine. Another process begins anew, since
+	// nothing is kept on a workload whose annotations are removed.
+	mostContested = 10
 	// surelyContested is how many there must be until an Event has to say so, contestNotice how long that may take.
 	surelyContested = 6
 	contestNotice   = 30 * time.Second
@@ -30,9 +31,15 @@ type contest struct {
 	// removed means that another writer has removed the record since the program wrote it.
 	removed bool
 	// writes are the last ones of the program after a removal.
-	writes []time.Time
+	writes []contestWrite
 	// since is when there were so many writes that an Event must say so; zero if there were not.
 	since time.Time
+}
+
+// contestWrite is one of a process.
+type contestWrite struct {
+	at time.Time
+	by string
 }
 
 func newContestedLaw(l *ledger) *contestedLaw {
@@ -61,7 +68,8 @@ func (l *contestedLaw) stored(c world.Commit) {
 		one.writes = nil // it was not removed after the last write, as where several controllers write in turns
 	case one.removed:
 		one.removed = false
-		one.writes = append(slices.DeleteFunc(one.writes, func(at time.Time) bool { return c.At.Sub(at) > contestedWithin }), c.At)
+		past := func(w contestWrite) bool { return c.At.Sub(w.at) > contestedWithin }
+		one.writes = append(slices.DeleteFunc(one.writes, past), contestWrite{c.At, c.Call.Client})
 		l.judge(w, one, c)
 	}
 }
@@ -72,10 +80,20 @@ func (l *contestedLaw) judge(w *workload, one *contest, c world.Commit) {
 	if len(one.writes) >= surelyContested && one.since.IsZero() {
 		one.since = c.At
 	}
-	if len(one.writes) > w.byBoth(mostContested) && l.timingOf(c.Call.Client).refractory > 0 {
+	if n := one.writesBy(c.Call.Client); n > mostContested && l.timingOf(c.Call.Client).refractory > 0 {
 		l.violate(c.At, broken{"hot-loop", w.id.String(), "contested"},
-			"another writer removes its record after each write, and the program wrote it %d times within %s", len(one.writes), contestedWithin)
+			"another writer removes its record after each write, and %s wrote it %d times within %s", c.Call.Client, n, contestedWithin)
 	}
+}
+
+// writesBy returns how many of the writes a process has made.
+func (c *contest) writesBy(process string) (n int) {
+	for _, w := range c.writes {
+		if w.by == process {
+			n++
+		}
+	}
+	return n
 }
 
 // watch is the law "visible" for such a record: an Event says so.

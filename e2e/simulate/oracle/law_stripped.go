@@ -33,6 +33,8 @@ const (
 	// restartsStripped is how many restarts in a row may have no other cause than annotations that are removed: the removal of the stamp
 	// itself changes the template.
 	restartsStripped = 2
+	// mostStripped is how many writes there may be within contestedWithin: each attempt of a reload has some, and another process begins anew.
+	mostStripped = 20
 	// untilSaid is how long the program may take to say what is not stored, besides the gates: it tries several times before.
 	untilSaid = warnEvery + 30*time.Second
 	// warnAgain is how long the same Warning Event about what persists is not repeated at most.
@@ -121,7 +123,7 @@ func (l *strippedLaw) request(call *world.Call) {
 	l.count("writes beside a stripping webhook judged")
 	within := func(at time.Time) bool { return call.Arrived.Sub(at) <= contestedWithin && !at.Before(since) }
 	s.writes = append(slices.DeleteFunc(s.writes, func(at time.Time) bool { return !within(at) }), call.Arrived)
-	if len(s.writes) == w.byBoth(mostContested)+1 {
+	if len(s.writes) == w.byBoth(mostStripped)+1 {
 		l.violate(call.Arrived, broken{"hot-loop", w.id.String(), "stripped"},
 			"another webhook removes annotations from each write, and the program wrote it %d times within %s", len(s.writes), contestedWithin)
 	}

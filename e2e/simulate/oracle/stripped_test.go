@@ -34,10 +34,10 @@ func TestStrippedAnnotations(t *testing.T) {
 func TestProgramDoesNotFightWhatIsStripped(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "hot-loop", map[string]lawCase{
-		"writes without pauses":  {want: "hot-loop/stripped", because: "nothing is stored", happens: writes(mostContested+1, time.Second)},
-		"writes that grow rarer": {because: "the pauses grow", happens: writes(mostContested+1, 10*time.Second)},
-		"as many as may be":      {because: "each attempt has some", happens: writes(mostContested, time.Second)},
-		"changes between writes": {because: "each may be a reload", happens: writes(mostContested/2, time.Second, "a change", "more")},
+		"writes without pauses":  {want: "hot-loop/stripped", because: "nothing is stored", happens: writes(mostStripped+1, time.Second)},
+		"writes that grow rarer": {because: "the pauses grow", happens: writes(mostStripped+1, 10*time.Second)},
+		"as many as may be":      {because: "each attempt has some", happens: writes(mostStripped, time.Second)},
+		"changes between writes": {because: "each may be a reload", happens: writes(mostStripped/2, time.Second, "a change", "more")},
 	})
 	runLaw(t, "kept", map[string]lawCase{
 		"restarts without an end": {want: "kept/stripped", because: "nothing else has changed", happens: restarts(restartsStripped + 1)},
