@@ -287,7 +287,7 @@ func (l *keptLaw) changedBackLimit(p *pod, s *stamp, r ref, h *history) string {
 		return "content and key changed"
 	case !p.stamp.hashed():
 		return "content changed and first stamp"
-	case w.restamped(p.stamp, s) && !l.covers(w, w.firstWith(p.stamp), s):
+	case w.restamped(p.stamp, s) && (!l.covers(w, w.firstWith(p.stamp), s) || l.adoptsRequired(w, w.firstWith(p.stamp), s)):
 		return "content changed, and what the hash is over"
 	case w.needs[r] != optional && hadAbsence(h, p.stamp.version, s.version) && w.hasBetween(p.stamp, s):
 		return "release while a required object was missing"

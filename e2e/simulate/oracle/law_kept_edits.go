@@ -62,3 +62,11 @@ func (l *keptLaw) rolledBackWhileExcluded(p *pod, s *stamp) bool {
 		return len(l.contents.of(w.id.namespace, r).within(p.stamp.arrived, release.version)) > 0
 	})
 }
+
+// adoptsRequired reports whether an object that the pods may require may have been absent by a stamp, and is there by a later one. The pods
+// have waited for it, and it is adopted: to the hash of the stamp it is still absent.
+func (l *keptLaw) adoptsRequired(w *workload, first, s *stamp) bool {
+	return slices.ContainsFunc(first.refs, func(r ref) bool {
+		return w.needs[r] != optional && l.believes(w, first, r, absent) && l.contents.of(w.id.namespace, r).at(s.version) != absent
+	})
+}
