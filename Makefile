@@ -1,6 +1,6 @@
 # pod-reloader. `make` says what there is. Needed: Go, a C compiler (for the race
 # detector), git and make; tools are built on demand from pinned modules
-# (e2e/tools) into bin/, which takes some minutes once.
+# (e2e/tools) into bin/: a control plane takes half an hour or longer on two cores, once.
 
 # Older ones, such as the make of macOS, ignore .SHELLFLAGS: a recipe whose command fails would go on.
 $(if $(filter oneshell,$(.FEATURES)),,$(error GNU make 3.82 or newer is needed, and this is $(MAKE_VERSION): on macOS, install it with brew and run gmake))
