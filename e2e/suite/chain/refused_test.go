@@ -100,7 +100,8 @@ func TestAnApplyToAnEarlierVersionIsAConflict(t *testing.T) {
 	first := s.make("Operated", "late", `{size: 1}`)
 	require.NoError(t, apply(first, "1"))
 	for _, digest := range []string{"1", "2"} {
-		require.True(t, apierrors.IsConflict(apply(first, digest)), digest)
+		err := apply(first, digest)
+		require.True(t, apierrors.IsConflict(err), "digest %s with an earlier resourceVersion: want 409, got %v", digest, err)
 	}
 	require.NoError(t, apply(s.read("Operated", "late"), "2"))
 	assert.Equal(t, "2", s.read("Operated", "late").GetAnnotations()[checksum])

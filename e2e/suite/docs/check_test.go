@@ -48,7 +48,7 @@ func TestParsePage(t *testing.T) {
 	t.Parallel()
 	const section = "\n<!-- not run: too slow -->\n```sh\n# no heading\n```\n\n```text\nb\n```\nend\n"
 	p, closed := parsePage("x.md", "# The `why` command, again\n"+section+"## Last\nx\n")
-	assert.True(t, closed)
+	assert.True(t, closed, "each block has its end")
 	assert.Equal(t, []block{
 		{page: "x.md", language: "sh", text: "# no heading\n", line: 4, reason: "too slow"},
 		{page: "x.md", language: "text", text: "b\n", line: 8},
@@ -62,7 +62,7 @@ func TestParsePage(t *testing.T) {
 func TestParsePageReadsHiddenStepsAndExpectations(t *testing.T) {
 	t.Parallel()
 	p, closed := parsePage("x.md", "<!-- run: one -->\n```sh\ntwo\n```\n<!-- prints: 2 -->\n<!-- fails: too -->\n<!-- run\nthree\nfour\n-->\nend\n")
-	assert.True(t, closed)
+	assert.True(t, closed, "each block has its end")
 	assert.Equal(t, []block{
 		{page: "x.md", language: "sh", text: "one\n", line: 1},
 		{page: "x.md", language: "sh", text: "two\n", line: 2, expected: []expectation{{text: "2"}, {text: "too", fails: true}}},

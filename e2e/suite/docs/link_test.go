@@ -80,7 +80,7 @@ func TestEveryPageIsLinkedFromTheReadme(t *testing.T) {
 func TestIndexOfPagesIsThatOfTheReadme(t *testing.T) {
 	t.Parallel()
 	_, section, found := strings.Cut(readPage(t, readme).text, "\n## Documentation\n")
-	require.True(t, found)
+	require.True(t, found, "%s has no section Documentation", readme)
 	rows := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(section, -1)
 	require.NotEmpty(t, rows)
 	table := link.ReplaceAllStringFunc(strings.Join(rows, "\n"), func(target string) string {

@@ -156,7 +156,7 @@ func TestRetryOnConflictAroundAPoke(t *testing.T) {
 		assert.Contains(t, []poke.Outcome{poke.Reloaded, poke.Current, poke.Purged, poke.Stale}, result.Outcome, "the loop may have been faster")
 		return true
 	})
-	require.True(t, retried)
+	require.True(t, retried, "in each of 5 attempts, the loop was at the workload before the first try")
 	s.AwaitExactly(changes, "the client's reload and the loop's are one", w)
 	assert.NotContains(t, s.Get(w).GetAnnotations(), fixture.ConfigHash, "no request stays")
 }

@@ -144,7 +144,7 @@ func TestRenewedCertificatesAreServedWithoutRestart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(bundle), string(registration.Webhooks[0].ClientConfig.CABundle),
 			"the CA that signed the leaf is trusted as long as there is no other leaf")
-		require.True(t, u.stamped())
+		require.True(t, u.stamped(), "the API server trusts the leaf of the earlier CA, beside the renewed one")
 
 		_, renewed := shared.renew(t, leafName, leafSecret)
 		fresh := shared.secret(t, leafSecret).Data["ca.crt"]

@@ -67,7 +67,7 @@ func TestPodSecurity(t *testing.T) {
 	require.Len(t, pods.Items, 2, "admitted under the profile `restricted`, which the API server enforces in the namespace")
 	for _, pod := range pods.Items {
 		assert.Equal(t, corev1.PodRunning, pod.Status.Phase, "pod %s", pod.Name)
-		assert.True(t, *pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
+		assert.True(t, *pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem, "pod %s can write to its root file system", pod.Name)
 	}
 
 	loose := pods.Items[0].DeepCopy()

@@ -343,7 +343,7 @@ func expiredWhileDown(u *user) {
 	block, _ := pem.Decode(w.secret(u.T, certificatesSecret).Data["ca.crt"])
 	ca, err := x509.ParseCertificate(block.Bytes)
 	require.NoError(u, err)
-	assert.True(u, ca.NotAfter.After(time.Now()))
+	assert.True(u, ca.NotAfter.After(time.Now()), "the CA of the Secret expired at %s", ca.NotAfter)
 	for _, c := range w.kubelet.running() {
 		metrics, err := c.Metrics(u.Context())
 		require.NoError(u, err)

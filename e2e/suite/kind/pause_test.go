@@ -133,7 +133,7 @@ func TestPauseThatUserEnds(t *testing.T) {
 	s.Merge(&appsv1.Deployment{}, "web", `{"spec":{"paused":false},"metadata":{"annotations":{"`+pausePeriod+`":"1h"}}}`)
 	s.SetConfigMap("app", "key", "3")
 	s.AwaitChanges(w, 2, "its configuration has changed")
-	require.True(t, paused(s.Get(w)))
+	require.True(t, paused(s.Get(w)), "the reload has begun a pause of an hour")
 	s.Merge(&appsv1.Deployment{}, "web", `{"metadata":{"annotations":{"`+pausePeriod+`":null}}}`)
 	awaitResumed(s, w)
 }
@@ -154,7 +154,7 @@ func TestPausePeriodThatIsNone(t *testing.T) {
 	for _, w := range []observe.Workload{wrong, right, set} {
 		s.AwaitChanges(w, 1, "its configuration has changed")
 	}
-	assert.False(t, paused(s.Get(wrong)))
+	assert.False(t, paused(s.Get(wrong)), "a period that cannot be read pauses nothing")
 	awaitResumed(s, right)
 }
 

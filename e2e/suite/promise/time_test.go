@@ -29,7 +29,8 @@ func within(limit time.Duration, writes func()) bool {
 // inTime makes attempts, each with a fixture of its own, until one reports that its writes were in time.
 func inTime(t *testing.T, attempt func(s *fixture.Fixture) bool) {
 	t.Helper()
-	require.True(t, poll.Repeat(t, attempts, tooLate, func(int) bool { return attempt(fixture.New(t, shared)) }))
+	made := poll.Repeat(t, attempts, tooLate, func(int) bool { return attempt(fixture.New(t, shared)) })
+	require.True(t, made, "none of %d attempts made its writes in time: the machine is too slow", attempts)
 }
 
 // enough repeats an attempt at some repetitions, which reports how many of them were in time, until as many were as are

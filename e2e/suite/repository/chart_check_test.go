@@ -152,7 +152,7 @@ func notesNameTheCheck(t *testing.T, cluster *controlplane.ControlPlane) {
 	for name, release := range testedReleases {
 		args := []string{"install", "pod-reloader", filepath.Join(toolchain.RootOf(t), "chart/pod-reloader"), "--dry-run=client", "--namespace", release.namespace}
 		_, notes, found := strings.Cut(string(helmOn(t, cluster, append(args, set(release.values)...)...)), "NOTES:\n")
-		require.True(t, found)
+		require.True(t, found, "%s: helm install prints no notes", name)
 		assert.Contains(t, notes, "kubectl rollout status deployment/pod-reloader --namespace "+release.namespace, name)
 		assert.Contains(t, notes, release.notes, name)
 		assert.Equal(t, !slices.Contains(release.values, withoutSecrets), strings.Contains(notes, "/secrets=c"), name)

@@ -103,9 +103,9 @@ func TestChartDescribesItsValues(t *testing.T) {
 	require.NoError(t, encoder.Encode(root))
 	page := read(t, chartPage)
 	before, rest, found := strings.Cut(page, tableStart)
-	require.True(t, found)
+	require.True(t, found, "%s has no %q", chartPage, tableStart)
 	_, after, found := strings.Cut(rest, tableEnd)
-	require.True(t, found)
+	require.True(t, found, "%s has no %q after the table", chartPage, tableEnd)
 	wantPage := before + tableStart + table + tableEnd + after
 	if *update {
 		write(t, schemaFile, want.String())
