@@ -160,6 +160,17 @@ func TestStakater(t *testing.T) {
 				`annotation "secrt.reloader.stakater.com/reload" has no effect: use "` + sReloadKey + `"`,
 			},
 		},
+		"without the first label": {
+			reason: "The first label of the name says which kind it is for.", silent: true,
+			workload: map[string]string{
+				"reloader.stakater.com/reload": "app", "exclude.reloader.stakater.com/reload": "x", "reloader.stakater.com/pause-period": "1m",
+			},
+			problems: []string{
+				`annotation "exclude.reloader.stakater.com/reload" has no effect: use "` + cmExcludeKey + `" or "` + sExcludeKey + `"`,
+				`annotation "reloader.stakater.com/pause-period" has no effect: use "deployment.reloader.stakater.com/pause-period"`,
+				`annotation "reloader.stakater.com/reload" has no effect: use "` + cmReloadKey + `" or "` + sReloadKey + `"`,
+			},
+		},
 		"all": {
 			reason: "With --auto-reload-all, what says nothing is automatic.", dialect: annotation.Stakater{AutoReloadAll: true},
 			tracked: []reference.Ref{configMap("absent"), configMap("app"), configMap("marked"), secret("app")},

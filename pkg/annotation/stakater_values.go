@@ -118,7 +118,8 @@ const (
 
 // misspelt reports annotations of Reloader's domain that are nearly one of the keys.
 func (r *stakaterReading) misspelt() {
-	own := r.Keys.onWorkload(r.Kinds())
+	kinds := r.Kinds()
+	own := r.Keys.onWorkload(kinds)
 	var others []string
 	for _, from := range [...]map[string]string{r.source.Workload, r.source.Template} {
 		for key := range from {
@@ -133,11 +134,29 @@ func (r *stakaterReading) misspelt() {
 	others = distinct(others)
 	reported := 0
 	for _, key := range others[:min(len(others), maxOthers)] {
-		if right := likelyKey(key, own); right != "" && reported < maxMisspelt {
-			r.report("annotation %q has no effect: use %q", key, right)
+		if right := likelyKeys(key, own, kinds); len(right) > 0 && reported < maxMisspelt {
+			r.report("annotation %q has no effect: use %s", key, `"`+strings.Join(right, `" or "`)+`"`)
 			reported++
 		}
 	}
+}
+
+// likelyKeys returns the key that is nearly another one, or those that another one is without their first label, such as configmap. One
+// that has this name by default has another one in this installation: it is not meant for it.
+func likelyKeys(other string, own iter.Seq[string], kinds []reference.Kind) []string {
+	if near := likelyKey(other, own); near != "" {
+		return []string{near}
+	}
+	if byDefault := NewStakaterKeys(); contains(byDefault.onWorkload(kinds), other) {
+		return nil
+	}
+	var longer []string
+	for key := range own {
+		if label, ok := strings.CutSuffix(key, "."+other); ok && !strings.Contains(label, ".") {
+			longer = append(longer, key)
+		}
+	}
+	return longer
 }
 
 // likelyKey returns the key that is nearly another one, or an empty text. One that differs in no letter goes first.
