@@ -8,6 +8,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
+// unreadable begins the present state of an object that could not be read. The error follows.
+const unreadable = "unreadable"
+
 // unknown is the Verdict, and the difference, where something could not be read or compared.
 const unknown = "unknown"
 
@@ -75,7 +78,7 @@ func itemText(item record.Item, known bool) string {
 // stateText shows the present Entry under the key that the known one was made with, so that the two can be compared.
 func stateText(in Input, decision policy.Input, ref reference.Ref) string {
 	if err := in.ReadErrors[ref]; err != nil {
-		return "unreadable: " + err.Error()
+		return unreadable + ": " + err.Error()
 	}
 	state := in.States[ref]
 	if state.Hold != nil {

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 func TestReportText(t *testing.T) {
@@ -36,6 +38,17 @@ func TestReportText(t *testing.T) {
 	assert.Regexp(t, `(?m)^configmap/app  .*  modified$`, text)
 	assert.Regexp(t, `(?m)^secret/db \(required\)  .*  no$`, text)
 	assert.NotContains(t, text, "Earlier reloads")
+}
+
+// An error of the API server is longer than all that is in the table.
+func TestReadErrorIsBelowTheTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.in.ReadErrors = map[reference.Ref]error{db: errors.New(`secrets "db" is forbidden: User "dev" cannot get resource "secrets"`)}
+	text := f.text(t)
+	assert.Regexp(t, `(?m)^secret/db \(required\)  \S+  unreadable +unknown$`, text)
+	assert.Contains(t, text, "\nCannot read secret/db: secrets \"db\" is forbidden: User \"dev\" cannot get resource \"secrets\"\n")
+	assert.Equal(t, `unreadable: secrets "db" is forbidden: User "dev" cannot get resource "secrets"`, f.explain().Configuration[1].Now, "for programs")
 }
 
 func TestHeadlineSaysTheVerdictAndItsReason(t *testing.T) {
