@@ -183,5 +183,5 @@ func TestTextOfReloaderAsASecondArgument(t *testing.T) {
 	assert.True(t, handles("apps.openshift.io", "v1", "DeploymentConfig")(o))
 	assert.True(t, handles("argoproj.io", "v1alpha1", "Rollout")(o), "no value follows")
 	assert.True(t, o.Election.Enabled)
-	require.ErrorContains(t, options.NewFlags().Parse([]string{"--enable-ha", "maybe"}), `"maybe" is no command`, "a boolean in Reloader")
+	require.ErrorContains(t, options.NewFlags().Parse([]string{"--enable-ha", "maybe"}), `unexpected argument "maybe"`, "a boolean in Reloader")
 }
