@@ -70,7 +70,8 @@ func TestLostStampOfAWorkloadIsReported(t *testing.T) {
 	out := &reloadtest.Outbox{}
 	l, s := dueLoop(t, loopDependencies{client: &refusing{}, Dependencies: Dependencies{Events: out}}, Options{})
 	s.Object = reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"generation": int64(3)}})
-	l.state.Writes.Stamped(s.Key, s.Object.Generation(), time.Now())
+	last := record.LastReload{Time: time.Now(), Hash: "abc", Generation: 3, Cause: record.CauseConfigChange}
+	s.View.Managed[stamp.LastReload] = last.String()
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 	require.NotEmpty(t, out.Notes())
 	assert.Contains(t, out.Notes()[0], "is not stored")
