@@ -10,9 +10,9 @@ import (
 const (
 	// contestedWithin is in which time the writes of a record are counted that another writer has removed.
 	contestedWithin = time.Minute
-	// mostContested is how many of them a process may make: pauses that double from a second make it nine. Another process begins anew, since
-	// nothing is kept on a workload whose annotations are removed.
-	mostContested = 10
+	// mostContested is how many of them a process may make: pauses that double from a second make it nine, and each answer that is lost adds
+	// one. Another process begins anew, since nothing is kept on a workload whose annotations are removed.
+	mostContested = 20
 	// surelyContested is how many there must be until an Event has to say so, contestNotice how long that may take.
 	surelyContested = 6
 	contestNotice   = 30 * time.Second
