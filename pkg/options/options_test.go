@@ -110,8 +110,8 @@ func TestProblems(t *testing.T) {
 	}{
 		"unknown":             {[]string{"--bogus", "x"}, []string{"--bogus: unknown flag"}},
 		"misspelled":          {[]string{"--leader-elec"}, []string{"did you mean --leader-elect?"}},
-		"argument":            {[]string{"start"}, []string{`unexpected argument "start": a flag takes its value as --flag=value`}},
-		"value of a boolean":  {[]string{"--leader-elect", "True"}, []string{`unexpected argument "True": a flag takes its value as --flag=value`}},
+		"argument":            {[]string{"start"}, []string{`unexpected argument "start"; a flag takes its value as --flag=value`}},
+		"value of a boolean":  {[]string{"--leader-elect", "True"}, []string{`unexpected argument "True"; a flag takes its value as --flag=value`}},
 		"dashes only":         {[]string{"--"}, []string{`unexpected argument "--"`}},
 		"value missing":       {[]string{"--settle"}, []string{"--settle: a value is missing"}},
 		"duration":            {[]string{"--settle=soon"}, []string{`--settle: "soon"`}},

@@ -32,7 +32,7 @@ func (f *Flags) parseOne(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := cutFlag(arg)
 	switch name {
 	case "":
-		return rest, fmt.Errorf("unexpected argument %q: a flag takes its value as --flag=value; --help lists flags and commands", arg)
+		return rest, fmt.Errorf("unexpected argument %q; a flag takes its value as --flag=value, and --help lists flags and commands", arg)
 	case "help", "h":
 		return nil, pflag.ErrHelp
 	}
