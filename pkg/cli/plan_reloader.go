@@ -19,7 +19,7 @@ import (
 type reloaderSettings struct {
 	manager     *options.Flags
 	environment options.Environment
-	// unsupported are its flags that this program does not accept, with the reason.
+	// unsupported are its flags that this program does not accept, with the reason, and a Deployment that seems to be another program's.
 	unsupported []plan.Setting
 }
 
@@ -29,7 +29,14 @@ func (rs *reloaderSettings) take(deployment *appsv1.Deployment) {
 	if len(containers) == 0 {
 		return
 	}
-	container := containers[max(slices.IndexFunc(containers, isReloader), 0)]
+	theirs := slices.IndexFunc(containers, isReloader)
+	if theirs < 0 {
+		rs.unsupported = append(rs.unsupported, plan.Setting{
+			Name:    "--reloader",
+			Message: "no container of this Deployment has Reloader's name or image: check the name; the flags of its first container are compared",
+		})
+	}
+	container := containers[max(theirs, 0)]
 	variables := map[string]string{}
 	for _, v := range container.Env {
 		variables[v.Name] = v.Value

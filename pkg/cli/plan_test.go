@@ -226,6 +226,24 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	assert.Empty(t, p.unsupported, "there is nothing to read")
 }
 
+func TestDeploymentThatIsNotReloadersIsReported(t *testing.T) {
+	t.Parallel()
+	deployment := &appsv1.Deployment{}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "cart", Image: "example.com/cart:1"}, {Name: "proxy", Args: []string{"--auto-reload-all"}}}
+	p := newReloaderSettings(nil)
+	p.take(deployment)
+	selection, reload, settings := p.complete()
+	assert.Contains(t, settings, plan.Setting{
+		Name: "--reloader", Message: "no container of this Deployment has Reloader's name or image: check the name; the flags of its first container are compared",
+	})
+	assert.False(t, p.reloader(selection, reload).Dialect.AutoReloadAll, "that is an argument of the second container")
+
+	deployment.Spec.Template.Spec.Containers[0].Image = "mirror.example.com/tools/Reloader:1"
+	p = newReloaderSettings(nil)
+	p.take(deployment)
+	assert.Empty(t, p.unsupported, "the image is Reloader's")
+}
+
 // lister answers lists page by page, and records what was asked for.
 type lister struct {
 	client.Reader
