@@ -239,11 +239,14 @@ func (s *harness) createCronJob(edits ...func(o world.Object)) {
 }
 
 // reloadCronJob stamps the CronJob.
-func (s *harness) reloadCronJob() {
+func (s *harness) reloadCronJob() { s.reloadCronJobWith("b") }
+
+// reloadCronJobWith stamps the CronJob with a hash.
+func (s *harness) reloadCronJobWith(hash string) {
 	call := s.call(replica, "patch", nightly, []byte(`{}`))
 	s.oracle.Request(call)
 	s.change(call, nightly, s.objects[nightly], edited(s.objects[nightly], func(o world.Object) {
-		setAnnotation(world.Section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestAnnotation, "b")
+		setAnnotation(world.Section(o, "spec", "jobTemplate", "spec", "template"), prefix+requestAnnotation, hash)
 		setAnnotation(o, prefix+reloadAnnotation, s.lastReloadOfApp())
 	}))
 }
