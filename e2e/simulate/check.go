@@ -122,6 +122,7 @@ func forms() map[string]form {
 		"abandon-watches":            {on: orAll(aResource)},
 		stopLists:                    {on: aResource, required: []string{"how"}},
 		restoreEtcd:                  {on: nothing, required: []string{"by"}},
+		takeDefinition:               {on: aCustomKind, required: []string{"way"}},
 		"webhook-away":               {on: nothing},
 		"webhook-hangs":              {on: nothing},
 		"webhook-flaky":              {on: nothing, optional: []string{"percent"}},
@@ -210,6 +211,7 @@ func choices() map[string][]string {
 		"code": {"401", "403", "409", "410", "429", "500", "503", "504"}, // those of refusal
 		"how":  {howSilent, howPart, howShort},
 		"mode": {"reject", "hang"},
+		"way":  {wayDeleted, wayDeletedUnseen, wayUnserved, wayContradicted},
 
 		stripsWhat: {stripLastReload, stripRecord, stripHash, stripRequest, stripAll},
 		stripsFrom: {fromAll, fromProgram},

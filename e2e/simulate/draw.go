@@ -60,7 +60,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 	h.Steps = history.Draw(r, c, history.DrawOptions{
 		Steps: o.Steps, Faults: o.Faults, SSA: h.Setup.TrackFields, Graph: h.Setup.Graph, Weights: weights, Pace: pace(r),
 	})
-	h.Steps = changedFlags(seed, c, stoppedLists(seed, c, h.Steps))
+	h.Steps = takenDefinitions(seed, c, h.Setup.Flags, changedFlags(seed, c, stoppedLists(seed, c, h.Steps)))
 	random := h.Steps
 	switch {
 	case o.Situation != "":
@@ -71,6 +71,7 @@ func Draw(seed uint64, o DrawOptions) history.History {
 		stageStripped(seed, &h)
 		stageBeside(seed, &h)
 		stageBehind(seed, &h)
+		stageTaken(seed, &h)
 	}
 	h.Setup.Flags = o.withRollouts(h.Setup.Flags) // a situation may bring a scope of its own
 	n := unstaged(random, h.Steps)
@@ -309,10 +310,7 @@ func pointless(s history.Setup, o DrawOptions) []string {
 	if o.BuiltinKinds { // tours have them in the comparison with a real control plane
 		acts = append(acts, act.JobActs()...)
 	}
-	named := func(flag string) bool {
-		return flag == customKind || flag == configMapFlag || strings.HasPrefix(flag, argoFlag)
-	}
-	if o.BuiltinKinds || !slices.ContainsFunc(s.Flags, named) {
+	if o.BuiltinKinds || !slices.ContainsFunc(s.Flags, namesRollouts) {
 		acts = append(acts, act.CreateRollout)
 	}
 	if s.Graph || !slices.Contains(s.Flags, configMapFlag) { // these would replace the configuration of the graph

@@ -77,6 +77,8 @@ type faults struct {
 	foreign map[string]string
 	// strippers are others' mutating webhooks that remove managed annotations.
 	strippers []*stripper
+	// definitions has the ways in which the definition of Rollouts is taken away.
+	definitions []string
 }
 
 func (f *faults) remove(r *rule) {
@@ -226,7 +228,7 @@ func (s *simulation) begin(step history.Step) {
 	if until := time.Now().Add(duration(step)); until.After(s.faulty) {
 		s.faulty = until
 	}
-	if kind.kind == "permissions" || kind.kind == "watch-refused" || kind.kind == writesDenied {
+	if slices.Contains([]string{"permissions", "watch-refused", writesDenied, kindAway, kindContradicted}, kind.kind) {
 		s.after(blindFor, s.showBlindness)
 	}
 }
@@ -240,6 +242,8 @@ func (k faultKind) of(step history.Step) string {
 		return listsShort
 	case step.Do == strippingWebhook:
 		return strippedKind(step)
+	case step.With["way"] == wayContradicted:
+		return kindContradicted
 	case step.With["verbs"] == "list,watch":
 		return "watch-refused" // single objects can be read
 	case deniesWrites(step):

@@ -49,7 +49,7 @@ func findFault(name string) (faultKind, bool) {
 func faultKinds() []faultKind {
 	return slices.Concat(
 		processFaults(), requestFaults(), lossFaults(), permissionsFaults(), watchFaults(), listFaults(), restoreFaults(), admissionFaults(),
-		stripperFaults(), installationFaults())
+		stripperFaults(), installationFaults(), definitionFaults())
 }
 
 const defaultFor = 5 * time.Second

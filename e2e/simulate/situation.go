@@ -67,6 +67,7 @@ func situationKinds() []situationKind {
 		{name: "restored", weight: 4, draw: restoredFromSnapshot},
 		{name: "stripped", draw: strippedForATime},
 		{name: "behind", draw: restartedBehind},
+		{name: "definition", draw: definitionTaken},
 		{name: "elsewhere", draw: trackedElsewhere},
 		{name: "sides", draw: sidesChanged},
 		{name: "published", weight: 6, draw: published, graph: true},

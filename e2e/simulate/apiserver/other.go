@@ -51,10 +51,15 @@ func (s *Server) serveOther(q *request) answer {
 // unknown answers where nothing is served: with a Status within a group that is, else like any web server.
 func (s *Server) unknown(q *request, path string) answer {
 	for _, k := range s.kinds {
-		if strings.HasPrefix(path, "/api/v1/") || strings.HasPrefix(path, "/apis/"+k.APIVersion()+"/") {
+		if strings.HasPrefix(path, "/api/v1/") || s.isServed(k) && strings.HasPrefix(path, "/apis/"+k.APIVersion()+"/") {
 			return q.failed(errUnknownPath())
 		}
 	}
+	return notServed()
+}
+
+// notServed is the answer of a web server, also to requests for a custom resource that is not defined.
+func notServed() answer {
 	return answer{status: http.StatusNotFound, body: []byte("404 page not found\n"), plain: true, failure: statusOf(errUnknownPath())}
 }
 
@@ -75,7 +80,7 @@ func (s *Server) groups() []metav1.APIGroup {
 		v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
 		groups = append(groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 	}
-	for _, k := range s.kinds {
+	for _, k := range s.discovered() {
 		add(k.Group, k.Version)
 	}
 	add(authorizationGroup, "v1")
@@ -85,7 +90,7 @@ func (s *Server) groups() []metav1.APIGroup {
 // resources returns what a path such as /apis/apps/v1 serves.
 func (s *Server) resources(path string) []metav1.APIResource {
 	var all []metav1.APIResource
-	for _, k := range s.kinds {
+	for _, k := range s.discovered() {
 		root := "/apis/"
 		if k.Group == "" {
 			root = "/api/"

@@ -23,9 +23,11 @@ type Server struct {
 	served  map[served]*kind
 	store   *store
 	accepts sync.Map
-	hooks   atomic.Pointer[[]*hook]
-	tracker *tracker
-	owners  owners
+	// withdrawn has the kinds that are not served, and whether discovery shows them.
+	withdrawn sync.Map
+	hooks     atomic.Pointer[[]*hook]
+	tracker   *tracker
+	owners    owners
 
 	calls   atomic.Int64
 	watches atomic.Int64
@@ -107,6 +109,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.admissible(q); err != nil {
 		q.answer(w, q.failed(err))
+		return
+	}
+	if q.kind != nil && !s.isServed(q.kind) {
+		q.answer(w, notServed())
 		return
 	}
 	if q.call.Verb == "watch" && q.kind != nil {

@@ -71,7 +71,7 @@ func (l *faultLog) touches(s *span, w *workload) bool {
 	switch {
 	case s.strips():
 		return s.stripsOf(w)
-	case s.deniesWorkloads():
+	case s.deniesWorkloads(), s.takesKind():
 		return scope == w.id.plural
 	case s.hangsWorkloads():
 		return scope == w.id.plural || len(s.hung[w.id.namespace]) >= slots
@@ -261,7 +261,7 @@ func (l *faultLog) disturbedBesides(at time.Time) bool {
 		switch {
 		case slices.Contains([]string{"permissions", "watch-refused", "watch-held", "webhook-away", "namespace-webhook", writesHang}, s.kind):
 			return false // it is in the way of no Event
-		case s.deniesWorkloads(), s.strips():
+		case s.deniesWorkloads(), s.strips(), s.takesKind():
 			return false
 		case s.outage() && (s.open || s.coveredAtEnd):
 			return s.from.Add(recovery + report).After(at)

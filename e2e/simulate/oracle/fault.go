@@ -12,8 +12,8 @@ import (
 type Fault struct {
 	At time.Time
 	// Kind says what fails. These are known: "down", "killed", "stopped", "frozen" (a replica does not work), "clock",
-	// "permissions", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook", and those
-	// that begin with "strips ", whose scope is "namespaces/shop" or the resource of workloads; every other one is something that may disturb all of the program within Scope.
+	// "permissions", "denied", "watch-refused", "lists-short", "watch-held", "writes-hang", "writes-denied", "namespace-webhook", "kind-away",
+	// "kind-contradicted", and those that begin with "strips ", whose scope is "namespaces/shop" or the resource of workloads; every other one is something that may disturb all of the program within Scope.
 	Kind string
 	// Scope is what is concerned: a client ("replica-0" means its processes "replica-0.1", too), a namespace ("shop" or
 	// "namespaces/shop"), an object ("deployments/shop/cart"), or a resource ("secrets"). Empty means everything, and so does
@@ -86,7 +86,7 @@ func (s *span) recovery() time.Duration {
 	switch s.kind {
 	case "denied", "namespace-webhook":
 		return longRecovery
-	case "permissions", "watch-refused", "lists-short":
+	case "permissions", "watch-refused", "lists-short", kindAway, kindContradicted:
 		return blindRecovery
 	case writesHang:
 		return hungRecovery

@@ -106,7 +106,7 @@ func (l *visibleLaw) blindSince(client, plural string, now time.Time) (since tim
 func blinds(s *span, client, plural string) bool {
 	concerned := s.scope == plural || s.scope == "" && (isConfig(plural) || isReferent(plural)) ||
 		isConfig(plural) && isProcessOf(client, s.scope)
-	return concerned && (s.kind == "permissions" || s.kind == "watch-refused")
+	return concerned && (s.kind == "permissions" || s.kind == "watch-refused" || s.kind == kindContradicted)
 }
 
 // reply records an answer. A list that is answered while watches fail shows the moment, and not what comes.

@@ -38,7 +38,7 @@ func New(options Options) *Oracle {
 	runs, explained := newRunsLaw(l), &explainedLaw{ledger: l}
 	recreations := newJobsLaw(l, runs)
 	o.laws = []law{
-		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), o.secret, &unharmedLaw{ledger: l}, newWarnedLaw(l), o.size, &exclusionLaw{ledger: l},
+		&promptLaw{ledger: l}, &appearedLaw{ledger: l}, newReadsLaw(l), o.secret, &unharmedLaw{ledger: l}, newWarnedLaw(l), &awayLaw{ledger: l}, o.size, &exclusionLaw{ledger: l},
 		&leaderLaw{ledger: l}, o.hotLoop, newContestedLaw(l), newStrippedLaw(l), &blamedLaw{ledger: l}, newRefusedLaw(l), &scopeLaw{ledger: l}, &sidesLaw{ledger: l}, o.visible, o.denied, &gatesLaw{ledger: l}, &keptLaw{ledger: l}, &restampLaw{ledger: l},
 		&requiredLaw{ledger: l}, explained, &heldLaw{ledger: l}, newStrategyLaw(l), newRestartLaw(l), runs, &pauseLaw{ledger: l}, &costLaw{ledger: l},
 		&currentLaw{ledger: l}, newPublishedLaw(l), &recordLaw{ledger: l}, recreations, newCountedLaw(l, explained, recreations), newPendingLaw(l), o.idle,
