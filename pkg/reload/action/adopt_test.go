@@ -175,6 +175,34 @@ func TestAdoptionIsReportedAndCounted(t *testing.T) {
 	}
 }
 
+// The only digest key is replaced: all workloads are looked at before the graph has read its custom resources with the new one.
+func TestAdoptionBeforeTheNewKeyIsInUseIsRepeatedWithoutAnEvent(t *testing.T) {
+	t.Parallel()
+	app, now := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	read := func(keys string) digest.State {
+		return digest.StateOf(digest.Content{Ref: app, Namespace: "shop"}, "uid", "5", digesttest.Ring(t, keys))
+	}
+	out, api := &reloadtest.Outbox{}, &accepting{}
+	source, store := absentApp(t, nil, digesttest.Ring(t, "a"), now), &reloadtest.Store{States: map[reference.Ref]digest.State{app: read("b")}}
+	source.Store = store
+	actions, s := newActions(Options{Client: api, Gather: source, Metrics: prometheus.NewRegistry()}, out), reloadtest.Web(t)
+	s.View.WorkloadBudget = 1000
+	adopt := func() {
+		t.Helper()
+		in := actions.gather.Input(s)
+		require.NoError(t, actions.gather.Read(t.Context(), s, in, in.Refs))
+		actions.Adopt(t.Context(), s, in, policy.Assess(in)).close(t.Context(), actions.base)
+		assert.Empty(t, out.Notes(), "the user can do nothing about it")
+	}
+	adopt()
+	assert.Zero(t, api.writes)
+	assert.Equal(t, 25*time.Millisecond, actions.state.Deferrals.Wait(s.Key, now.Add(time.Millisecond), now), "also after an event")
+
+	store.States[app] = read("a")
+	adopt()
+	assert.Equal(t, 1, api.writes)
+}
+
 // appeared is a Store with an object whose creation was seen.
 type appeared struct {
 	reloadtest.Store
