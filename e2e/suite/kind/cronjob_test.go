@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -175,4 +176,58 @@ func TestCronJobRunsAfterARelease(t *testing.T) {
 		made, want := jobs(s, w)[0], fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
 		assert.Equal(t, want, made.Spec.Template.Annotations[fixture.ConfigHash], w.Name)
 	}
+}
+
+// The schedule starts a Job with the stamped template while the run waits for an active one, which the controller does not know of.
+func TestScheduledJobIsTheRunThatWaits(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := scheduled(s, "forbid", auto, map[string]any{"concurrencyPolicy": "Forbid"})
+	s.MergeWorkload(w, `{"spec":{"jobTemplate":{"spec":{"parallelism":0}}}}`) // its Jobs have no pods to wait for
+	active(s, w)
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "it is stamped")
+	s.AwaitEvent(w, "RunPostponed", "forbid-active")
+
+	s.MergeWorkload(w, `{"spec":{"schedule":"* * * * *"}}`)
+	started := awaitStarted(s, w)
+	s.MergeWorkload(w, `{"spec":{"schedule":"0 0 1 1 *"}}`)
+	want := fixture.TemplateAnnotations(s.Get(w))[fixture.ConfigHash]
+	require.Equal(t, want, started.Spec.Template.Annotations[fixture.ConfigHash])
+	s.Await("the Job to count as the run", func() error {
+		var errs []error
+		for _, replica := range shared.Replicas() {
+			err := replica.Logged("a Job of the CronJob has started with its new configuration", s.Namespace, started.Name)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	finish(s, workloadOf(s, started.Name))
+	require.NoError(t, s.Delete(s.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "forbid-active"}},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	s.Settled()
+	assert.Len(t, jobs(s, w), 1, "no other one is made")
+
+	s.SetConfigMap("app", "key", "3")
+	s.AwaitEvent(w, "Reloaded", "run at once as Job")
+	assert.Len(t, jobs(s, w), 2, "the next change is a run of its own")
+}
+
+// awaitStarted waits for a Job that the schedule starts.
+func awaitStarted(s *fixture.Fixture, of observe.Workload) (started batchv1.Job) {
+	s.Helper()
+	s.Await("the schedule to start a Job", func() error {
+		for _, job := range jobs(s, of) {
+			if job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] != "" {
+				started = job
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return started
 }
