@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -39,7 +40,12 @@ func workloadOf(s *fixture.Fixture, name string) observe.Workload {
 
 // jobManifest is the manifest of started.
 func jobManifest(s *fixture.Fixture, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
-	manifest := s.Manifest("Job", name, fixture.Uses{ConfigMaps: []string{"app"}, Annotations: annotations})
+	return manifestOn(s, "app", name, annotations, spec)
+}
+
+// manifestOn is jobManifest with the name of the ConfigMap.
+func manifestOn(s *fixture.Fixture, configMap, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
+	manifest := s.Manifest("Job", name, fixture.Uses{ConfigMaps: []string{configMap}, Annotations: annotations})
 	fields := manifest.Object["spec"].(map[string]any)
 	pods := fields["template"].(map[string]any)["spec"].(map[string]any)
 	pods["nodeSelector"] = map[string]any{"example.org/none": "true"} // its pods never run, so that it does not finish
@@ -51,6 +57,22 @@ func jobManifest(s *fixture.Fixture, name string, annotations map[string]string,
 
 // automatic are the annotations of Reloader alone.
 func automatic() map[string]string { return map[string]string{fixture.ConfigMaps: "", auto: "true"} }
+
+// settledJobs is [fixture.Fixture.Settled], and the loop is through with everything so far that is about Jobs: one that is made and changed
+// afterwards is created again. Other workers may still be busy: the time that they get is a second one.
+func settledJobs(s *fixture.Fixture) {
+	s.Helper()
+	s.Settled()
+	for range 2 {
+		name := "canary-" + string(uuid.NewUUID())
+		s.ConfigMap(name, fixture.Data{"key": "1"})
+		manifest := manifestOn(s, name, name, automatic(), nil)
+		s.CreatePromptly(manifest)
+		s.SetConfigMap(name, "key", "2")
+		awaitReplaced(s, workloadOf(s, name), manifest.GetUID())
+	}
+	awaitNoManifest(s)
+}
 
 func jobOf(s *fixture.Fixture, w observe.Workload) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
@@ -100,7 +122,7 @@ func TestJobIsCreatedAgainOnce(t *testing.T) {
 	sap, sapUID := started(s, "sap", nil, nil)
 
 	s.Merge(&corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"touched":"true"}}}`)
-	s.Settled()
+	settledJobs(s)
 	same, err := jobOf(s, w)
 	require.NoError(t, err)
 	assert.Equal(t, uid, same.UID, "its content is the same")
@@ -109,7 +131,7 @@ func TestJobIsCreatedAgainOnce(t *testing.T) {
 	next := awaitReplaced(s, w, uid)
 	s.AwaitEvent(w, "Reloaded", "created again", "configmap/app modified")
 	awaitNoManifest(s)
-	s.Settled()
+	settledJobs(s)
 	again, err := jobOf(s, w)
 	require.NoError(t, err)
 	assert.Equal(t, next.UID, again.UID, "once")
@@ -191,7 +213,7 @@ func TestJobsThatAreLeftAlone(t *testing.T) {
 	s.SetConfigMap("app", "key", "2")
 	awaitReplaced(s, control, controlUID)
 	awaitNoManifest(s)
-	s.Settled()
+	settledJobs(s)
 	for w, uid := range uids {
 		job, err := jobOf(s, w)
 		require.NoError(t, err)
@@ -199,7 +221,7 @@ func TestJobsThatAreLeftAlone(t *testing.T) {
 	}
 
 	s.Merge(&batchv1.Job{}, suspended.Name, `{"spec":{"suspend":false}}`)
-	s.Settled()
+	settledJobs(s)
 	job, err := jobOf(s, suspended)
 	require.NoError(t, err)
 	assert.Equal(t, uids[suspended], job.UID, "its pods start with what is there now")
@@ -221,7 +243,7 @@ func TestSuspendedJobKeepsUpWithWhatAnExpressionSelects(t *testing.T) {
 	require.Contains(t, first.Annotations[fixture.ConfigRecord], "configmap/app-x=")
 
 	require.NoError(t, s.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "app-x"}}))
-	s.Settled()
+	settledJobs(s)
 	s.SetConfigMap("app", "key", "2")
 	s.Await("the Job to be adopted", func() error {
 		job, err := jobOf(s, w)
@@ -231,7 +253,7 @@ func TestSuspendedJobKeepsUpWithWhatAnExpressionSelects(t *testing.T) {
 		return err
 	})
 	s.Merge(&batchv1.Job{}, w.Name, `{"spec":{"suspend":false}}`)
-	s.Settled()
+	settledJobs(s)
 	job, err := jobOf(s, w)
 	require.NoError(t, err)
 	assert.Equal(t, uid, job.UID, "its pods start with what is there now")
@@ -280,7 +302,7 @@ func TestDeletedJobSurvivesRestarts(t *testing.T) {
 	for _, each := range []observe.Workload{w, mine} {
 		s.Merge(&batchv1.Job{}, each.Name, `{"metadata":{"finalizers":["example.org/keep"]}}`)
 	}
-	s.Settled()
+	settledJobs(s)
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitEvent(w, "RecreationPostponed", "example.org/keep")
 	s.AwaitEvent(mine, "RecreationPostponed", "example.org/keep")
@@ -300,7 +322,7 @@ func TestDeletedJobSurvivesRestarts(t *testing.T) {
 	s.Merge(&batchv1.Job{}, mine.Name, `{"metadata":{"finalizers":null}}`)
 	awaitReplaced(s, mine, myUID)
 	awaitNoManifest(s)
-	s.Settled()
+	settledJobs(s)
 	for _, each := range []observe.Workload{w, mine} {
 		s.Merge(&batchv1.Job{}, each.Name, `{"metadata":{"finalizers":null}}`)
 	}
@@ -313,7 +335,7 @@ func TestJobWithoutThePermissions(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w, uid := started(s, "import", automatic(), nil)
 	suspended, suspendedUID := started(s, "suspended", automatic(), map[string]any{"suspend": true})
-	s.Settled()
+	settledJobs(s)
 	role := &rbacv1.ClusterRole{}
 	require.NoError(t, s.Client.Get(t.Context(), types.NamespacedName{Name: "pod-reloader"}, role))
 	granted := slices.Clone(role.Rules)
@@ -355,6 +377,7 @@ func TestJobWithoutThePermissions(t *testing.T) {
 	awaitNoManifest(s)
 
 	s.Merge(&batchv1.Job{}, suspended.Name, `{"spec":{"suspend":false}}`)
+	settledJobs(s)
 	s.Reported()
 	job, err = jobOf(s, suspended)
 	require.NoError(t, err)
