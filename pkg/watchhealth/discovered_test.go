@@ -63,7 +63,7 @@ func TestLookupThatFindsTheResourceIsNotCalledAFailedOne(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	client.monitor.Discovered(watchhealth.Watch{Resource: "rollouts.argoproj.io"}, watchhealth.ErrContradicted)
-	assert.Equal(t, "the API server lists it in its discovery, and answers its lists and watches with 404 Not Found", client.status().Detail)
+	assert.Equal(t, "the API server lists it in its discovery, and answers its lists or watches with 404 Not Found", client.status().Detail)
 }
 
 func TestFailedLookupIsOverOnceTheResourceIsUninstalled(t *testing.T) {

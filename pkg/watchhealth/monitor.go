@@ -263,7 +263,7 @@ func (m *Monitor) listed(q request) {
 }
 
 // ErrContradicted is for Discovered. One API server of several may not have the definition, or a proxy may not pass the requests on.
-var ErrContradicted = errors.New("the API server lists it in its discovery, and answers its lists and watches with 404 Not Found")
+var ErrContradicted = errors.New("the API server lists it in its discovery, and answers its lists or watches with 404 Not Found")
 
 // Discovered records how the lookup of a resource ended, before which no list or watch is sent. That a custom resource is not installed
 // is no failure.

@@ -1,6 +1,7 @@
 package workloadstate
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -16,18 +18,22 @@ import (
 )
 
 func (d *definitions) hide(hidden bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.hidden = hidden
+	d.hideSome(func(string, bool) bool { return hidden })
 }
 
-// monitored runs the watch of a kind as the program does.
-func monitored(t *testing.T, d *definitions) (*watchhealth.Monitor, *Watch) {
+func (d *definitions) hideSome(hides func(namespace string, watch bool) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hides = hides
+}
+
+// monitored runs the watch of a kind, of all namespaces or of some, as the program does.
+func monitored(t *testing.T, d *definitions, namespaces ...string) (*watchhealth.Monitor, *Watch) {
 	t.Helper()
 	m := &watchhealth.Monitor{}
 	s := New(Options{
 		Mapper: d, Config: &rest.Config{Host: "http://server", QPS: -1}, HTTPClient: &http.Client{Transport: m.Wrap(d)},
-		Discovered: m.Discovered, Log: logr.Discard(),
+		Discovered: m.Discovered, Log: logr.Discard(), Namespaces: namespaces,
 	})
 	w := s.Watch(gadget(), func(_, _ workload.Summary, _ string) {})
 	go w.Run(t.Context())
@@ -52,7 +58,8 @@ func TestResourceThatIsFoundAndAnsweredWith404IsAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				d := &definitions{served: resource("v1", "gadgets"), hidden: !later}
+				d := &definitions{served: resource("v1", "gadgets")}
+				d.hide(!later)
 				m, w := monitored(t, d)
 				if later {
 					<-time.After(61 * time.Second) // the watch has ended once
@@ -61,7 +68,7 @@ func TestResourceThatIsFoundAndAnsweredWith404IsAFailure(t *testing.T) {
 				}
 				assert.Less(t, healthy(m, 1), 30, "two lookups, with pauses in between")
 				assert.Zero(t, healthy(m, 60), "it stays a failure")
-				assert.Contains(t, m.Statuses()[0].Detail, "answers its lists and watches with 404")
+				assert.Contains(t, m.Statuses()[0].Detail, "answers its lists or watches with 404")
 				_, known := w.Get("shop", "gadgets")
 				assert.Equal(t, later, known, "the workloads that are known exist")
 
@@ -76,7 +83,8 @@ func TestResourceThatIsFoundAndAnsweredWith404IsAFailure(t *testing.T) {
 func TestContradictionEndsWhenTheKindIsUninstalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &definitions{served: resource("v1", "gadgets"), hidden: true}
+		d := &definitions{served: resource("v1", "gadgets")}
+		d.hide(true)
 		m, _ := monitored(t, d)
 		<-time.After(10 * time.Minute)
 		assert.True(t, m.AnyFailing())
@@ -99,5 +107,52 @@ func TestOneContradictionIsNoFailure(t *testing.T) {
 			d.hide(false)
 			assert.Equal(t, 300, healthy(m, 5))
 		}
+	})
+}
+
+// Another API server answers there, or a proxy: the watches of the others work, and are open for minutes.
+func TestContradictionOfOneNamespaceIsNoFailureOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "gadgets")}
+		d.hideSome(func(namespace string, _ bool) bool { return namespace == "bank" })
+		m, _ := monitored(t, d, "bank", "shop")
+		<-time.After(time.Minute)
+		for range 3600 {
+			<-time.After(time.Second)
+			require.True(t, m.Failing("gadgets.example.com", "bank"))
+			require.False(t, m.Failing("gadgets.example.com", "shop"))
+		}
+	})
+}
+
+// What the list has is seen late.
+func TestWatchThatIsAnsweredWith404BehindAListIsAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "gadgets")}
+		d.hideSome(func(_ string, watch bool) bool { return watch })
+		m, _ := monitored(t, d)
+		<-time.After(time.Minute)
+		assert.Zero(t, healthy(m, 60), "it stays a failure")
+		d.hide(false)
+		healthy(m, 1)
+		assert.Equal(t, 60, healthy(m, 1), "it works again")
+	})
+}
+
+func TestContradictionLastsWhereALookupFailsInBetween(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &definitions{served: resource("v1", "gadgets")}
+		d.hide(true)
+		m, _ := monitored(t, d)
+		<-time.After(5 * time.Minute)
+		since := m.Statuses()[0].Since
+		d.set(resource("v1", "gadgets"), errors.New("away"))
+		assert.Zero(t, healthy(m, 2))
+		d.set(resource("v1", "gadgets"), nil)
+		assert.Zero(t, healthy(m, 5), "no request was accepted")
+		assert.Equal(t, since, m.Statuses()[0].Since)
 	})
 }

@@ -113,7 +113,7 @@ func TestEachNamespaceDeletesItsOwnWorkloads(t *testing.T) {
 	changes = nil
 	f := &follower{of: w, namespace: "shop"}
 	for range inARow {
-		w.lookups.add(uninstalled)
+		w.lookups.add(uninstalled, nil)
 	}
 	_, err = f.request(t.Context(), metav1.ListOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)

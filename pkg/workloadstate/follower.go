@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
 	"github.com/pod-reloader/pod-reloader/pkg/skim"
+	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
@@ -22,6 +23,8 @@ type follower struct {
 	log       logr.Logger
 	// listed says that a listing was complete.
 	listed bool
+	// beforeList and beforeWatch are how many lookups there were before the last list, and the last watch, that was accepted.
+	beforeList, beforeWatch int
 }
 
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
@@ -58,18 +61,35 @@ func (f *follower) watch(ctx context.Context, options metav1.ListOptions) (watch
 	return listwatch.Stream(body, f.events(body), f.log.V(1)), nil
 }
 
-// request asks for the resource that the kind has now. Where the kind is not installed any more, its workloads are gone: the definition can
-// be deleted while no watch is open that would deliver their deletion. This is decided here, since no list can succeed meanwhile.
+// request asks for the resource that the kind has now.
 func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	to := f.of.target.Load()
 	body, err := to.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
-	if err == nil {
-		f.of.lookups.end()
-	}
-	if f.of.unservedBy(err, to) && f.of.lookups.shows(uninstalled) {
-		f.of.replace(f.namespace, nil, "")
+	switch {
+	case err == nil && options.Watch:
+		f.beforeWatch = f.of.lookups.number()
+	case err == nil:
+		f.beforeList = f.of.lookups.number()
+	case f.of.unservedBy(err, to):
+		f.unserved(watchhealth.Watch{Resource: to.resource.String(), Namespace: f.namespace})
 	}
 	return body, err
+}
+
+// unserved does what follows from the lookups after an answer of 404. Where the kind is not installed any more, its workloads are gone: the
+// definition can be deleted while no watch is open that would deliver their deletion. This is decided here, since no list can succeed
+// meanwhile. A list that is accepted does not prove that a watch is.
+func (f *follower) unserved(about watchhealth.Watch) {
+	lookups, report := &f.of.lookups, f.of.source.options.Discovered
+	if err := lookups.failure(f.beforeWatch); err != nil {
+		report(about, err)
+	}
+	if lookups.show(contradicted, f.beforeWatch) {
+		report(about, watchhealth.ErrContradicted)
+	}
+	if lookups.show(uninstalled, max(f.beforeList, f.beforeWatch)) {
+		f.of.replace(f.namespace, nil, "")
+	}
 }
 
 // Put takes a workload that comes or changes.

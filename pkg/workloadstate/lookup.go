@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/pod-reloader/pod-reloader/pkg/listwatch"
-	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
 )
 
 const (
@@ -40,7 +39,7 @@ func (l *lookup) findFirst(ctx context.Context) (target, bool) {
 		if err != nil && ctx.Err() != nil {
 			return target{}, false
 		}
-		w.source.discovered(guess.GroupResource(), err)
+		w.source.discovered(target{resource: guess.GroupResource(), namespaces: w.source.options.Namespaces}, err)
 		switch {
 		case err == nil:
 			if failure != "" {
@@ -103,8 +102,8 @@ func (l *lookup) follow(ctx context.Context) {
 	}
 }
 
-// relocate follows another resource if the kind has one now. A kind that is not installed any more is no failure; one that is found while
-// its requests are answered with 404 again and again is. It is false after a lookup that has failed.
+// relocate follows another resource if the kind has one now. How the lookup has ended, each follower reports whose requests are answered
+// with 404: that of another namespace may work. It is false after a lookup that has failed.
 func (l *lookup) relocate(ctx context.Context) bool {
 	w := l.of
 	was := w.target.Load()
@@ -112,18 +111,14 @@ func (l *lookup) relocate(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	w.lookups.add(l.outcome(was, to, err))
-	if w.lookups.shows(contradicted) {
-		w.source.discovered(was.resource, watchhealth.ErrContradicted)
-		return true
-	}
-	w.source.discovered(was.resource, err)
+	w.lookups.add(l.outcome(was, to, err), err)
 	switch {
 	case err != nil:
 		w.log.V(1).Info("cannot find the resource of this workload kind; retrying", "error", err.Error())
 	case to.resource != was.resource:
 		w.log.Info("the cluster serves this workload kind as another resource, which is watched from now on",
 			"resource", to.resource.String(), "before", was.resource.String())
+		w.source.discovered(*was, nil) // it is asked for no more
 		w.target.Store(&to)
 	}
 	return err == nil || meta.IsNoMatchError(err)

@@ -32,8 +32,8 @@ type definitions struct {
 	away, unlisted error
 	// blip answers the next list or watch with 404, and lookups are away from then on.
 	blip bool
-	// hidden answers all lists and watches with 404, whatever lookups find.
-	hidden bool
+	// hides answers lists or watches of a namespace with 404, whatever lookups find; nil none.
+	hides func(namespace string, watch bool) bool
 	// known is what the Mapper knows, used how often it has got to know something else, fresh how often the API server was to be asked.
 	known   *finder
 	used    int
@@ -116,16 +116,28 @@ func (d *definitions) RoundTrip(r *http.Request) (*http.Response, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, r.URL.Path)
-	path := fmt.Sprintf("/apis/example.com/%s/%s", d.served.Version, d.served.Resource)
+	watching := r.URL.Query().Get("watch") == "true"
 	answer := &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("404 page not found")), Request: r}
 	if d.blip {
 		d.blip, d.away = false, errors.New("away")
-	} else if r.URL.Path == path && !d.hidden {
-		name := strings.NewReader(initial(d.served.Resource))
+	} else if namespace, served := d.serves(r.URL.Path); served && (d.hides == nil || !d.hides(namespace, watching)) {
 		answer.StatusCode, answer.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
-		answer.Body = &open{name, r}
+		list := `{"apiVersion":"example.com/v1","kind":"GadgetList","metadata":{"resourceVersion":"5"},"items":[]}`
+		answer.Body = io.NopCloser(strings.NewReader(list))
+		if watching {
+			answer.Body = &open{strings.NewReader(initial(d.served.Resource)), r}
+		}
 	}
 	return answer, nil
+}
+
+// serves returns the namespace of a path; false where it is not one of the resource.
+func (d *definitions) serves(path string) (namespace string, ok bool) {
+	path, ok = strings.CutPrefix(path, fmt.Sprintf("/apis/example.com/%s/", d.served.Version))
+	if in, namespaced := strings.CutPrefix(path, "namespaces/"); namespaced {
+		namespace, path, _ = strings.Cut(in, "/")
+	}
+	return namespace, ok && path == d.served.Resource
 }
 
 // open is a stream that ends with its request.
@@ -212,7 +224,7 @@ func TestDefinitionCreatedAgainWithAnotherNameIsFollowed(t *testing.T) {
 		d.set(resource("v1", "widgets"), nil)
 		await(t, changes, "gadgets@5 > -", "- > widgets@5")
 		reports, used, _ = d.seen()
-		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, reports)
+		assert.Equal(t, []string{"gadgets.example.com: not installed", "gadgets.example.com: away", "gadgets.example.com: found"}, reports)
 		assert.Equal(t, 1, used)
 	})
 }
@@ -229,7 +241,7 @@ func TestFailedLookupIsRepeatedWhileTheWatchWorks(t *testing.T) {
 		d.set(resource("v1", "gadgets"), nil)
 		<-time.After(time.Minute)
 		reports, used, _ := d.seen()
-		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, reports)
+		assert.Empty(t, reports, "the watch works")
 		assert.Zero(t, used, "it is served as before")
 		lookups := d.lookups()
 		<-time.After(3 * time.Minute)

@@ -17,34 +17,47 @@ const (
 // inARow is how many lookups that end in the same way count: an answer of one API server among several can be out of date.
 const inARow = 2
 
-// streak counts the lookups in a row that have ended in the same way, since a request for the resource was accepted. It is safe for
-// concurrent use.
-type streak struct {
-	mu    sync.Mutex
-	last  outcome
-	count int
+// outcomes are how the lookups of a kind have ended. They are safe for concurrent use.
+type outcomes struct {
+	mu sync.Mutex
+	// last is how the last one has ended, and err its error; count is how many in a row have ended in that way, all how many there were.
+	last       outcome
+	err        error
+	count, all int
 }
 
 // add counts a lookup.
-func (s *streak) add(o outcome) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o != s.last {
-		s.last, s.count = o, 0
+func (a *outcomes) add(o outcome, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o != a.last {
+		a.last, a.count = o, 0
 	}
-	s.count++
+	a.err = err
+	a.count++
+	a.all++
 }
 
-// end is called when a request is accepted.
-func (s *streak) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.count = unknown, 0
+// number returns how many there were.
+func (a *outcomes) number() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
 }
 
-// shows reports whether the last lookups have all ended in one way.
-func (s *streak) shows(o outcome) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last == o && s.count >= inARow
+// show reports whether the last ones after a number of them have all ended in one way.
+func (a *outcomes) show(o outcome, after int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last == o && min(a.count, a.all-after) >= inARow
+}
+
+// failure returns the error of the last one after a number of them.
+func (a *outcomes) failure(after int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == after {
+		return nil
+	}
+	return a.err
 }

@@ -26,7 +26,8 @@ type Options struct {
 	Mapper Mapper
 	// Namespaces are those to watch. None means all of them.
 	Namespaces []string
-	// Discovered is called for each namespace after each attempt to find the resource of a kind, with the error. nil calls nothing.
+	// Discovered is called for a namespace with how the attempt to find the resource of a kind has ended: until it is found for the first
+	// time, when it is found as another one, and for each request that is answered with 404. nil calls nothing.
 	Discovered func(about watchhealth.Watch, err error)
 	// Keep says which labels and annotations are kept.
 	Keep workload.Keep
@@ -71,9 +72,9 @@ type target struct {
 }
 
 // discovered reports how an attempt to find the resource of a kind ended.
-func (s *Source) discovered(resource schema.GroupResource, err error) {
-	for _, namespace := range s.options.Namespaces {
-		s.options.Discovered(watchhealth.Watch{Resource: resource.String(), Namespace: namespace}, err)
+func (s *Source) discovered(of target, err error) {
+	for _, namespace := range of.namespaces {
+		s.options.Discovered(watchhealth.Watch{Resource: of.resource.String(), Namespace: namespace}, err)
 	}
 }
 

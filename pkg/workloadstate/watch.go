@@ -30,7 +30,7 @@ type Watch struct {
 	target   atomic.Pointer[target]
 	unserved chan *target
 	// lookups are those after an answer of 404.
-	lookups streak
+	lookups outcomes
 
 	mu sync.RWMutex
 	// byName has the workloads by namespace and name.
