@@ -48,21 +48,19 @@ type request struct {
 	fromCache, page bool
 	// versioned requests name a version, which may have expired.
 	versioned bool
+	// first marks the list of one object by which a client finds out whether a watch may go on.
+	first bool
 	// client is what NewClient has set.
 	client any
 }
 
-// parse reads a request; false if it is neither a list nor a watch. A list of one object is for its version only, and belongs to no watch,
-// unless it is a later page.
+// parse reads a request; false if it is neither a list nor a watch.
 func parse(r *http.Request) (request, bool) {
 	about, ok := collection(r.URL.Path)
 	if r.Method != http.MethodGet || !ok {
 		return request{}, false
 	}
 	query := r.URL.Query()
-	if query.Get("limit") == "1" && !query.Has("continue") {
-		return request{}, false
-	}
 	if name := oneName(query); name != "" {
 		about.Resource += "/" + name
 	}
@@ -73,6 +71,7 @@ func parse(r *http.Request) (request, bool) {
 		streaming: query.Get("sendInitialEvents") == "true",
 		fromCache: query.Has("resourceVersion"),
 		page:      query.Has("continue"),
+		first:     query.Get("limit") == "1" && !query.Has("continue"),
 		versioned: version != "" && version != "0" || query.Has("continue"),
 		client:    r.Context().Value(newClient{}),
 	}, true

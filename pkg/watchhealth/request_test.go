@@ -29,7 +29,7 @@ func TestRequestsAreRecognized(t *testing.T) {
 		"page of a list":               {url: "/api/v1/secrets?continue=x", want: request{about: Watch{"secrets", ""}, page: true, versioned: true}},
 		"one object":                   {url: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb", want: request{about: Watch{"secrets/db", "shop"}}},
 		"another field":                {url: "/api/v1/secrets?fieldSelector=type%3DOpaque", want: request{about: Watch{"secrets", ""}}},
-		"for the version only":         {url: "/api/v1/secrets?limit=1", not: true},
+		"before a watch goes on":       {url: "/api/v1/secrets?limit=1", want: request{about: Watch{"secrets", ""}, first: true}},
 		"page of one object":           {url: "/api/v1/secrets?limit=1&continue=x", want: request{about: Watch{"secrets", ""}, page: true, versioned: true}},
 		"get":                          {url: "/api/v1/namespaces/shop/secrets/db", not: true},
 		"get of a namespace":           {url: "/api/v1/namespaces/shop", not: true},

@@ -146,3 +146,43 @@ func TestSlowReaderIsNotSilence(t *testing.T) {
 		assert.True(t, client.status().Healthy())
 	})
 }
+
+// After a silence, a client asks for a list of one object first. While the API server has too many requests, no watch is open.
+func TestWatchThatDoesNotGoOnBecauseOfTooManyRequestsFails(t *testing.T) {
+	t.Parallel()
+	const first = "/api/v1/secrets?limit=1"
+	for name, c := range map[string]struct {
+		url     string
+		code    int
+		healthy bool
+	}{
+		"too many requests":             {url: first, code: 429},
+		"of another resource":           {url: "/api/v1/configmaps?limit=1", code: 429, healthy: true},
+		"another error: the watch goes": {url: first, code: 500, healthy: true},
+		"it is answered":                {url: first, code: 200, healthy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := newClient(t)
+				require.NoError(t, client.do(watch, status(200)))
+				began := time.Now()
+				for range 20 {
+					require.NoError(t, client.do(c.url, status(c.code)))
+					<-time.After(30 * time.Second)
+				}
+				if c.healthy {
+					assert.False(t, client.monitor.AnyFailing())
+					return
+				}
+				const detail = "the API server answers 429 Too Many Requests"
+				want := watchhealth.Status{Watch: secrets, Since: began, Reason: watchhealth.Failed, Detail: detail}
+				assert.Equal(t, want, client.status())
+				response, err := client.send(t.Context(), watch, stream(nil))
+				require.NoError(t, err)
+				defer func() { assert.NoError(t, response.Body.Close()) }()
+				assert.True(t, client.status().Healthy())
+			})
+		})
+	}
+}

@@ -57,8 +57,9 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	e := &exchange{monitor: t.monitor, caller: r.Context(), cancel: cancel, began: time.Now()}
-	e.request, e.followed = parse(r)
-	e.followed = e.followed && !isUnwatched(r.Context()) && t.monitor.follows(e.request)
+	asked, followed := parse(r)
+	followed = followed && !isUnwatched(r.Context()) && t.monitor.follows(asked)
+	e.request, e.followed, e.postpones = asked, followed && !asked.first, followed && asked.first
 	if e.followed {
 		t.monitor.begin(e.request)
 	}
@@ -100,10 +101,12 @@ type exchange struct {
 	monitor  *Monitor
 	request  request
 	followed bool
-	caller   context.Context //nolint:containedctx // a response body has no context of its own
-	cancel   context.CancelCauseFunc
-	began    time.Time
-	once     sync.Once
+	// postpones says that a watch does not go on while this request is answered with 429; its other answers say nothing of the watch.
+	postpones bool
+	caller    context.Context //nolint:containedctx // a response body has no context of its own
+	cancel    context.CancelCauseFunc
+	began     time.Time
+	once      sync.Once
 }
 
 // fail records an error in place of an answer, and returns the one that the caller gets.
@@ -121,6 +124,8 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 // answered records the status of an answer.
 func (e *exchange) answered(status int) {
 	switch {
+	case e.postpones && status == http.StatusTooManyRequests:
+		e.rejected(status)
 	case !e.followed:
 	case status == http.StatusGone && e.request.versioned:
 		e.monitor.expired(e.request, e.began)
@@ -129,22 +134,22 @@ func (e *exchange) answered(status int) {
 	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
 		// The API server has no streaming lists; the client lists instead.
 	case status >= http.StatusBadRequest:
-		reason, detail := rejection(status)
-		e.monitor.failed(e.request, reason, detail, e.began)
+		e.rejected(status)
 	case e.request.watch && !e.request.streaming: // for a streaming list, see listEnd
 		e.monitor.opened(e.request)
 	}
 }
 
-// rejection says why the API server has answered with the status of an error.
-func rejection(status int) (reason Reason, detail string) {
+// rejected records that the API server has answered with the status of an error.
+func (e *exchange) rejected(status int) {
+	reason, detail := Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status))
 	switch status {
 	case http.StatusUnauthorized:
-		return Refused, "the API server does not accept the credentials (401)"
+		reason, detail = Refused, "the API server does not accept the credentials (401)"
 	case http.StatusForbidden:
-		return Refused, "it is forbidden (403): grant get, list and watch"
+		reason, detail = Refused, "it is forbidden (403): grant get, list and watch"
 	}
-	return Failed, fmt.Sprintf("the API server answers %d %s", status, http.StatusText(status))
+	e.monitor.failed(e.request, reason, detail, e.began)
 }
 
 // done releases what belongs to the request.
