@@ -78,8 +78,8 @@ func (o Options) withDefaults() Options {
 
 const (
 	defaultDebounce = 100 * time.Millisecond
-	// inFlight is how many custom resources are written at a time, one of each namespace. The webhook and the loop read half as many live
-	// each, so that neither waits for the other; one namespace can have three quarters of a half.
+	// inFlight is how many custom resources are written at a time, one of each namespace. Each live reader reads half as many, so that none
+	// waits for another one; one namespace can have three quarters of a half.
 	inFlight          = 64
 	readsInFlight     = inFlight / 2
 	readsOfANamespace = readsInFlight * 3 / 4
@@ -96,8 +96,9 @@ type Chain struct {
 	*graphState
 	evaluator *evaluator
 	notifier  *notifier
-	// loop and webhook read custom resources live, each for one part of the program.
-	loop, webhook *liveReader
+	// loop and webhook read custom resources live, each for one part of the program; rechecks does where watches fail or are behind, so that
+	// reads of a resource that hang hold up no reload.
+	loop, webhook, rechecks *liveReader
 }
 
 // New makes a Chain that knows no resource. It does no I/O.
@@ -106,7 +107,8 @@ func New(o Options) *Chain {
 	in, state, configuration := newInbox(o.Debounce), newGraphState(o), &lifetime{}
 	sources := &sources{client: o.Client, namespaces: o.Namespaces, inbox: in, lifetime: configuration, now: o.Now, log: o.Log}
 	c := &Chain{options: o, inbox: in, graphState: state, notifier: &notifier{isHeld: state.isHeld, now: o.Now}}
-	c.loop, c.webhook = c.newLiveReader(), c.newLiveReader()
+	c.loop, c.webhook, c.rechecks = c.newLiveReader(), c.newLiveReader(), c.newLiveReader()
+	c.rechecks.large = c.loop.large // as many in all
 	c.evaluator = &evaluator{
 		inbox: in, graphState: state, sources: sources, notifier: c.notifier, log: o.Log, synced: make(chan struct{}),
 		reads: &reads{

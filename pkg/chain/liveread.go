@@ -114,6 +114,9 @@ type liveRead struct {
 	// wanted are to be read, seen were.
 	wanted []referent.Key
 	seen   map[referent.Key]struct{}
+	// found are the custom resources that were read, states the config objects, by namespace.
+	found  []liveObject
+	states map[string]map[reference.Ref]digest.State
 }
 
 var (
@@ -132,7 +135,10 @@ func (l *liveReader) begin(config configReader, namespace string, refs []referen
 	if err != nil {
 		return nil, err
 	}
-	f := &liveRead{liveReader: l, config: config, graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{}}
+	f := &liveRead{
+		liveReader: l, config: config, graph: graph, roots: map[reference.Ref]referent.Key{}, seen: map[referent.Key]struct{}{},
+		states: map[string]map[reference.Ref]digest.State{},
+	}
 	for _, ref := range refs {
 		if key, ok := l.graphState.key(namespace, ref); ok {
 			f.roots[ref] = key
@@ -211,10 +217,10 @@ func (f *liveRead) addKnown() error {
 func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config map[string][]reference.Ref) error {
 	var group errgroup.Group
 	group.SetLimit(freshInFlight)
-	objects := make([]*referent.Object, len(custom))
+	found := make([]liveObject, len(custom))
 	for i, key := range custom {
 		group.Go(recovering.Func(func() (err error) {
-			objects[i], err = f.object(ctx, key)
+			found[i], err = f.object(ctx, key)
 			return err
 		}))
 	}
@@ -232,28 +238,29 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for i, key := range custom {
-		if objects[i] == nil {
-			f.graph.Delete(key)
+	for _, one := range found {
+		if one.object == nil {
+			f.graph.Delete(one.key)
 		} else {
-			f.graph.Put(objects[i])
+			f.graph.Put(one.object)
 		}
 	}
+	f.found = append(f.found, found...)
 	for i, namespace := range namespaces {
 		f.setConfig(namespace, config[namespace], states[i])
 	}
 	return nil
 }
 
-// object returns what counts of a custom resource; nil if there is none.
-func (f *liveRead) object(ctx context.Context, key referent.Key) (*referent.Object, error) {
+// object reads a custom resource.
+func (f *liveRead) object(ctx context.Context, key referent.Key) (liveObject, error) {
 	resource, ok := f.graphState.resource(key)
 	if !ok || !resource.ClusterScoped && f.namespaces.outside(key.Namespace) {
-		return nil, nil // the configuration has changed, or the namespace is not watched, which the sources of the graph say
+		return liveObject{key: key}, nil // the configuration has changed, or the namespace is not watched, which the sources of the graph say
 	}
 	object, err := f.get(ctx, resource, key)
 	if err != nil && !apianswer.NotFound(err) {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return liveObject{}, fmt.Errorf("read %s: %w", key, err)
 	}
 	return object, nil
 }
@@ -267,6 +274,10 @@ func (f *liveRead) setConfig(namespace string, refs []reference.Ref, states map[
 	for ref, state := range states {
 		f.graph.SetConfig(namespace, ref, state)
 	}
+	if f.states[namespace] == nil {
+		f.states[namespace] = map[reference.Ref]digest.State{}
+	}
+	maps.Copy(f.states[namespace], states)
 }
 
 // state is the answer about a root. What led to it, and since when it is held, the graph of the watches knows, if it is as far.
@@ -296,11 +307,12 @@ type objects struct {
 	refused func(referent.Key)
 }
 
-// get returns what counts of an object.
-func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (*referent.Object, error) {
+// get returns what counts of an object. It has the key also where there is none, which is an error.
+func (o objects) get(ctx context.Context, resource *referent.Resource, key referent.Key) (liveObject, error) {
+	found := liveObject{key: key}
 	release, err := o.limit.Acquire(ctx, key.Namespace, 1)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
@@ -311,10 +323,10 @@ func (o objects) get(ctx context.Context, resource *referent.Resource, key refer
 	if apierrors.IsForbidden(err) {
 		o.refused(key)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		found.object, found.uid, found.version = resource.Read(object), object.GetUID(), object.GetResourceVersion()
 	}
-	return resource.Read(object), nil
+	return found, err
 }
 
 // objectsOf are those of a resource in a namespace; the empty one is that of objects in none.

@@ -26,6 +26,8 @@ type pending struct {
 	// restarts are the sources to be replaced whose restart was put off, incomplete those that could keep references now that they have
 	// left out.
 	restarts, incomplete []*source
+	// found are custom resources as a live read has found them, since their watches may be behind.
+	found []liveObject
 	// batches of reads have ended; what failed in retries can be read again.
 	batches, retries []batch
 	// leads ends when this process leads no more.

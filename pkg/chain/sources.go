@@ -123,14 +123,15 @@ const (
 	firstPause, longestPause = time.Second, time.Minute
 )
 
-// restart makes again the watches that had synced and fail now, those that have left out references, and those whose pause is over.
+// restart makes again the watches that had synced and fail now, those that have left out references or are behind, and those whose pause is
+// over.
 func (s *sources) restart(p pending) {
 	for _, one := range p.restarts {
 		if !one.stopped() {
 			s.replace(one)
 		}
 	}
-	for _, one := range slices.Concat(p.incomplete, failing(p.changes)) {
+	for _, one := range slices.Concat(p.incomplete, failing(p.changes), s.behind(p.found)) {
 		if !one.stopped() && !one.waiting {
 			s.replacePaced(one)
 		}

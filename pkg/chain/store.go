@@ -49,11 +49,10 @@ func (s Store) ReadLive(ctx context.Context, namespace string, refs []reference.
 	return states, err
 }
 
-// Recheck reads a ConfigMap or a Secret while its watch fails. The watch of a custom resource has no replacement; what the resource
-// refers to is among Referred.
+// Recheck reads a config object while its watch fails or is behind. A custom resource is read with all that it refers to.
 func (s Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
 	if ref.Kind.Custom() {
-		return nil
+		return s.Chain.rechecks.recheck(ctx, s.Store, namespace, ref)
 	}
 	return s.Store.Recheck(ctx, namespace, ref)
 }

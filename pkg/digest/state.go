@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -85,6 +86,15 @@ const ReportHoldAfter = 10 * time.Second
 
 // Withheld reports whether nothing is known of a custom resource, not even what the pods have: it does not count.
 func (s State) Withheld() bool { return s.Hold != nil && !s.Absent && s.Entries == nil }
+
+// SameVersion reports whether two states are of one version of an object, or both of none; of a custom resource, whose state has no
+// version, whether they are of one content.
+func (s State) SameVersion(other State) bool {
+	if s.UID != other.UID || s.ResourceVersion != other.ResourceVersion || s.Absent != other.Absent {
+		return false
+	}
+	return s.ResourceVersion != "" || maps.Equal(s.Entries, other.Entries)
+}
 
 // Entry returns the Entry under a key; false when the object is absent or its payload was not read under that key.
 func (s State) Entry(id KeyID) (Entry, bool) {

@@ -90,8 +90,8 @@ func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []re
 		return failed{s, unreadable(err)}
 	}
 	live := maps.Clone(states)
-	maps.DeleteFunc(live, func(_ reference.Ref, read digest.State) bool {
-		return read.Absent || reference.Later(read.ResourceVersion, since)
+	maps.DeleteFunc(live, func(ref reference.Ref, read digest.State) bool {
+		return read.Absent || ref.Kind.Custom() || reference.Later(read.ResourceVersion, since)
 	})
 	if a.recheck(ctx, s, live) {
 		return Waiting(queue.After(time.Second, queue.Config))

@@ -137,13 +137,13 @@ func (b *base) catchUp(ctx context.Context, s gather.Subject, live map[reference
 	return f
 }
 
-// recheck takes in the metadata of those config objects of which a live read has found another version than the watches have delivered. It
-// reports whether there are any.
+// recheck takes in those config objects of which a live read has found something else than the watches have delivered. It reports whether
+// there are any.
 func (b *base) recheck(ctx context.Context, s gather.Subject, live map[reference.Ref]digest.State) (behind bool) {
 	known := b.gather.Store.Cached(s.Key.Namespace, slices.Collect(maps.Keys(live)))
 	for ref, read := range live {
 		seen, watched := known[ref]
-		if !watched || seen.UID == read.UID && seen.ResourceVersion == read.ResourceVersion {
+		if !watched || seen.SameVersion(read) {
 			continue
 		}
 		behind = true

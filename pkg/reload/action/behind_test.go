@@ -135,3 +135,34 @@ func TestAdoptionWithoutAWebhookCatchesUpFirst(t *testing.T) {
 		})
 	}
 }
+
+// Custom resources have no version.
+func TestContentOfCustomResourcesIsComparedWithWhatIsStored(t *testing.T) {
+	t.Parallel()
+	proxy := reference.Ref{Kind: "proxies.example.com", Name: "p"}
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := digesttest.Ring(t, "a")
+	of := func(content, version string) digest.State {
+		return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": content}}), version, version, ring)
+	}
+	unread := of("a", "7")
+	unread.Entries = nil
+	for name, tc := range map[string]struct {
+		ref        reference.Ref
+		seen, live digest.State
+		behind     bool
+	}{
+		"another content":          {ref: proxy, seen: of("a", ""), live: of("b", ""), behind: true},
+		"the same content":         {ref: proxy, seen: of("a", ""), live: of("a", "")},
+		"one is missing below it":  {ref: proxy, seen: of("a", ""), live: digest.State{Hold: &digest.Hold{}}, behind: true},
+		"a content that is unread": {ref: app, seen: unread, live: of("a", "7")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &lagging{cached: map[reference.Ref]digest.State{tc.ref: tc.seen}}
+			actions := newActions(Options{Gather: gather.Gatherer{Store: store}}, &reloadtest.Outbox{})
+			assert.Equal(t, tc.behind, actions.requests.recheck(t.Context(), reloadtest.Web(t), map[reference.Ref]digest.State{tc.ref: tc.live}))
+			assert.Equal(t, tc.behind, len(store.rechecked) == 1)
+		})
+	}
+}
