@@ -54,7 +54,7 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	if !fits {
 		return a.idle.end(ctx, s) // the hash alone is compared, at the price of reads, or nothing
 	}
-	if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt); ended != nil {
+	if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt, text); ended != nil {
 		return ended
 	}
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
@@ -79,10 +79,13 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 
 // awaitWatches ends an adoption of what is older than what the pods may have started with: an API server that is behind has answered a list.
 // What is stored is taken in, and the workload judged anew by that. Later changes are not: they are still to be found. Where a webhook verifies
-// the Record, nothing needs to be read.
-func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []reference.Ref) Outcome {
+// the Record, nothing needs to be read. Nor does it for a Record that was compared before, where its write has failed.
+func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []reference.Ref, text string) Outcome {
 	since := a.state.Versions.Since(s.Key)
 	if !a.direct || since == "" || a.state.Creations.Version(s.Key) != "" { // what a creation started with is read live as it is
+		return nil
+	}
+	if a.state.Compared.Is(s.Key, since, text) {
 		return nil
 	}
 	states, err := a.gather.Store.ReadLive(ctx, s.Key.Namespace, refs)
@@ -96,6 +99,7 @@ func (a adoptions) awaitWatches(ctx context.Context, s gather.Subject, refs []re
 	if a.recheck(ctx, s, live) {
 		return Waiting(queue.After(time.Second, queue.Config))
 	}
+	a.state.Compared.Set(s.Key, since, text)
 	return nil
 }
 

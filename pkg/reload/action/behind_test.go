@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
@@ -25,7 +28,13 @@ type lagging struct {
 	reloadtest.Store
 	cached    map[reference.Ref]digest.State
 	rechecked []reference.Ref
+	reads     int
 	err       error
+}
+
+func (l *lagging) ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error) {
+	l.reads++
+	return l.Store.ReadLive(ctx, namespace, refs)
 }
 
 func (l *lagging) Cached(string, []reference.Ref) map[reference.Ref]digest.State { return l.cached }
@@ -134,6 +143,63 @@ func TestAdoptionWithoutAWebhookCatchesUpFirst(t *testing.T) {
 			assert.Equal(t, tc.want != nil, waits, "%T", ended)
 		})
 	}
+}
+
+// refusing is a client whose patches are refused as long as there is an error.
+type refusing struct {
+	accepting
+	err error
+}
+
+func (c *refusing) Patch(ctx context.Context, answer client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if c.err != nil {
+		return c.err
+	}
+	return c.accepting.Patch(ctx, answer, patch, opts...)
+}
+
+// Where the permission to write workloads is missing, the adoption is tried again and again.
+func TestAdoptionThatIsRefusedReadsTheConfigurationOnce(t *testing.T) {
+	t.Parallel()
+	app := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
+	ring := digesttest.Ring(t, "a")
+	at := func(version string) digest.State {
+		return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": version}}), "uid", version, ring)
+	}
+	s, store := reloadtest.Web(t), &lagging{}
+	api := &refusing{err: apierrors.NewForbidden(schema.GroupResource{}, "web", nil)}
+	actions := newActions(Options{
+		Client: api, Gather: gather.Gatherer{Store: store, Keys: &reloadtest.Keys{Present: ring}},
+	}, &reloadtest.Outbox{})
+	adopt := func(current digest.State) {
+		store.States = map[reference.Ref]digest.State{app: current}
+		store.cached = store.States
+		in := policy.Input{
+			Namespace: "shop", Intent: s.View.Intent, Refs: s.View.Intent.Refs(), Known: s.View.Known(),
+			Current: map[reference.Ref]digest.State{app: current}, Ring: ring,
+		}
+		_, isFailed := actions.Adopt(t.Context(), s, in, policy.Assess(in)).(failed)
+		require.Equal(t, api.err != nil, isFailed)
+	}
+	actions.state.Versions.Changed(s.Key, "8")
+	for range 5 {
+		adopt(at("7"))
+	}
+	assert.Equal(t, 1, store.reads)
+	for range 5 {
+		adopt(at("6"))
+	}
+	assert.Equal(t, 2, store.reads, "the watch has delivered something else: a list is older than the one before")
+	actions.state.Versions.Changed(s.Key, "9")
+	for range 5 {
+		adopt(at("6"))
+	}
+	assert.Equal(t, 3, store.reads, "the workload is another one")
+	api.err = nil
+	adopt(at("6"))
+	api.err = apierrors.NewForbidden(schema.GroupResource{}, "web", nil)
+	adopt(at("6"))
+	assert.Equal(t, 4, store.reads, "nothing is kept of what is recorded")
 }
 
 // Custom resources have no version.

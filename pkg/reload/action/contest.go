@@ -41,6 +41,7 @@ func (a *Actions) RecordContested(ctx context.Context, s gather.Subject) time.Du
 // wroteRecord records that the Record of a workload was written, in place of the stored one.
 func (b *base) wroteRecord(s gather.Subject) {
 	b.events.Clear(s.Reported(), reasonAdoptionFailed)
+	b.state.Compared.Forget(s.Key)
 	b.state.Contests.Wrote(s.Key, b.storedRecord(s), b.now())
 }
 

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // AsCreated returns the input with the states that config objects had when the workload was created, where nothing is recorded of them.
-// They are read live: a watch that is behind shows an older state than the one that the pods started with. outdated means that some have
-// changed since the creation. What cannot be read any more is adopted as it is now.
+// They are read live, once: a watch that is behind shows an older state than the one that the pods started with. outdated means that some
+// have changed since the creation. What cannot be read any more is adopted as it is now.
 func (g Gatherer) AsCreated(
 	ctx context.Context, s Subject, in policy.Input, refs []reference.Ref,
 ) (created policy.Input, outdated bool, err error) {
@@ -22,14 +23,29 @@ func (g Gatherer) AsCreated(
 	if version == "" || s.View.Managed[stamp.Record] != "" || in.Known.Hash != "" {
 		return in, false, nil
 	}
-	states, err := g.Store.ReadLive(ctx, s.Key.Namespace, refs)
-	if err != nil {
-		return in, false, err
+	newest, _ := in.Ring.Newest()
+	found := g.Creations.Found(s.Key, newest.ID)
+	unread := slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { _, ok := found[ref]; return ok })
+	for _, ref := range refs {
+		past, known := found[ref]
+		outdated = outdated || known && !past.SameVersion(in.Current[ref])
+	}
+	if len(unread) > 0 {
+		states, err := g.Store.ReadLive(ctx, s.Key.Namespace, unread)
+		if err != nil {
+			return in, false, err
+		}
+		for ref, live := range states {
+			past, changed := g.stateAt(ctx, s, ref, live, version)
+			found[ref], outdated = past, outdated || changed
+		}
+		g.Creations.Keep(s.Key, version, found)
 	}
 	in.Current = maps.Clone(in.Current)
-	for ref, live := range states {
-		past, changed := g.stateAt(ctx, s, ref, live, version)
-		in.Current[ref], outdated = past, outdated || changed
+	for _, ref := range refs {
+		if past, known := found[ref]; known {
+			in.Current[ref] = past
+		}
 	}
 	return in, outdated, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -157,6 +158,44 @@ func TestAsCreated(t *testing.T) {
 			assert.Equal(t, map[reference.Ref]digest.State{app: seen, db: seen}, in.Current, "the input is not written to")
 		})
 	}
+}
+
+// A write may be refused for as long as a permission is missing, while an API server keeps old versions for some minutes.
+func TestWhatWasReadOfACreationIsKeptUntilItIsRecorded(t *testing.T) {
+	t.Parallel()
+	app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.Secret, Name: "db"}
+	ring, rotated := digesttest.Ring(t, "a"), digesttest.Ring(t, "b")
+	at := func(version string, ring digest.Ring) digest.State {
+		return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": version}}), "uid", version, ring)
+	}
+	key, creations, absent := workload.Key{Namespace: "shop", Name: "web"}, &state.Creations{}, digest.State{Absent: true}
+	store := &readable{}
+	g := Gatherer{Creations: creations, Store: store, Past: func(context.Context, string, reference.Ref, string) (digest.State, error) {
+		return digest.State{}, errors.New("the version has expired")
+	}}
+	created := func(now map[reference.Ref]digest.State, ring digest.Ring) (map[reference.Ref]digest.State, bool) {
+		store.states = now
+		in, outdated, err := g.AsCreated(t.Context(), Subject{Key: key}, policy.Input{Current: now, Ring: ring}, []reference.Ref{app, db})
+		require.NoError(t, err)
+		return in.Current, outdated
+	}
+	creations.Created(key, "5")
+	first := map[reference.Ref]digest.State{app: at("4", ring), db: absent}
+	for range 2 {
+		found, outdated := created(first, ring)
+		assert.Equal(t, first, found)
+		assert.False(t, outdated)
+		assert.Equal(t, 1, store.reads)
+	}
+	found, outdated := created(map[reference.Ref]digest.State{app: at("6", ring), db: absent}, ring)
+	assert.Equal(t, first, found, "the pods have started with this")
+	assert.True(t, outdated)
+	assert.Equal(t, 1, store.reads)
+	_, _ = created(map[reference.Ref]digest.State{app: at("6", rotated), db: absent}, rotated)
+	assert.Equal(t, 2, store.reads, "no Entry is known under the new key")
+	creations.Created(key, "7")
+	found, _ = created(map[reference.Ref]digest.State{app: at("6", ring), db: at("7", ring)}, ring)
+	assert.Equal(t, at("7", ring), found[db], "it is another workload")
 }
 
 // paged is an API server with pages of one object each, which are numbered.

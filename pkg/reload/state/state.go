@@ -28,6 +28,7 @@ type State struct {
 	UnansweredEnds unansweredEnds
 	Creations      Creations
 	Versions       Versions
+	Compared       compared
 	Records        Records
 	// Recreations outlive the workload.
 	Recreations Recreations
@@ -51,7 +52,7 @@ func (s *State) ForgetUnlessPending(key workload.Key) bool {
 func (s *State) forgetOthers(key workload.Key) {
 	for _, part := range []interface{ Forget(workload.Key) }{
 		&s.Due, &s.Deferrals, &s.Refusals, &s.Writes, &s.Takeovers, &s.Warnings, &s.Reports, &s.Contests, &s.Runs, &s.ReferentWaits, &s.Notices,
-		&s.Resumes, &s.UnansweredEnds, &s.Creations, &s.Versions, &s.Records,
+		&s.Resumes, &s.UnansweredEnds, &s.Creations, &s.Versions, &s.Compared, &s.Records,
 	} {
 		part.Forget(key)
 	}

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"maps"
+
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
@@ -37,18 +40,61 @@ func (v *Versions) NotAfter(key workload.Key, version string) {
 // Since returns the version; empty if it is not known.
 func (v *Versions) Since(key workload.Key) string { return v.get(key) }
 
+// compared has the Records to be adopted that were compared with a live read, until they are stored: each attempt to store one would cost
+// the reads again.
+type compared struct{ perWorkload[uint64] }
+
+// Set records that a Record has nothing older than what was stored at a version.
+func (c *compared) Set(key workload.Key, version, record string) {
+	c.with(key, func(e *uint64) { *e = DigestOf(version + " " + record) })
+}
+
+// Is reports whether that is so.
+func (c *compared) Is(key workload.Key, version, record string) bool {
+	return c.get(key) == DigestOf(version+" "+record)
+}
+
 // Creations has the resourceVersions at which workloads were created, of those that came while the loop watched, without a Record. Their
 // pods start with what the configuration is at that time, which may be another one when the loop reads it: in direct mode, where no
 // webhook stamps the creation, a change right behind it would be adopted and missed otherwise.
-type Creations struct{ perWorkload[string] }
+type Creations struct{ perWorkload[creation] }
+
+// creation is that of a workload: its version, and the states that config objects had then, as far as they were read. The Record of them
+// may be stored when they cannot be read any more.
+type creation struct {
+	version string
+	found   map[reference.Ref]digest.State
+}
 
 // Created records the creation of a workload.
 func (b *Creations) Created(key workload.Key, version string) {
-	b.with(key, func(e *string) { *e = version })
+	b.with(key, func(e *creation) { *e = creation{version: version} })
 }
 
 // Version returns the resourceVersion of the creation; empty if it is not known, or has been recorded.
-func (b *Creations) Version(key workload.Key) string { return b.get(key) }
+func (b *Creations) Version(key workload.Key) string { return b.get(key).version }
+
+// Keep keeps the states that config objects had at the creation at a version.
+func (b *Creations) Keep(key workload.Key, version string, found map[reference.Ref]digest.State) {
+	b.find(key, func(e *creation) {
+		if e.version == version {
+			e.found = maps.Clone(found)
+		}
+	})
+}
+
+// Found returns those of the states that were kept that have an Entry under a key, or are absent.
+func (b *Creations) Found(key workload.Key, under digest.KeyID) map[reference.Ref]digest.State {
+	found := map[reference.Ref]digest.State{}
+	b.find(key, func(e *creation) {
+		for ref, state := range e.found {
+			if _, ok := state.Entry(under); ok || state.Absent {
+				found[ref] = state
+			}
+		}
+	})
+	return found
+}
 
 // ForgetBefore forgets a creation that was before a version.
 func (b *Creations) ForgetBefore(key workload.Key, version string) {
@@ -61,7 +107,7 @@ func (b *Creations) ForgetBefore(key workload.Key, version string) {
 func (b *Creations) Recorded(key workload.Key, version string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e, ok := b.entries[key]; ok && *e == version {
+	if e, ok := b.entries[key]; ok && e.version == version {
 		delete(b.entries, key)
 	}
 }
