@@ -124,20 +124,31 @@ func (e *exchange) fail(ctx context.Context, err error) error {
 // answered records the status of an answer.
 func (e *exchange) answered(status int) {
 	switch {
+	case e.followed:
+		e.record(status)
 	case e.postpones && status == http.StatusTooManyRequests:
 		e.rejected(status)
-	case !e.followed:
+	}
+}
+
+// record records the status of the answer to a request of a watch.
+func (e *exchange) record(status int) {
+	switch {
 	case status == http.StatusGone && e.request.versioned:
 		e.monitor.expired(e.request, e.began)
 	case status == http.StatusNotFound && !e.request.about.builtIn():
 		e.monitor.unserved(e.request)
-	case e.request.streaming && (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
-		// The API server has no streaming lists; the client lists instead.
+	case e.request.streaming && lacksStreaming(status): // the client lists instead
 	case status >= http.StatusBadRequest:
 		e.rejected(status)
 	case e.request.watch && !e.request.streaming: // for a streaming list, see listEnd
 		e.monitor.opened(e.request)
 	}
+}
+
+// lacksStreaming reports whether the API server answers a request for a streaming list in this way where it has none.
+func lacksStreaming(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
 }
 
 // rejected records that the API server has answered with the status of an error.

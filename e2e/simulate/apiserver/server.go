@@ -111,15 +111,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.answer(w, q.failed(err))
 		return
 	}
-	if q.kind != nil && !s.isServed(q.kind) {
+	s.respond(w, q) //nolint:contextcheck // the request has its context
+}
+
+// respond answers a request that is admissible.
+func (s *Server) respond(w http.ResponseWriter, q *request) {
+	switch {
+	case q.kind == nil:
+		q.answer(w, s.serve(q))
+	case !s.isServed(q.kind):
 		q.answer(w, notServed())
-		return
-	}
-	if q.call.Verb == "watch" && q.kind != nil {
+	case q.call.Verb == "watch":
 		s.watch(w, q)
-		return
+	default:
+		q.answer(w, s.serve(q))
 	}
-	q.answer(w, s.serve(q)) //nolint:contextcheck // the request has its context
 }
 
 // request reads a request as far as it can be understood without serving it.

@@ -33,12 +33,12 @@ func TestContestedRecord(t *testing.T) {
 		"written again at once": {options: Options{Direct: true}, want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) { contest(s, 30, time.Second) }},
 		"written by one process after another": {options: Options{Direct: true}, because: "each begins anew", happens: func(s *harness) {
 			for _, process := range []string{replica, "replica-1.1", "replica-1.2"} {
-				contestBy(s, process, mostContested, time.Second)
+				contestBy(s, process, mostContested, 300*time.Millisecond)
 			}
 		}},
 		"written too often by the second one": {options: Options{Direct: true}, want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) {
-			contest(s, mostContested, time.Second)
-			contestBy(s, "replica-1.1", mostContested+1, time.Second)
+			contest(s, mostContested, 300*time.Millisecond)
+			contestBy(s, "replica-1.1", mostContested+1, 300*time.Millisecond)
 		}},
 		"written in between": {options: Options{Direct: true}, because: "the write lasted", happens: func(s *harness) {
 			for range 5 {

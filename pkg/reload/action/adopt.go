@@ -242,18 +242,25 @@ func (a adoptions) reportReplaced(s gather.Subject, found policy.Assessment) {
 func unusable(managed stamp.Managed, foreign digest.KeyID, revision bool) string {
 	stored, hash := managed[stamp.Record], managed[stamp.Hash]
 	rec, err := record.Parse(stored)
-	_, keyed := digest.KeyOf(hash)
 	switch {
-	case foreign != "" && stored != "" && err == nil && rec.BelongsTo(hash):
-		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
 	case stored != "" && err != nil:
 		return fmt.Sprintf("the config-record was damaged (%s)", err)
-	case foreign != "" && !revision && (stored != "" || managed[stamp.LastReload] != ""):
+	case foreign == "":
+		return damagedHash(hash, rec)
+	case stored != "" && rec.BelongsTo(hash):
+		return fmt.Sprintf("the digest key %s of the config-record is lost", foreign)
+	case !revision && (stored != "" || managed[stamp.LastReload] != ""):
 		return fmt.Sprintf("the digest key %s of the config-hash is lost, or the config-hash is another program's", foreign)
-	case hash != "" && !keyed && !rec.BelongsTo(hash):
-		return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
 	}
 	return ""
+}
+
+// damagedHash says why a hash that no Record belongs to cannot be compared; empty where it can.
+func damagedHash(hash string, rec record.Record) string {
+	if _, keyed := digest.KeyOf(hash); hash == "" || keyed || rec.BelongsTo(hash) {
+		return ""
+	}
+	return fmt.Sprintf("the config-hash was damaged (%s is not %d hexadecimal digits)", reference.Quote(hash), digest.HashSize)
 }
 
 // What follows for the change that is due where its Record does not fit.

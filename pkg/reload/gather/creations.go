@@ -25,21 +25,13 @@ func (g Gatherer) AsCreated(
 	}
 	newest, _ := in.Ring.Newest()
 	found := g.Creations.Found(s.Key, newest.ID)
-	unread := slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { _, ok := found[ref]; return ok })
 	for _, ref := range refs {
 		past, known := found[ref]
 		outdated = outdated || known && !past.SameVersion(in.Current[ref])
 	}
-	if len(unread) > 0 {
-		states, err := g.Store.ReadLive(ctx, s.Key.Namespace, unread)
-		if err != nil {
-			return in, false, err
-		}
-		for ref, live := range states {
-			past, changed := g.stateAt(ctx, s, ref, live, version)
-			found[ref], outdated = past, outdated || changed
-		}
-		g.Creations.Keep(s.Key, version, found)
+	changed, err := g.findAt(ctx, s, refs, version, found)
+	if err != nil {
+		return in, false, err
 	}
 	in.Current = maps.Clone(in.Current)
 	for _, ref := range refs {
@@ -47,7 +39,27 @@ func (g Gatherer) AsCreated(
 			in.Current[ref] = past
 		}
 	}
-	return in, outdated, nil
+	return in, outdated || changed, nil
+}
+
+// findAt adds the states at a version to those that were found before, and keeps them. It reports whether any has changed since.
+func (g Gatherer) findAt(
+	ctx context.Context, s Subject, refs []reference.Ref, version string, found map[reference.Ref]digest.State,
+) (changed bool, err error) {
+	unread := slices.DeleteFunc(slices.Clone(refs), func(ref reference.Ref) bool { _, ok := found[ref]; return ok })
+	if len(unread) == 0 {
+		return false, nil
+	}
+	states, err := g.Store.ReadLive(ctx, s.Key.Namespace, unread)
+	if err != nil {
+		return false, err
+	}
+	for ref, live := range states {
+		past, since := g.stateAt(ctx, s, ref, live, version)
+		found[ref], changed = past, changed || since
+	}
+	g.Creations.Keep(s.Key, version, found)
+	return changed, nil
 }
 
 // stateAt returns the state that a config object had at a version, if it has another one now and that version can be read; otherwise
