@@ -100,7 +100,7 @@ func newClient(ctx context.Context, config *rest.Config, groups ...func(*runtime
 	}
 	limited := rest.CopyConfig(config)
 	limited.Timeout = discoveryLimit
-	limited.Wrap(func(next http.RoundTripper) http.RoundTripper { return until(ctx, next) })
+	limited.Wrap(func(next http.RoundTripper) http.RoundTripper { return until{ctx, next} })
 	lookups, err := rest.HTTPClientFor(limited)
 	if err != nil {
 		return nil, err
@@ -112,22 +112,24 @@ func newClient(ctx context.Context, config *rest.Config, groups ...func(*runtime
 	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
-// roundTrip is a function as an [http.RoundTripper].
-type roundTrip func(*http.Request) (*http.Response, error)
+// until ends requests with a context, too: a RESTMapper passes no context of its caller.
+type until struct {
+	ctx  context.Context //nolint:containedctx // it is that of the command
+	next http.RoundTripper
+}
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// WrappedRoundTripper is how client-go finds the transport below, to cancel a request that has no answer.
+func (u until) WrappedRoundTripper() http.RoundTripper { return u.next }
 
-// until ends requests with ctx, too: a RESTMapper passes no context of its caller.
-func until(ctx context.Context, next http.RoundTripper) roundTrip {
-	return func(r *http.Request) (*http.Response, error) {
-		both, cancel := context.WithCancel(r.Context())
-		context.AfterFunc(ctx, cancel)
-		answer, err := next.RoundTrip(r.WithContext(both)) //nolint:contextcheck // it is that of the request
-		if err != nil && ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return answer, err
+// RoundTrip sends a request.
+func (u until) RoundTrip(r *http.Request) (*http.Response, error) {
+	both, cancel := context.WithCancel(r.Context())
+	context.AfterFunc(u.ctx, cancel) //nolint:contextcheck // the request has two
+	answer, err := u.next.RoundTrip(r.WithContext(both))
+	if err != nil && u.ctx.Err() != nil {
+		err = u.ctx.Err()
 	}
+	return answer, err
 }
 
 // readConfiguration reads the configuration of the installation.
