@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -224,7 +225,8 @@ func TestDefinitionCreatedAgainWithAnotherNameIsFollowed(t *testing.T) {
 		d.set(resource("v1", "widgets"), nil)
 		await(t, changes, "gadgets@5 > -", "- > widgets@5")
 		reports, used, _ = d.seen()
-		assert.Equal(t, []string{"gadgets.example.com: not installed", "gadgets.example.com: away", "gadgets.example.com: found"}, reports)
+		still := func(report string) bool { return report == "gadgets.example.com: not installed" } // before the first lookup that fails
+		assert.Equal(t, []string{"gadgets.example.com: away", "gadgets.example.com: found"}, slices.DeleteFunc(reports, still))
 		assert.Equal(t, 1, used)
 	})
 }
