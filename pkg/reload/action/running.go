@@ -117,14 +117,16 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
 	case apianswer.Unauthorized(err) && r.state.Runs.Pending(s.Key) == state.UnprovenRun:
-		return nil // the earlier leader has said so
+		now := r.now()
+		s.Effects.NeedsRun = now.Sub(r.state.Runs.Postpone(s.Key, job, now, unprovenLook)) < unprovenFor
+		return nil // whether a run is due is not known, and a user is not asked for permissions that nothing needs
 	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
 		r.events.Warn(s.Reported(), reasonRunRefused, "the CronJob is not run at once, only its next run gets the new configuration: "+textOf(err))
 		return nil
 	case errors.Is(err, errActive):
 		s.Effects.NeedsRun = true // it follows; the stamp does not wait for it
-		if r.state.Runs.Postpone(s.Key, job, r.now().Add(otherJobsLook)) {
+		if now := r.now(); r.state.Runs.Postpone(s.Key, job, now, otherJobsLook).Equal(now) {
 			r.events.EmitRunPostponed(s.Reported(), job, textOf(err))
 		}
 		return nil
@@ -197,6 +199,13 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 // otherJobsLook is how often the Jobs are looked at that a run waits for. Nothing reports the end of one: the watch of Jobs leaves out those
 // with a controller.
 const otherJobsLook = 7 * time.Second
+
+// unprovenLook is how often the Jobs are asked for that prove that a run of an earlier leader is due, while the permission for that is missing,
+// and unprovenFor how long. An upgrade that grants it anew takes seconds; many installations never have it.
+const (
+	unprovenLook = time.Minute
+	unprovenFor  = 10 * time.Minute
+)
 
 // errActive says that the concurrency policy allows no run now.
 var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no other Job is active")

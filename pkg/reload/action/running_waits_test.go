@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
@@ -59,12 +61,18 @@ func (o *occupied) change(t *testing.T, content string) {
 // looks looks at the CronJob when it asks for that, for some time.
 func (o *occupied) looks(t *testing.T, during time.Duration) {
 	t.Helper()
+	o.looksAtLeast(t, during, 7*time.Second)
+}
+
+// looksAtLeast is looks where the looks may have some other pauses.
+func (o *occupied) looksAtLeast(t *testing.T, during, pause time.Duration) {
+	t.Helper()
 	for end := o.now.Add(during); ; {
 		after := o.inOrder(t)
 		if after == 0 {
 			return
 		}
-		assert.LessOrEqual(t, after, 7*time.Second)
+		assert.LessOrEqual(t, after, pause)
 		if o.now.Add(after).After(end) {
 			o.now = end
 			return
@@ -210,6 +218,40 @@ func TestRunThatWaitsIsMadeByTheNextLeader(t *testing.T) {
 			o.active, o.status = nil, nil
 			o.looks(t, time.Minute)
 			assert.Len(t, o.jobs, tc.jobs)
+		})
+	}
+}
+
+// The permissions may be granted anew when the leader changes. An installation that never has them is not asked for them.
+func TestNextLeaderThatMayNotListTheJobsLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		without time.Duration
+		jobs    int
+	}{
+		"for some minutes": {without: 3 * time.Minute, jobs: 1},
+		"for an hour":      {without: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOccupied(t)
+			o.change(t, "B")
+			o.looks(t, time.Minute)
+			o.now = o.now.Add(time.Minute)
+			forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", nil)
+			forbidden.ErrStatus.Message = `jobs.batch is forbidden: User "x" cannot list resource "jobs"`
+			o.unlisted = forbidden
+			o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+			notes := len(o.out.Notes())
+			s, _ := o.subject(t)
+			o.actions.RequireRun(s)
+			o.looksAtLeast(t, tc.without, time.Minute)
+			o.unlisted = nil
+			o.looksAtLeast(t, time.Minute, time.Minute)
+			o.active = nil
+			o.looksAtLeast(t, time.Minute, time.Minute)
+			assert.Len(t, o.jobs, tc.jobs)
+			assert.Len(t, o.out.Notes(), notes, "it is not known that a run is due: %v", o.out.Notes())
 		})
 	}
 }

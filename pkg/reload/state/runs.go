@@ -41,8 +41,8 @@ type run struct {
 // waitingRun is a Job to be made that must wait for others.
 type waitingRun struct {
 	job string
-	// look is when those are looked at again.
-	look time.Time
+	// since is when the wait began, look when those are looked at again.
+	since, look time.Time
 }
 
 // keptNames is how many names are kept. Of Jobs, the API server keeps three that were successful, unless a CronJob says otherwise.
@@ -121,10 +121,17 @@ func (r *runs) Supersede(key workload.Key) {
 // Pending returns whether another Job is pending.
 func (r *runs) Pending(key workload.Key) PendingRun { return r.get(key).pending }
 
-// Postpone records that a Job must wait for others, and when those are looked at again. It reports whether the wait of that Job begins.
-func (r *runs) Postpone(key workload.Key, job string, until time.Time) (begins bool) {
-	r.with(key, func(e *run) { begins, e.waiting = e.waiting.job != job, waitingRun{job, until} })
-	return begins
+// Postpone records that a Job must wait for others, and after which time those are looked at again. It returns when the wait of that Job
+// began, which is now at first.
+func (r *runs) Postpone(key workload.Key, job string, now time.Time, again time.Duration) (since time.Time) {
+	r.with(key, func(e *run) {
+		since = now
+		if e.waiting.job == job {
+			since = e.waiting.since
+		}
+		e.waiting = waitingRun{job, since, now.Add(again)}
+	})
+	return since
 }
 
 // WaitForOthers returns how long to wait before the Jobs are looked at again that a pending one waits for; 0 if none is pending.

@@ -141,14 +141,15 @@ func TestWaitOfAJobBeginsOnce(t *testing.T) {
 	var r runs
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
-	assert.True(t, r.Postpone(key, "backup-1", now.Add(7*time.Second)))
+	assert.Equal(t, now, r.Postpone(key, "backup-1", now, 7*time.Second))
 	assert.Zero(t, r.WaitForOthers(key, now), "none is pending yet")
 	r.Require(key, DueRun)
 	assert.Equal(t, 7*time.Second, r.WaitForOthers(key, now))
-	assert.False(t, r.Postpone(key, "backup-1", now.Add(9*time.Second)))
-	assert.Equal(t, 9*time.Second, r.WaitForOthers(key, now))
-	assert.True(t, r.Postpone(key, "backup-2", now.Add(9*time.Second)), "another Job")
+	later := now.Add(7 * time.Second)
+	assert.Equal(t, now, r.Postpone(key, "backup-1", later, 9*time.Second))
+	assert.Equal(t, 9*time.Second, r.WaitForOthers(key, later))
+	assert.Equal(t, later, r.Postpone(key, "backup-2", later, 9*time.Second), "another Job")
 	r.ClearPending(key)
-	assert.Zero(t, r.WaitForOthers(key, now))
-	assert.True(t, r.Postpone(key, "backup-2", now.Add(9*time.Second)), "another wait")
+	assert.Zero(t, r.WaitForOthers(key, later))
+	assert.Equal(t, later.Add(time.Second), r.Postpone(key, "backup-2", later.Add(time.Second), 9*time.Second), "another wait")
 }
