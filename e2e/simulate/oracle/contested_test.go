@@ -32,13 +32,15 @@ func TestContestedRecord(t *testing.T) {
 	runLaw(t, "hot-loop", map[string]lawCase{
 		"written again at once": {options: Options{Direct: true}, want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) { contest(s, 30, time.Second) }},
 		"written by one process after another": {options: Options{Direct: true}, because: "each begins anew", happens: func(s *harness) {
-			for _, process := range []string{replica, "replica-1.1", "replica-1.2"} {
-				contestBy(s, process, mostContested, 300*time.Millisecond)
-			}
+			contest(s, mostContested, 400*time.Millisecond)
+			s.event(cart, "one", "Warning", "RecordContested")
+			contestBy(s, "replica-1.1", mostContested, 400*time.Millisecond)
+			contestBy(s, "replica-1.2", mostContested, 400*time.Millisecond)
 		}},
 		"written too often by the second one": {options: Options{Direct: true}, want: "hot-loop/contested", because: "it waits for nothing", happens: func(s *harness) {
-			contest(s, mostContested, 300*time.Millisecond)
-			contestBy(s, "replica-1.1", mostContested+1, 300*time.Millisecond)
+			contest(s, mostContested, 400*time.Millisecond)
+			s.event(cart, "one", "Warning", "RecordContested")
+			contestBy(s, "replica-1.1", mostContested+1, 400*time.Millisecond)
 		}},
 		"written in between": {options: Options{Direct: true}, because: "the write lasted", happens: func(s *harness) {
 			for range 5 {
