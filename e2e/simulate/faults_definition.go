@@ -85,7 +85,8 @@ func (s *simulation) serveDefinition() {
 // deleteRollouts deletes them as the API server does where it deletes their definition.
 func (s *simulation) deleteRollouts() {
 	for _, o := range s.api.List(world.Rollouts, "") {
-		s.api.Remove(world.Key{Resource: world.Rollouts, Namespace: world.Text(o, "metadata", "namespace"), Name: world.Text(o, "metadata", "name")})
+		metadata := world.Meta(o)
+		s.api.Remove(world.Key{Resource: world.Rollouts, Namespace: metadata.GetNamespace(), Name: metadata.GetName()})
 	}
 }
 

@@ -16,7 +16,9 @@ func TestWithdrawnResourceIsNotServed(t *testing.T) {
 	uid := post(t, s, rollouts, payBody).object().GetUID()
 	for name, discovered := range map[string]bool{"not installed": false, "unknown to one API server of several": true} {
 		s.Withdraw(world.Rollouts, discovered)
-		for _, answered := range []answer{get(t, s, rollouts), get(t, s, pay), get(t, s, rollouts+"?watch=true"), merge(t, s, pay, "{}"), post(t, s, rollouts, payBody)} {
+		for _, answered := range []answer{
+			get(t, s, rollouts), get(t, s, pay), get(t, s, rollouts+"?watch=true"), merge(t, s, pay, "{}"), post(t, s, rollouts, payBody),
+		} {
 			assert.Equal(t, http.StatusNotFound, answered.Code, name)
 			assert.Equal(t, "404 page not found\n", answered.Body, "it has no Status: %s", name)
 		}

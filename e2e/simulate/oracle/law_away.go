@@ -50,7 +50,8 @@ func (l *awayLaw) request(call *world.Call) {
 		return
 	}
 	l.violate(call.Arrived, broken{"prompt", idOf(call.Key).String(), "away"},
-		"its kind is not installed since %s, so that it is gone, but %s sends a %s at %s", l.when(since), call.Client, call.Verb, l.when(call.Arrived))
+		"its kind is not installed since %s, so that it is gone, but %s sends a %s at %s",
+		l.when(since), call.Client, call.Verb, l.when(call.Arrived))
 }
 
 // stored is the law "visible" for an Event about a watch of what is not installed: that is no failure.
@@ -61,7 +62,8 @@ func (l *awayLaw) stored(c world.Commit) {
 	since, away := l.away(rollouts)
 	if away && l.saysOf(noteOf(c.New), rollouts) {
 		l.violate(c.At, broken{"visible", rollouts, "not-installed"},
-			"an Event says at %s that a watch fails whose kind is not installed since %s, which is no failure: %s", l.when(c.At), l.when(since), noteOf(c.New))
+			"an Event says at %s that a watch fails whose kind is not installed since %s, which is no failure: %s",
+			l.when(c.At), l.when(since), noteOf(c.New))
 	}
 }
 
@@ -74,6 +76,7 @@ func (l *awayLaw) scraped(client string, families map[string]*dto.MetricFamily, 
 	l.count("metrics of a kind that is away judged")
 	if l.shownAsBlind(families, rollouts) {
 		l.violate(at, broken{"visible", client, "not-installed"},
-			"%s or %s of %s is 0 at %s, but the kind is not installed since %s, which is no failure", syncedMetric, watchHealthy, rollouts, l.when(at), l.when(since))
+			"%s or %s of %s is 0 at %s, but the kind is not installed since %s, which is no failure",
+			syncedMetric, watchHealthy, rollouts, l.when(at), l.when(since))
 	}
 }
