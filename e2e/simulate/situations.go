@@ -180,11 +180,33 @@ func hammered(p tracked, n, every string) situation {
 
 // keyRotated is a write that changes no content after the digest key was rotated: what is known is under the older key.
 func keyRotated(r *rand.Rand) situation {
+	if r.IntN(2) == 0 {
+		return keyRotatedUnseen(r)
+	}
 	p := anyTracked(r)
 	return situation{workload: p.workload, steps: []history.Step{
 		{Do: "rotate-key", On: keySecret, Wait: history.Duration(betweenSituations), With: map[string]string{"seed": "77"}},
 		{Do: "label-config", On: p.config, Wait: history.Duration(betweenSituations), With: map[string]string{"value": pick(r, "x", "y")}},
 	}}
+}
+
+// keyRotatedUnseen is a rotation of the digest key that only the replica sees that starts again: the others have an old ring when they meet what
+// is stamped under the new key.
+func keyRotatedUnseen(r *rand.Rand) situation {
+	p := anyTracked(r)
+	release := func(value, version string) history.Step {
+		return history.Step{Do: "config-and-release", On: p.workload, Wait: history.Duration(betweenSituations), With: map[string]string{
+			"config": p.config, "gap": "100ms", "key": p.key(), "value": value, "version": version,
+		}}
+	}
+	return situation{workload: p.workload, steps: []history.Step{
+		{Do: "hold-watches", On: "secrets", Wait: history.Duration(betweenSituations), With: map[string]string{"for": "110s"}},
+		{Do: "rotate-key", On: keySecret, Wait: history.Duration(time.Second), With: map[string]string{"seed": "77"}},
+		{Do: "stop", On: "replica-0", Wait: history.Duration(time.Second), With: map[string]string{"for": "1s"}},
+		p.edit("rotated", betweenSituations),
+		release("released-1", "4"),
+		release("released-2", "5"),
+	}, setup: func(s *history.Setup) { s.Replicas = 3 }}
 }
 
 // keyLost is a change long after the digest key was lost: by then the program has found out anew with what the pods run.
