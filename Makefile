@@ -175,7 +175,10 @@ mutate: ## Change the code one operator at a time, and list what no unit test no
 ##@ Checks
 
 .PHONY: lint
-lint: lint-tools verify-chart ## Run the linters, and check that chart and manifests render and agree
+lint: lint-code verify-chart ## Run the linters, and check that chart and manifests render and agree
+
+.PHONY: lint-code
+lint-code: lint-tools ## Run the linters alone
 	$(GOLANGCI_LINT) config verify
 	$(GOLANGCI_LINT) run ./...
 
