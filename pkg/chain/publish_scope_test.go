@@ -148,13 +148,15 @@ func TestDigestThatIsRarelyRemovedIsRestoredSoon(t *testing.T) {
 		w := newPublishing(t)
 		w.graph()
 		w.pass(time.Second)
-		for day := range int32(8) {
-			w.keep()
-			w.pass(24 * time.Hour)
-			require.Equal(t, 1+day, w.writes.Load())
+		w.keep()
+		w.pass(21 * time.Hour)
+		for removal := range int32(8) {
+			w.pass(3 * time.Hour)
+			require.Equal(t, 1+removal, w.writes.Load())
 			w.strip()
 			w.pass(11 * time.Second)
-			assert.Equal(t, 2+day, w.writes.Load())
+			assert.Equal(t, 2+removal, w.writes.Load())
+			w.keep()
 		}
 	})
 }
