@@ -68,10 +68,10 @@ func (c CronJob) policy() string {
 	return policy
 }
 
-// Has reports whether one of some Jobs belongs to the CronJob and has this name, whatever has become of it.
-func (c CronJob) Has(jobs []unstructured.Unstructured, name string) bool {
+// Has reports whether one of some Jobs belongs to the CronJob and has one of some names, whatever has become of it.
+func (c CronJob) Has(jobs []unstructured.Unstructured, names ...string) bool {
 	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
-		return job.GetName() == name && slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
+		return slices.Contains(names, job.GetName()) && slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
 	})
 }
 

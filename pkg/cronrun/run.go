@@ -110,6 +110,18 @@ func reloads(view stamp.View) (last, before string) {
 	return NameOf(all[0]), before
 }
 
+// JobNames returns the names that the Jobs of the reloads of a CronJob may have, as far as last-reload keeps them, for one content. A later
+// reload that does not run the CronJob leaves the content as it is.
+func (c CronJob) JobNames(view stamp.View, content string) []string {
+	names := []string{c.JobName("", content)}
+	if explained, err := record.ParseLastReload(view.Managed[stamp.LastReload]); err == nil {
+		for _, reload := range explained.All() {
+			names = append(names, c.JobName(NameOf(reload), content))
+		}
+	}
+	return names
+}
+
 // NameOf names a reload, however much is known of it.
 func NameOf(r record.LastReload) string { return r.Time.Format(time.RFC3339Nano) + " " + r.Hash }
 

@@ -236,3 +236,14 @@ func TestChangesOfReload(t *testing.T) {
 		assert.Equal(t, tc.want, cronrun.ChangesOfReload(record.LastReload{Cause: tc.cause, Changes: changes, More: tc.more}), name)
 	}
 }
+
+func TestJobNamesAreThoseOfTheReloadsThatAreKept(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	first := record.LastReload{Time: at, Hash: "1", Cause: record.CauseConfigChange}
+	second := record.LastReload{Time: at.Add(time.Minute), Hash: "2", Cause: record.CauseConfigChange}.After(first)
+	c := cronJob("backup", nil)
+	view := stamp.View{Managed: stamp.Managed{stamp.LastReload: second.String()}}
+	assert.ElementsMatch(t, []string{c.JobName("", "B"), c.JobName(cronrun.NameOf(first), "B"), c.JobName(cronrun.NameOf(second), "B")}, c.JobNames(view, "B"))
+	assert.Equal(t, []string{c.JobName("", "B")}, c.JobNames(stamp.View{}, "B"), "there was no reload")
+}

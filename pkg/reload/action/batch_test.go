@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -44,6 +45,8 @@ type batch struct {
 	deleted []string
 	// undeleted is the error of a deletion.
 	undeleted error
+	// purges says that a patch is stored, and a reload request in it purged.
+	purges bool
 }
 
 func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -97,7 +100,11 @@ func (b *batch) Delete(_ context.Context, object client.Object, opts ...client.D
 	return b.undeleted
 }
 
-func (b *batch) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+func (b *batch) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	if b.purges {
+		object.SetUID(types.UID(b.uid))
+		return nil
+	}
 	return errors.New("away")
 }
 

@@ -118,7 +118,7 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 		return nil
 	case apianswer.Unauthorized(err) && r.state.Runs.Pending(s.Key) == state.UnprovenRun:
 		now := r.now()
-		s.Effects.NeedsRun = now.Sub(r.state.Runs.Postpone(s.Key, job, now, unprovenLook)) < unprovenFor
+		s.Effects.NeedsRun = now.Sub(r.state.Runs.Postpone(s.Key, unproven, now, unprovenLook)) < unprovenFor
 		return nil // whether a run is due is not known, and a user is not asked for permissions that nothing needs
 	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
@@ -205,6 +205,8 @@ const otherJobsLook = 7 * time.Second
 const (
 	unprovenLook = time.Minute
 	unprovenFor  = 10 * time.Minute
+	// unproven is in place of the name of the Job: its wait has not begun.
+	unproven = "unproven"
 )
 
 // errActive says that the concurrency policy allows no run now.
@@ -212,7 +214,7 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
-	others, err := r.otherJobs(ctx, s, cron, due.Job)
+	others, err := r.otherJobs(ctx, s, cron, due)
 	if err != nil || r.hasStarted(ctx, s, due, others.started) || r.wasMade(s.Key, others) {
 		return err
 	}
@@ -260,17 +262,22 @@ type otherJobs struct {
 	active []cronrun.ActiveJob
 }
 
-// otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a name is made.
-func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, name string) (found otherJobs, err error) {
+// otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a run is made. An earlier leader may have made that for
+// an earlier reload.
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) (found otherJobs, err error) {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if !cron.Exclusive() || r.state.Runs.Pending(s.Key) == state.UnprovenRun && !cron.MayWait(last.Time) {
+	names, mayBeMade := []string{due.Job}, r.state.Runs.Pending(s.Key) == state.UnprovenRun
+	if !cron.Exclusive() || mayBeMade && !cron.MayWait(last.Time) {
 		return otherJobs{}, nil
+	}
+	if mayBeMade {
+		names = append(names, cron.JobNames(s.View, due.Content)...)
 	}
 	hash := s.View.Managed[stamp.Hash]
 	explained := err == nil && last.BelongsTo(hash)
 	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
 		one := []unstructured.Unstructured{job}
-		found.made = found.made || cron.Has(one, name)
+		found.made = found.made || cron.Has(one, names...)
 		found.active = append(found.active, cron.Active(one)...)
 		if explained {
 			found.started = cmp.Or(found.started, cron.Started(one, r.annotations.ConfigHash, hash, last.Time))
@@ -278,7 +285,7 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 		}
 	}, client.InNamespace(s.Key.Namespace))
 	if err != nil {
-		return otherJobs{}, fmt.Errorf("list the active jobs before job %s: %w", name, err)
+		return otherJobs{}, fmt.Errorf("list the active jobs before job %s: %w", due.Job, err)
 	}
 	return found, nil
 }

@@ -251,7 +251,7 @@ func TestNextLeaderThatMayNotListTheJobsLooksAgain(t *testing.T) {
 			o.active = nil
 			o.looksAtLeast(t, time.Minute, time.Minute)
 			assert.Len(t, o.jobs, tc.jobs)
-			assert.Len(t, o.out.Notes(), notes, "it is not known that a run is due: %v", o.out.Notes())
+			assert.Len(t, o.out.Notes(), notes+tc.jobs, "that the run waits, once it is known: %v", o.out.Notes())
 		})
 	}
 }
@@ -298,24 +298,46 @@ func TestStampDoesNotWaitForARunThatWasLate(t *testing.T) {
 func TestRunThatWaitsForAChangeThatIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		stale bool
-		want  state.PendingRun
+		purges bool
+		want   state.PendingRun
 	}{
-		"the webhook finds nothing due":        {want: state.NoRun},
-		"the webhook finds another generation": {stale: true, want: state.DueRun},
+		"the webhook finds nothing due": {purges: true, want: state.NoRun},
+		"the answer is lost":            {want: state.DueRun},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOccupied(t)
-			s, verdict := o.subject(t)
-			require.Nil(t, o.actions.runs.runIfDue(t.Context(), &s, verdict, o.ring, o.statesOf("B")))
-			require.True(t, s.Effects.NeedsRun)
-			f := transientFailure(reasonReloadFailed, "no reload is due")
-			f.unstamped = !tc.stale
-			o.actions.Close(t.Context(), failed{s, f})
+			o.purges = tc.purges
+			require.Error(t, o.unanswered(t, false, "B"))
+			s, _ := o.subject(t)
 			assert.Equal(t, tc.want, o.actions.state.Runs.Pending(s.Key))
+			assert.Empty(t, o.jobs)
 		})
 	}
+}
+
+// Until the next leader has looked at the Jobs, another object may change, which only stamps the CronJob.
+func TestNextLeaderRunsNothingAgainAfterAReloadThatOnlyStamps(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.active = nil
+	o.change(t, "B")
+	require.Len(t, o.jobs, 1)
+	for made := range o.jobs {
+		o.starts(made)
+	}
+	o.now = o.now.Add(2 * time.Minute)
+	o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
+	s, _ := o.subject(t)
+	o.actions.RequireRun(s)
+	last := record.LastReload{
+		Time: o.now, Hash: "C", Cause: record.CauseConfigChange, Changes: []record.Change{{Ref: "secret/more", Type: record.Modified}},
+	}.After(*o.last)
+	o.hash, o.last = "C", &last
+	o.looks(t, time.Minute)
+	o.active = nil
+	o.looks(t, time.Minute)
+	assert.Len(t, o.jobs, 1, "the Job for B exists")
 }
 
 // A leader that has just started looks at no CronJob whose run cannot have waited.
