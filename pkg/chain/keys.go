@@ -25,6 +25,8 @@ type keyReads struct {
 	read time.Time
 	// waits: a read is under way, or must not begin yet.
 	waits bool
+	// failure is why the last read has failed; empty where it has not.
+	failure string
 }
 
 // unknownKey is the id of a key that the ring does not have, and since when that is known.
@@ -87,9 +89,15 @@ func (u *publisher) takeKeys(p pending) {
 	if p.keysRead == nil {
 		return
 	}
-	wait := keysAfterFailure
-	if p.keysRead.err == nil {
+	wait, failure := keysAfterFailure, ""
+	if err := p.keysRead.err; err != nil {
+		failure = err.Error()
+	} else {
 		u.keys.read, wait = p.keysRead.began, keysAgain
 	}
+	if failure != "" && failure != u.keys.failure {
+		u.log.Info("cannot read the digest keys; digests under an unknown key are not replaced until then", "error", failure)
+	}
+	u.keys.failure = failure
 	u.inbox.gatherAfter(wait, func(p *pending) { p.keysReadable = true })
 }

@@ -318,6 +318,7 @@ func (u *publisher) writeAll(ctx, leads context.Context, namespace string, write
 func (u *publisher) postpone(namespace string, at *publications) {
 	u.unpublished.forgetAll(namespace)
 	maps.DeleteFunc(at.due, func(key referent.Key, _ struct{}) bool { return !u.graphState.graph.Exists(key) })
+	maps.DeleteFunc(u.keys.unknown, func(key referent.Key, _ unknownKey) bool { return !u.graphState.graph.Exists(key) })
 	if len(at.due) == 0 {
 		return
 	}

@@ -52,7 +52,8 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	text, fits := rec.TextFor(in.Intent.Refs(), s.View.RecordBudget())
 	a.events.Warn(s.Reported(), reasonTooLarge, a.tooLargeToRecord(fits, in, hash))
 	if !fits {
-		return a.idle.end(ctx, s) // the hash alone is compared, at the price of reads, or nothing
+		a.state.Creations.Keep(s.Key, born, nil) // nothing is going to record them
+		return a.idle.end(ctx, s)                // the hash alone is compared, at the price of reads, or nothing
 	}
 	if ended := a.awaitWatches(ctx, s, found.Verdict.Adopt, text); ended != nil {
 		return ended
