@@ -44,17 +44,21 @@ workload first gets the label disabled, so that pod-reloader leaves it alone fro
 annotations stay, too, and so does the pause of a Deployment that a reload has paused: end it with kubectl rollout resume.
 
 It uses your permissions: get and patch on the workloads; with --all, list on every kind of workload that is handled and, if it
-finds no workload, get on the Namespace; and get on the ConfigMap of --config. It fails if the Namespace does not exist.`,
+finds no workload, get on the Namespace; get on the ConfigMap of --config; and get on the Deployment of the installation, whose flags
+it takes over. It fails if the Namespace does not exist.`,
 		Example: `  pod-reloader clean deployment/cart -n shop --dry-run
   pod-reloader clean --all --all-namespaces --without-restarts --yes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asked, err := f.parse(args)
+			var asked cleaning
+			config, err := f.complete(cmd.Context(), p, func() (missing, err error) {
+				asked, missing, err = f.parse(args)
+				return missing, err
+			})
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			warn(p, f.manager.SharedWarnings())
-			return f.run(cmd.Context(), p, asked)
+			return f.run(cmd.Context(), p, config, asked)
 		},
 	}
 	flags := cmd.Flags()
@@ -65,6 +69,7 @@ finds no workload, get on the Namespace; and get on the ConfigMap of --config. I
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and change nothing")
 	flags.BoolVar(&f.withoutRestarts, "without-restarts", false, "leave the pod templates as they are")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
+	f.registerInstallation(cmd)
 	f.manager.Share(flags, "workload-kinds", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix")
 	return cmd
 }
@@ -76,11 +81,9 @@ type cleaning struct {
 	selection options.Selection
 }
 
-// parse checks the command line and names all that is wrong with it.
-func (f *cleanFlags) parse(args []string) (cleaning, error) {
-	var c cleaning
-	var errs []error
-	var err error
+// parse checks the command line and names all that is wrong with it. The missing flags are those that name the kinds of workloads.
+func (f *cleanFlags) parse(args []string) (c cleaning, missing, err error) {
+	var errs, unknown []error
 	c.selection, _, err = f.manager.CompleteShared(f.environment)
 	errs = append(errs, err)
 	if c.labels, err = labels.Parse(f.selector); err != nil {
@@ -89,7 +92,8 @@ func (f *cleanFlags) parse(args []string) (cleaning, error) {
 	for _, arg := range args {
 		t, err := newTarget([]string{arg})
 		if err == nil && c.selection.Configuration.IsZero() {
-			_, err = t.in(c.selection.Kinds)
+			_, err := t.in(c.selection.Kinds)
+			unknown = append(unknown, err)
 		}
 		c.targets, errs = append(c.targets, t), append(errs, err)
 	}
@@ -99,14 +103,10 @@ func (f *cleanFlags) parse(args []string) (cleaning, error) {
 	case !f.all && (f.allNamespaces || f.selector != ""):
 		errs = append(errs, errors.New("--all-namespaces and --selector need --all"))
 	}
-	return c, errors.Join(errs...)
+	return c, errors.Join(unknown...), errors.Join(errs...)
 }
 
-func (f *cleanFlags) run(ctx context.Context, p Process, asked cleaning) error {
-	config, err := f.cluster.connect(p)
-	if err != nil {
-		return err
-	}
+func (f *cleanFlags) run(ctx context.Context, p Process, config *rest.Config, asked cleaning) error {
 	if f.allNamespaces {
 		f.cluster.namespace = ""
 	}

@@ -33,6 +33,8 @@ type shared struct {
 	manager *options.Flags
 	// environment is that of the process: in a pod of the installation, the same as the manager's.
 	environment options.Environment
+	// home is the namespace of the installation.
+	home string
 }
 
 func newShared(p Process) shared {

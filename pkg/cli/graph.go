@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -23,33 +24,37 @@ type graphFlags struct {
 func newGraph(p Process) *cobra.Command {
 	f := &graphFlags{shared: newShared(p)}
 	cmd := &cobra.Command{
-		Use:   "graph --config LOCATION [RESOURCE.GROUP/NAME|KIND/NAME...]",
+		Use:   "graph [RESOURCE.GROUP/NAME|KIND/NAME...]",
 		Short: "Show custom resources and what they refer to, and why they are held",
 		Long: `Show the custom resources of the configuration with what they refer to, and why they are held.
 
 It only reads, with your permissions: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
-ConfigMaps and Secrets that they refer to; and get on the ConfigMap of --config. What it may not read is shown as forbidden,
+ConfigMaps and Secrets that they refer to; get on the ConfigMap of --config; and get on the Deployment of the installation, whose flags it
+takes over. What it may not read is shown as forbidden,
 and what it cannot read within 30 seconds as unsynced. Without an object, all of them are shown. Of a workload it shows what that
 runs with, which needs get on the workload.`,
-		Example: `  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies kafkaproxies.kroxylicious.io/my-proxy
-  pod-reloader graph --config configmap:pod-reloader/pod-reloader -n proxies deployment/my-proxy
-  pod-reloader graph --config configmap:pod-reloader/pod-reloader -o mermaid`,
+		Example: `  pod-reloader graph -n proxies kafkaproxies.kroxylicious.io/my-proxy
+  pod-reloader graph -n proxies deployment/my-proxy
+  pod-reloader graph -o mermaid`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selection, _, err := f.manager.CompleteShared(f.environment)
-			err = errors.Join(err, f.output.check())
-			if selection.Configuration.IsZero() {
-				err = errors.Join(err, errNoConfiguration)
-			}
+			var selection options.Selection
+			config, err := f.complete(cmd.Context(), p, func() (missing, err error) {
+				selection, _, err = f.manager.CompleteShared(f.environment)
+				if selection.Configuration.IsZero() {
+					missing = errNoConfiguration
+				}
+				return missing, errors.Join(err, f.output.check())
+			})
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			warn(p, f.manager.SharedWarnings())
-			return f.run(cmd.Context(), p, selection, args)
+			return f.run(cmd.Context(), p, config, selection, args)
 		},
 	}
 	f.cluster.register(cmd, "objects")
 	f.output.register(cmd, "text", "dot", "mermaid")
+	f.registerInstallation(cmd)
 	f.manager.Share(cmd.Flags(), "namespaces", "secrets", "config", "annotation-prefix", "workload-kinds", "is-Argo-Rollouts", "is-openshift")
 	return cmd
 }
@@ -61,11 +66,7 @@ func draw(format string) func(referent.Picture) string {
 	}[format]
 }
 
-func (f *graphFlags) run(ctx context.Context, p Process, s options.Selection, objects []string) error {
-	config, err := f.cluster.connect(p)
-	if err != nil {
-		return err
-	}
+func (f *graphFlags) run(ctx context.Context, p Process, config *rest.Config, s options.Selection, objects []string) error {
 	// States do not depend on the digest key, so that no permission on the installation's is needed.
 	key, err := digest.NewKey(rand.Reader)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
@@ -25,36 +24,27 @@ type reloaderSettings struct {
 
 // take reads the arguments and the environment of Reloader's Deployment.
 func (rs *reloaderSettings) take(deployment *appsv1.Deployment) {
-	containers := deployment.Spec.Template.Spec.Containers
-	if len(containers) == 0 {
+	container, named, ok := containerOf(deployment)
+	if !ok {
 		return
 	}
-	theirs := slices.IndexFunc(containers, isReloader)
-	if theirs < 0 {
+	if !named {
 		rs.unsupported = append(rs.unsupported, plan.Setting{
 			Name:    "--reloader",
 			Message: "no container of this Deployment has Reloader's name or image: check the name; the flags of its first container are compared",
 		})
 	}
-	container := containers[max(theirs, 0)]
-	variables := map[string]string{}
-	for _, v := range container.Env {
-		variables[v.Name] = v.Value
-		if from := v.ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace" {
-			variables[v.Name] = deployment.Namespace
+	variable := variablesOf(container, deployment.Namespace)
+	rs.environment.Getenv = func(name string) string {
+		if name == "RELOADER_DEPLOYMENT_NAME" { // what is planned is an installation of its own, not this program in the place of Reloader
+			return ""
 		}
+		return variable(name)
 	}
-	// What is planned is an installation of its own, not this program in the place of Reloader.
-	delete(variables, "RELOADER_DEPLOYMENT_NAME")
-	rs.environment.Getenv = func(name string) string { return variables[name] }
 	if len(container.Command) > 1 {
 		rs.parse(container.Command[1:])
 	}
 	rs.parse(container.Args)
-}
-
-func isReloader(container corev1.Container) bool {
-	return strings.Contains(strings.ToLower(container.Image+" "+container.Name), "reloader")
 }
 
 // parse reads arguments of Reloader. What this program does not accept is a difference, and no wrong usage.

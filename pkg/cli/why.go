@@ -20,21 +20,23 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
-	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
 )
 
 // whyFlags are those of the sub-command why.
 type whyFlags struct {
 	shared
-	output            outputFormat
-	keyNamespace, key string
+	output outputFormat
+	key    string
 }
 
 // newWhy returns the sub-command that explains one workload. It needs the permissions to read the workload and its
 // configuration, the digest key for comparing contents, and the workload's Events.
 func newWhy(p Process) *cobra.Command {
-	f := &whyFlags{shared: newShared(p)}
+	return (&whyFlags{shared: newShared(p)}).command(p)
+}
+
+func (f *whyFlags) command(p Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
 		Short: "Explain why a workload was restarted, or why it was not",
@@ -45,30 +47,36 @@ Events, list on ConfigMaps and Secrets for annotations of Stakater's Reloader, l
 SecretProviderClassPodStatuses with --enable-csi-integration, list on Namespaces with --namespace-selector, and, for the custom
 resources of --config, list and watch on them, get on the ConfigMaps and Secrets that they name, get on the resources that labels
 of the workload name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
-Repeat the flags of the installation that select workloads and objects.`,
+The flags of the installation are those of its Deployment, which needs get on it; without that permission, repeat them.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
 		Args: cobra.ArbitraryArgs, // parse names what is wrong with them, together with the flags
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asked, err := f.parse(args)
+			asked, config, err := f.completed(cmd.Context(), p, args)
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			warn(p, f.manager.SharedWarnings())
-			return f.run(cmd.Context(), p, asked)
+			return f.run(cmd.Context(), p, config, asked)
 		},
 	}
-	home := cmp.Or(f.environment.OwnNamespace(), "pod-reloader")
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "workload")
 	f.output.register(cmd, "text", "json")
-	flags.StringVar(&f.keyNamespace, "installation-namespace", home, "`namespace` of the installation, where its digest key is")
-	flags.StringVar(&f.key, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys")
+	f.registerInstallation(cmd)
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required", "refractory",
-		"rerun-finished-jobs", "reload-strategy", "webhook-url", "installation-name", "leader-election-id", "leader-election-namespace")
+		"rerun-finished-jobs", "reload-strategy", "webhook-url", "digest-key-secret", "leader-election-id", "leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
+}
+
+// completed reads a command line together with the flags of the installation.
+func (f *whyFlags) completed(ctx context.Context, p Process, args []string) (asked question, config *rest.Config, err error) {
+	config, err = f.complete(ctx, p, func() (missing, err error) {
+		asked, missing, err = f.parse(args)
+		return missing, err
+	})
+	return asked, config, err
 }
 
 // question is a valid command line: which workload is asked about, and how the installation handles it.
@@ -80,36 +88,20 @@ type question struct {
 	lease types.NamespacedName
 }
 
-// parse checks the command line and names all that is wrong with it.
-func (f *whyFlags) parse(args []string) (question, error) {
-	var q question
-	var argErr, sharedErr, leaseErr error
+// parse checks the command line and names all that is wrong with it. The missing flag is one that names the kind of the workload.
+func (f *whyFlags) parse(args []string) (q question, missing, err error) {
+	var argErr, sharedErr, leaseErr, keyErr error
 	q.selection, q.reload, sharedErr = f.manager.CompleteShared(f.environment)
 	q.lease.Namespace, q.lease.Name, leaseErr = f.manager.SharedLease(f.environment)
-	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.keyNamespace)
+	f.key, keyErr = f.manager.KeySecret()
+	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.home)
 	if q.target, argErr = newTarget(args); argErr == nil && q.selection.Configuration.IsZero() {
-		_, _, argErr = q.find(q.selection.Kinds)
+		_, _, missing = q.find(q.selection.Kinds)
 	}
-	return q, errors.Join(f.output.check(), sharedErr, leaseErr, f.checkKey(), argErr)
+	return q, missing, errors.Join(f.output.check(), sharedErr, leaseErr, keyErr, argErr)
 }
 
-// checkKey checks the name of the Secret with the digest keys.
-func (f *whyFlags) checkKey() error {
-	var errs []error
-	if err := options.CheckNamespace(f.keyNamespace); err != nil {
-		errs = append(errs, fmt.Errorf("--installation-namespace: %w", err))
-	}
-	if err := reference.ValidName(f.key); err != nil {
-		errs = append(errs, fmt.Errorf("--digest-key-secret: %w", err))
-	}
-	return errors.Join(errs...)
-}
-
-func (f *whyFlags) run(ctx context.Context, p Process, q question) error {
-	config, err := f.cluster.connect(p)
-	if err != nil {
-		return err
-	}
+func (f *whyFlags) run(ctx context.Context, p Process, config *rest.Config, q question) error {
 	report, err := f.explain(ctx, config, q)
 	if err != nil {
 		return err
@@ -183,11 +175,11 @@ func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question,
 	u := &unstructured.Unstructured{Object: in.Object.Raw}
 	var unread [5]error
 	in.Ring, unread[0] = f.ring(ctx, c)
-	in.KeySecret, in.NoKey = f.keyNamespace+"/"+f.key, f.noKey(unread[0])
+	in.KeySecret, in.NoKey = f.home+"/"+f.key, f.noKey(unread[0])
 	outside, problem := outside(ctx, c, q.selection.Scope, u)
 	in.Outside, unread[1] = cmp.Or(in.Outside, outside), problem
 	in.Warnings, unread[2] = warnings(ctx, c, u)
-	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.keyNamespace)
+	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.home)
 	in.Lease, unread[4] = leaseOf(ctx, c, q.lease)
 	return unread[:]
 }

@@ -16,6 +16,8 @@ type Group struct {
 type Flags struct {
 	groups []Group
 	all    *pflag.FlagSet
+	// given are the flags of a tool's command line, which those of the installation do not replace.
+	given map[string]bool
 
 	selection                           selectionFlags
 	settle, settleMax, refractory       time.Duration
@@ -69,7 +71,7 @@ func (f *Flags) addReload(set *pflag.FlagSet) {
 
 func (f *Flags) addDigest(set *pflag.FlagSet) {
 	set.StringVar(&f.hash, "hash", "content", "value of config-hash: `content|revision`; revision: the digest that SAP's pod-reloader publishes")
-	set.StringVar(&f.digestKeySecret, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys, created when missing")
+	set.StringVar(&f.digestKeySecret, "digest-key-secret", "pod-reloader-digest-key", "`name` of the Secret with the digest keys; the manager creates it when missing")
 }
 
 func (f *Flags) addProcess(set *pflag.FlagSet) {

@@ -97,6 +97,9 @@ var wanted = map[string]string{
 
 // set gives a flag a value. The error does not name the flag.
 func (f *Flags) set(flag *pflag.Flag, value string) error {
+	if f.given[flag.Name] {
+		return nil
+	}
 	err := f.all.Set(flag.Name, value)
 	if err == nil {
 		return nil

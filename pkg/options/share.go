@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // Share adds some of the manager's flags to those of a tool, so that both write, explain and check them in the same way.
@@ -34,4 +36,25 @@ func (f *Flags) SharedLease(env Environment) (namespace, name string, err error)
 	installation := f.installationName(&p, env)
 	e := f.election.complete(&p, "", installation)
 	return e.Namespace, e.Lease, errors.Join(p...)
+}
+
+// InstallationName returns the name of the Deployment of the installation. SharedLease has what is wrong with it.
+func (f *Flags) InstallationName(env Environment) string {
+	var p problems
+	return f.installationName(&p, env)
+}
+
+// KeySecret returns the name of the Secret with the digest keys, for tools. The error names the flag.
+func (f *Flags) KeySecret() (string, error) {
+	var p problems
+	p.add("digest-key-secret", reference.ValidName(f.digestKeySecret))
+	return f.digestKeySecret, errors.Join(p...)
+}
+
+// Inherit reads the arguments of a running manager into the flags that the command line of a tool does not have. The error has each one that
+// this version does not accept; the others are read.
+func (f *Flags) Inherit(args []string) error {
+	f.given = map[string]bool{}
+	f.all.VisitAll(func(flag *pflag.Flag) { f.given[flag.Name] = flag.Changed })
+	return f.Parse(args)
 }

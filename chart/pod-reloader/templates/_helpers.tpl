@@ -282,23 +282,12 @@ the command why. */}}
 {{- if hasPrefix "-" . }}{{ (split "=" (trimPrefix "-" (trimPrefix "-" .)))._0 }}{{ end -}}
 {{- end }}
 
-{{/* The flags of the command why, as a list in JSON: those above, and the items of args that it takes as well. It takes the name of the
-installation from that of its pod, which Kubernetes shortens: of the 58 characters before the random part, a hyphen, the hash of up to
-10 characters and another hyphen leave 46 for the name of the Deployment. */}}
+{{/* The flags of the command why, as a list in JSON. It takes those of the installation from its Deployment, and the name of this from that
+of its pod, which Kubernetes shortens: of the 58 characters before the random part, a hyphen, the hash of up to 10 characters and another
+hyphen leave 46 for the name of the Deployment. */}}
 {{- define "pod-reloader.whyFlags" -}}
-{{- $flags := include "pod-reloader.workloadFlags" . | fromJsonArray -}}
-{{- with .Values.reloader.reloadStrategy }}{{ $flags = append $flags (printf "--reload-strategy=%s" .) }}{{ end -}}
 {{- $name := include "pod-reloader.name" . -}}
-{{- if gt (len $name) 46 }}{{ $flags = append $flags (printf "--installation-name=%s" $name) }}{{ end -}}
-{{- range $i, $arg := .Values.args -}}
-{{- $flag := include "pod-reloader.flagOf" $arg -}}
-{{- if has $flag (list "config" "missing-required" "refractory" "rerun-finished-jobs" "reload-on-create" "reload-on-delete" "reload-strategy" "resources-to-ignore" "resource-label-selector" "webhook-url") -}}
-{{- $next := rest (slice $.Values.args $i) | first | default "-" -}}
-{{- if not (or (contains "=" $arg) (hasPrefix "-" $next)) }}{{ $arg = printf "%s=%s" $arg $next }}{{ end -}}
-{{- $flags = append $flags $arg -}}
-{{- end -}}
-{{- end -}}
-{{- toJson $flags -}}
+{{- if gt (len $name) 46 }}{{ list (printf "--installation-name=%s" $name) | toJson }}{{ else }}[]{{ end -}}
 {{- end }}
 
 {{/* The flags of the command check, as a list in JSON: a Deployment that the webhook stamps, and with referents the permissions on them. */}}

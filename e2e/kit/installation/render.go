@@ -96,10 +96,15 @@ func (i *Installation) install(ctx context.Context) error {
 		return err
 	}
 	for _, object := range objects {
-		if object.GetKind() == webhookConfiguration {
-			if err := i.redirect(object); err != nil {
-				return err
-			}
+		var err error
+		switch object.GetKind() {
+		case webhookConfiguration:
+			err = i.redirect(object)
+		case "Deployment":
+			err = i.addArguments(object)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	i.objects = objects
@@ -107,6 +112,19 @@ func (i *Installation) install(ctx context.Context) error {
 		return err
 	}
 	return i.Apply(ctx)
+}
+
+// addArguments adds those of the options to the Deployment, as an administrator does: the commands read them there.
+func (i *Installation) addArguments(object *unstructured.Unstructured) error {
+	deployment := i.deployment.DeepCopy()
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	container.Args = append(container.Args, i.options.Args...)
+	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&deployment.Spec)
+	if err != nil {
+		return fmt.Errorf("write the Deployment: %w", err)
+	}
+	object.Object["spec"] = changed
+	return nil
 }
 
 // putPrefix puts the prefix of the annotations in the place of the default one, as an administrator who changes it has to.
