@@ -22,7 +22,7 @@ func TestLaterRecordedVersionOfAClassIsShownAsThePresentOne(t *testing.T) {
 	items := map[reference.Ref]record.Item{}
 	for ref, state := range map[reference.Ref]digest.State{app: f.in.States[app], db: f.in.States[db], class: f.state("10", "rotated")} {
 		item, read := record.ItemOf(newest.ID, state)
-		require.True(t, read)
+		require.True(t, read, "%s has an Entry under the newest key", ref)
 		items[ref] = item
 	}
 	f.annotations()["pod-reloader.cs.sap.com/config-record"] = record.New(f.hash, newest.ID, items).String()

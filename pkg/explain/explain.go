@@ -117,8 +117,10 @@ type Row struct {
 	Known string `json:"known"`
 	// Adopted says that Known was taken as the running content without a rollout.
 	Adopted bool `json:"adopted,omitempty"`
-	// Now is the present state.
+	// Now is the present state: "unreadable" where Error says why.
 	Now string `json:"now"`
+	// Error is why the object could not be read.
+	Error string `json:"error,omitempty"`
 	// Differs is created, modified, deleted, "" or unknown, whether or not the difference triggers a reload.
 	Differs string `json:"differs,omitempty"`
 	// Required is true if pods cannot start without the object.

@@ -8,7 +8,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// unreadable begins the present state of an object that could not be read. The error follows.
+// unreadable is the present state of an object that could not be read.
 const unreadable = "unreadable"
 
 // unknown is the Verdict, and the difference, where something could not be read or compared.
@@ -27,8 +27,10 @@ func rows(in Input, decision policy.Input, proven bool) []Row {
 			Now:      stateText(in, decision, ref),
 			Required: in.View.Required[ref],
 		}
-		switch {
-		case in.ReadErrors[ref] != nil, in.States[ref].Hold != nil:
+		switch err := in.ReadErrors[ref]; {
+		case err != nil:
+			row.Now, row.Error, row.Differs = unreadable, err.Error(), unknown
+		case in.States[ref].Hold != nil:
 			row.Differs = unknown
 		case proven:
 			row.Known = row.Now
@@ -77,9 +79,6 @@ func itemText(item record.Item, known bool) string {
 
 // stateText shows the present Entry under the key that the known one was made with, so that the two can be compared.
 func stateText(in Input, decision policy.Input, ref reference.Ref) string {
-	if err := in.ReadErrors[ref]; err != nil {
-		return unreadable + ": " + err.Error()
-	}
 	state := in.States[ref]
 	if state.Hold != nil {
 		return "held: " + state.Hold.Reason

@@ -81,10 +81,8 @@ func (r Report) writeRows(b *strings.Builder) {
 	fmt.Fprintln(t, "CONFIGURATION\tPODS RUN WITH\tNOW\tDIFFERS")
 	var failed []string
 	for _, row := range r.Configuration {
-		now := row.Now
-		if err, ok := strings.CutPrefix(now, unreadable+": "); ok {
-			now = unreadable // its error is longer than a column
-			failed = append(failed, fmt.Sprintf("\nCannot read %s: %s\n", row.Ref, reference.OneLine(err)))
+		if row.Error != "" { // longer than a column
+			failed = append(failed, fmt.Sprintf("\nCannot read %s: %s\n", row.Ref, reference.OneLine(row.Error)))
 		}
 		name := row.Ref
 		if row.Required {
@@ -94,7 +92,7 @@ func (r Report) writeRows(b *strings.Builder) {
 		if row.Adopted {
 			known += " (adopted)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, known, now, cmp.Or(row.Differs, "no"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, known, row.Now, cmp.Or(row.Differs, "no"))
 	}
 	_ = t.Flush() // a strings.Builder takes everything
 	b.WriteString(strings.Join(failed, ""))

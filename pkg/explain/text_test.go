@@ -48,7 +48,9 @@ func TestReadErrorIsBelowTheTable(t *testing.T) {
 	text := f.text(t)
 	assert.Regexp(t, `(?m)^secret/db \(required\)  \S+  unreadable +unknown$`, text)
 	assert.Contains(t, text, "\nCannot read secret/db: secrets \"db\" is forbidden: User \"dev\" cannot get resource \"secrets\"\n")
-	assert.Equal(t, `unreadable: secrets "db" is forbidden: User "dev" cannot get resource "secrets"`, f.explain().Configuration[1].Now, "for programs")
+	row := f.explain().Configuration[1]
+	assert.Equal(t, "unreadable", row.Now, "for programs")
+	assert.Equal(t, `secrets "db" is forbidden: User "dev" cannot get resource "secrets"`, row.Error, "for programs")
 }
 
 func TestHeadlineSaysTheVerdictAndItsReason(t *testing.T) {
