@@ -146,7 +146,7 @@ func TestKeepUnderAnOlderKey(t *testing.T) {
 	kept, older := known(oldest(t), items{proxy: recorded}).Keep(states, digesttest.Ring(t, "12"))
 	assert.Nil(t, states[proxy].Entries, "the states of the caller are not changed")
 	entry, ok := kept[proxy].Entry(oldest(t))
-	require.True(t, ok)
+	require.True(t, ok, "the kept state has an Entry under the recorded key")
 	assert.Equal(t, recorded.Entry, entry.Short())
 	signs, _ := older.Newest()
 	assert.Equal(t, oldest(t), signs.ID, "one hash is under one key")
@@ -155,7 +155,7 @@ func TestKeepUnderAnOlderKey(t *testing.T) {
 
 	kept, whole := known("00000000", items{proxy: recorded}).Keep(states, digesttest.Ring(t, "12"))
 	assert.True(t, kept[proxy].Withheld(), "what was recorded under a lost key cannot be kept")
-	assert.True(t, whole.Equal(digesttest.Ring(t, "12")))
+	assert.True(t, whole.Equal(digesttest.Ring(t, "12")), "nothing is kept, so that the ring is not restricted to one key")
 }
 
 // The hash covers what is held: it can be compared only if the last content of that is known under the same key.

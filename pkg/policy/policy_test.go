@@ -58,7 +58,7 @@ func itemUnder(t testing.TB, id digest.KeyID, ref reference.Ref, content, hint s
 		return record.Item{}
 	}
 	entry, ok := state(t, ref, content, "1").Entry(id)
-	require.True(t, ok)
+	require.True(t, ok, "the state has an Entry under the key")
 	return record.Item{Entry: entry.Short(), Hint: hint}
 }
 

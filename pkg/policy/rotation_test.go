@@ -179,9 +179,9 @@ func TestVersionsOfNewPodsRestartNothing(t *testing.T) {
 	for range 5 {
 		f.provider++
 		f.mount()
-		require.False(t, f.look())
+		require.False(t, f.look(), "the new pod has started with the new version")
 		f.remove(0)
-		require.False(t, f.look())
+		require.False(t, f.look(), "a pod that is removed is no change")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestStatusOfPodThatIsCreatedAgain(t *testing.T) {
 	require.False(t, f.look(), "it has mounted the recorded version")
 	f.provider = 2
 	f.rotate(0)
-	require.True(t, f.look())
+	require.True(t, f.look(), "a pod has started with version 1, and has version 2 mounted")
 	for i := range f.pods {
 		again(i)
 		require.False(t, f.look(), "pods of the rollout mount the recorded version")
@@ -216,13 +216,13 @@ func TestOtherKeyStillComparesRotation(t *testing.T) {
 	f := newFleet(t, 2)
 	in := f.input()
 	item, ok := record.ItemOf(oldest(t), in.Current[class])
-	require.True(t, ok)
+	require.True(t, ok, "the class has an Entry under the recorded key")
 	item.Hint = "50"
 	f.known = known(oldest(t), items{class: item})
 	require.False(t, f.look(), "nothing is later than the recorded version")
 	f.written, f.provider = 60, 2
 	f.rotate(1)
-	require.True(t, f.look())
+	require.True(t, f.look(), "a pod has rotated after the recorded version")
 }
 
 // The Entry that is carried is the recorded one, under its key. A stamp under another key needs the current Entry still.

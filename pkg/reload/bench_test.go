@@ -58,7 +58,7 @@ func BenchmarkReload(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			result := stamp.Choose(request).Apply(request, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
-			require.True(b, result.Stamped)
+			require.True(b, result.Stamped, "the reload is due")
 		}
 	})
 }

@@ -135,7 +135,7 @@ func TestKeyThatHasReturnedMayBeTakenOverAgain(t *testing.T) {
 	newest, _ := l.keys.Ring().Newest()
 	l.state.Takeovers.Record(s.Key, newest.ID, "1")
 	l.decide(t.Context(), s)
-	assert.True(t, l.state.Takeovers.Allowed(s.Key, newest.ID))
+	assert.True(t, l.state.Takeovers.Allowed(s.Key, newest.ID), "its earlier replacement is forgotten")
 }
 
 // An attempt that has waited for nothing puts off no look at what changes next.
@@ -167,7 +167,8 @@ func TestReloadIsDueUntilItIsMade(t *testing.T) {
 			t.Parallel()
 			l, s := dueLoop(t, loopDependencies{client: &refusing{}}, Options{Now: func() time.Time { return now }})
 			if tc.occupied {
-				require.True(t, l.actions.MayWrite(gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}, inflight.Urgent))
+				other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
+				require.True(t, l.actions.MayWrite(other, inflight.Urgent), "the slot is free")
 			}
 			if tc.adopts {
 				delete(s.View.Managed, stamp.Record)
@@ -187,7 +188,7 @@ func TestReloadGetsASlotBeforeAnAdoption(t *testing.T) {
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := workload.Key{Namespace: "shop", Name: "other"}
-	require.True(t, l.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent))
+	require.True(t, l.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent), "the slot is free")
 	adoption := reload
 	adoption.Key.Name, adoption.View.Managed = "new", stamp.Managed{}
 	l.decide(t.Context(), adoption)

@@ -157,7 +157,7 @@ func TestJobsAreNotFollowedWithoutReloadersAnnotations(t *testing.T) {
 	j.opts.Jobs = action.Jobs{}
 	l := j.leader(t)
 	_, followed := l.tracking.Get(t.Context(), reloadtest.JobKey)
-	assert.False(t, followed)
+	assert.False(t, followed, "Jobs have no watch")
 	l.actions.ResumeRecreations(t.Context())
 	assert.Empty(t, j.API.Calls, "there is no place for manifests")
 }

@@ -93,7 +93,7 @@ func TestLargeWorkloadWhoseWatchFailsHasATurn(t *testing.T) {
 		api := &largeObjects{Reader: j.API, used: map[string]chan struct{}{reloadtest.JobKey.Name: used}}
 		l := j.leaderThatReads(t, api)
 		read, ok := l.tracking.Get(t.Context(), reloadtest.JobKey)
-		assert.True(t, ok)
+		assert.True(t, ok, "the Job is read live")
 		assert.Equal(t, "uid-1", read.UID())
 		assert.Equal(t, []string{reloadtest.JobKey.Name}, api.read)
 	})

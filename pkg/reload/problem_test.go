@@ -146,7 +146,7 @@ func TestHeldCustomResourceStaysReportedWhereNothingIsDue(t *testing.T) {
 	}
 	look(&digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)})
 	require.Equal(t, []string{"the pods keep the last valid state of custom resources: kafkas.example.com/cluster: missing"}, out.Notes())
-	assert.True(t, out.Messages[0].Valid())
+	assert.True(t, out.Messages[0].Valid(), "the object is still missing")
 	look(&digest.Hold{Reason: "missing", Since: time.Now().Add(-digest.ReportHoldAfter)})
 	assert.Len(t, out.Messages, 1, "the same is no news")
 	look(nil)

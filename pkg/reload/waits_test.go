@@ -235,10 +235,10 @@ func occupy(t *testing.T, s *served) {
 	t.Helper()
 	for i := range 32 {
 		hangs := workload.Key{Namespace: fmt.Sprint("hangs-", i), Name: "web"}
-		require.True(t, s.actions.MayWrite(gather.Subject{Key: hangs}, inflight.Urgent))
+		require.True(t, s.actions.MayWrite(gather.Subject{Key: hangs}, inflight.Urgent), "the slot of %s is free", hangs.Namespace)
 	}
 	<-time.After(time.Second)
-	require.True(t, s.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent))
+	require.True(t, s.actions.MayWrite(gather.Subject{Key: other}, inflight.Urgent), "the only slot of the namespace is free")
 }
 
 func TestWaitEndsInTimeAlthoughEventsWait(t *testing.T) {

@@ -86,7 +86,7 @@ func TestWorkloadWithoutASlotHoldsNoWorker(t *testing.T) {
 	q := reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	other := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "other"}}
-	require.True(t, l.actions.MayWrite(other, inflight.Urgent))
+	require.True(t, l.actions.MayWrite(other, inflight.Urgent), "the only slot of the namespace is free")
 	result := l.actions.Close(t.Context(), l.decide(t.Context(), s))
 	assert.Zero(t, result.RequeueAfter, "it does not poll")
 	assert.Zero(t, c.writes)

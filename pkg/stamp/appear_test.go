@@ -48,7 +48,7 @@ func (w *world) recordedAs(ref reference.Ref, present bool) string {
 	rec, err := a.Adopt(in, view.Managed[Hash])
 	require.NoError(w.t, err)
 	text, fits := rec.Text(record.MaxSize)
-	require.True(w.t, fits)
+	require.True(w.t, fits, "the Record fits into its largest size")
 	return text
 }
 

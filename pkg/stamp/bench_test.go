@@ -26,7 +26,7 @@ func BenchmarkReload(b *testing.B) {
 			plan := Choose(req)
 			require.Equal(b, RuleVerifiedReload, plan.Rule)
 			inputs := w.inputs(plan.Reads)
-			require.True(b, plan.Apply(req, inputs).Stamped)
+			require.True(b, plan.Apply(req, inputs).Stamped, "the reload is due")
 			b.ReportAllocs()
 			for b.Loop() {
 				plan.Apply(req, inputs)

@@ -23,7 +23,7 @@ func TestFullTemplateIsNotStamped(t *testing.T) {
 	assert.Empty(t, w.managed()[Hash], "a stamp never makes an object invalid")
 	rec, err := record.Parse(w.managed()[Record])
 	require.NoError(t, err)
-	assert.True(t, rec.BelongsTo(""))
+	assert.True(t, rec.BelongsTo(""), "the Record belongs to a template without a hash")
 	assert.Len(t, rec.Items([]reference.Ref{cm("a")}), 1, "the pods start with the present content")
 }
 

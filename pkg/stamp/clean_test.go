@@ -115,7 +115,7 @@ func TestRemainsOfAJobAreThoseOfItsMetadata(t *testing.T) {
 	for _, op := range w.reader.Clean(o, true) {
 		assert.NotContains(t, op.Path, "/spec/")
 	}
-	assert.True(t, w.reader.Remains(workload.Object{Kind: w.kind, Raw: w.manifest(nil)}).Empty())
+	assert.True(t, w.reader.Remains(workload.Object{Kind: w.kind, Raw: w.manifest(nil)}).Empty(), "the workload has no annotations of ours")
 }
 
 // The controller of a workload writes the pod template, and may restore what is removed.

@@ -90,7 +90,7 @@ func TestReloadWithoutAStampIsOfThisWrite(t *testing.T) {
 				return digest.StateOf(digest.OfConfigMap(&corev1.ConfigMap{Data: map[string]string{"key": content}}), "", "7", ring)
 			}
 			item, read := record.ItemOf(key.ID, state(c.content))
-			require.True(t, read)
+			require.True(t, read, "the state has an Entry under the newest key")
 			last := record.LastReload{Time: someTime.Add(c.after), Hash: someHash, Generation: c.generation, Cause: record.CauseConfigChange}
 			f := &facts{
 				Write: Write{
@@ -126,7 +126,7 @@ func TestRestartWithoutAReadableExplanationIsOneOfAUser(t *testing.T) {
 		req.readEndOfRestart(restarted("2026-01-01T00:00:00Z"), restarted(nil))
 		return req.EndsRestart
 	}
-	assert.False(t, ended())
+	assert.False(t, ended(), "last-reload is not readable")
 	last := record.LastReload{Time: someTime.Add(-time.Minute), Hash: someHash, Cause: record.CauseConfigChange, Restarted: true}
 	old.Managed[LastReload] = last.String()
 	assert.True(t, ended(), "the same with one that can be read")

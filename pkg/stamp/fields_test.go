@@ -107,7 +107,7 @@ func TestReloadWithoutARecordNamesNoObjectThatHasNotChanged(t *testing.T) {
 	w.set(cm("b"), "C")
 	w.at(t, 2, "the change")
 	named := w.source()
-	assert.True(t, named.Is(cm("b")))
+	assert.True(t, named.Is(cm("b")), "the object that has changed, not %+v", named)
 	unrecorded()
 	w.set(secret("a"), "B")
 	w.at(t, 3, "the change")
@@ -293,7 +293,7 @@ func TestRollbackToAnEarlierReloadOfAnExcludedWorkloadRestartsNothing(t *testing
 		require.Nil(t, w.write(w.ignore))
 		before := w.managed()
 		require.Nil(t, w.write(func(raw map[string]any) { undo(raw, earlier) }))
-		assert.True(t, w.managed().sameStamp(before))
+		assert.True(t, w.managed().sameStamp(before), "the rollback does not change the stamp of an excluded workload")
 		w.at(t, 2, "the pods have the present configuration")
 	}
 }

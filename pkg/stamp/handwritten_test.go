@@ -67,7 +67,7 @@ func TestHandwrittenAnnotationsWithoutAWebhook(t *testing.T) {
 			w.at(t, 2+tc.restarts, "the next change restarts the pods once")
 			rec, err = record.Parse(w.managed()[Record])
 			require.NoError(t, err, "it has a valid Record again")
-			assert.True(t, rec.BelongsTo(w.managed()[Hash]))
+			assert.True(t, rec.BelongsTo(w.managed()[Hash]), "the Record belongs to the present template")
 		})
 	}
 }
@@ -120,7 +120,7 @@ func TestRestartBesideAHandwrittenHashIsRecorded(t *testing.T) {
 			w.restartNow()
 			assert.Equal(t, hash, w.managed()[Hash])
 			last, explained := w.managed().LastReload(w.inputs(nil).Now)
-			require.True(t, explained)
+			require.True(t, explained, "last-reload is readable")
 			assert.Equal(t, []record.Change{{Ref: "configmap/a", Type: record.Modified}}, last.Changes)
 			assert.Equal(t, policy.Nothing, w.verdict().Action, "it is recorded")
 

@@ -22,7 +22,7 @@ func TestMissingObjectsAreListedOrRequired(t *testing.T) {
 	keys := annotation.DefaultKeys()
 	item := record.Item{Entry: "0123456789abcdef"}
 	recorded, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{cm("app-old"): item, cm("b"): item, secret("a"): item}).Text(1000)
-	require.True(t, ok)
+	require.True(t, ok, "the Record fits")
 	const reload, automatic, search = "configmap.reloader.stakater.com/reload", "reloader.stakater.com/auto", "reloader.stakater.com/search"
 	class := reference.Ref{Kind: reference.SecretProviderClass, Name: "v"}
 	list := func(refs ...reference.Ref) []reference.Ref { return refs }

@@ -157,8 +157,8 @@ func TestNoDigestProvesNothing(t *testing.T) {
 	}}
 	hash, err := unlisted.hash()
 	require.NoError(t, err)
-	assert.True(t, unlisted.proves(hash))
-	assert.False(t, unlisted.proves(""))
+	assert.True(t, unlisted.proves(hash), "the hash of the present state")
+	assert.False(t, unlisted.proves(""), "a missing digest proves nothing")
 }
 
 // An adoption must have the Entry of everything: what was not read proves nothing.
@@ -246,10 +246,10 @@ func TestCleans(t *testing.T) {
 
 func TestRemainsAreEmptyOnlyIfThereAreNone(t *testing.T) {
 	t.Parallel()
-	assert.True(t, Remains{}.Empty())
-	assert.False(t, Remains{OnTemplate: []string{"a"}, OnWorkload: []string{"b"}}.Empty())
-	assert.False(t, Remains{OnTemplate: []string{"a"}}.Empty())
-	assert.False(t, Remains{OnWorkload: []string{"b"}}.Empty())
+	assert.True(t, Remains{}.Empty(), "neither the template nor the workload has annotations of ours")
+	assert.False(t, Remains{OnTemplate: []string{"a"}, OnWorkload: []string{"b"}}.Empty(), "both have")
+	assert.False(t, Remains{OnTemplate: []string{"a"}}.Empty(), "the template has")
+	assert.False(t, Remains{OnWorkload: []string{"b"}}.Empty(), "the workload has")
 }
 
 // What is as long as the budget fits. The annotation of the strategy is the first to go.
@@ -263,7 +263,7 @@ func TestAnnotationsThatFillTheTemplateStay(t *testing.T) {
 		d.dropUntilValid()
 		assert.Equal(t, want, d.Managed.fields().From)
 		assert.Equal(t, someHash, d.Managed[Hash])
-		assert.True(t, d.Stamped)
+		assert.True(t, d.Stamped, "the stamp remains")
 		assert.Empty(t, d.Warnings)
 	}
 }
@@ -311,7 +311,7 @@ func TestOperationsGoOnBehindAnImpossiblePlace(t *testing.T) {
 	t.Parallel()
 	raw := decode(t, []byte(`{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":"x","spec":{}}}}`))
 	o := workload.Object{Kind: workload.Deployment(), Raw: raw}
-	require.True(t, o.HasTemplate())
+	require.True(t, o.HasTemplate(), "its spec has a template")
 	ops := Reader{Keys: annotation.DefaultKeys()}.Operations(o, Managed{Hash: "h", Record: "b"})
 	require.Len(t, ops, 1)
 	assert.Contains(t, ops[0].Path, "config-record")

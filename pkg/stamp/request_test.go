@@ -21,7 +21,7 @@ func TestDirectWriteIsWhatTheWebhookWouldStamp(t *testing.T) {
 	states := map[reference.Ref]digest.State{app: {Absent: true}}
 	result, err := stamp.RequestReload(reloadtest.StampedView(t, ring), stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
-	assert.True(t, result.Stamped)
+	assert.True(t, result.Stamped, "the reload is due")
 	assert.NotEmpty(t, result.Managed[stamp.Hash])
 	assert.NotContains(t, result.Managed, stamp.Dummy)
 }
@@ -35,7 +35,7 @@ func TestDirectWriteOfWhatIsNotDueStampsNothing(t *testing.T) {
 	states := map[reference.Ref]digest.State{{Kind: reference.ConfigMap, Name: "app"}: {Absent: true}}
 	result, err := stamp.RequestReload(view, stamp.Inputs{States: states, Ring: ring, Namespace: "shop", Now: time.Now()})
 	require.NoError(t, err)
-	assert.False(t, result.Stamped)
+	assert.False(t, result.Stamped, "the content is the recorded one")
 }
 
 func TestDirectWriteIsNoneWhereTheKeysChangeInBetween(t *testing.T) {

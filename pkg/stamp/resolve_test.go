@@ -25,7 +25,7 @@ func TestWriteWithoutRecordTracksWhatTheStoredOneHas(t *testing.T) {
 	gone, used := reference.Ref{Kind: reference.ConfigMap, Name: "app-gone"}, reference.Ref{Kind: reference.Secret, Name: "used"}
 	item := record.Item{Entry: "0123456789abcdef"}
 	text, ok := record.New("", "1c9e04ab", map[reference.Ref]record.Item{gone: item, used: item}).Text(1000)
-	require.True(t, ok)
+	require.True(t, ok, "the Record fits")
 	object := func(managed map[string]any) workload.Object {
 		managed["configmap.reloader.stakater.com/reload"] = "app-.*"
 		managed["reloader.stakater.com/search"] = "true"
@@ -76,7 +76,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 	}
 	const hash = "1c9e04ab5cf5b1b0b3d0e4a1f5f7e7c2d1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6"
 	text, ok := record.New(hash, "1c9e04ab", items).Text(10_000)
-	require.True(t, ok)
+	require.True(t, ok, "the compact Record fits")
 	compact, err := record.Parse(text)
 	require.NoError(t, err)
 	require.Empty(t, compact.Refs(), "it has no names")
@@ -124,7 +124,7 @@ func TestCompactRecordIsKeptWhileNothingIsListed(t *testing.T) {
 		t.Parallel()
 		result := decide(object("app:1", map[string]any{keys.ConfigHash: hash + "@3"}))
 		require.NotNil(t, result.Reject, "purged, it would be lost")
-		assert.False(t, result.Reject.Conflict)
+		assert.False(t, result.Reject.Conflict, "reading the workload again would not help")
 		assert.Contains(t, result.Reject.Message, "not listed yet")
 	})
 	ignored := func(o workload.Object) workload.Object {

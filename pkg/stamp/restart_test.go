@@ -324,7 +324,7 @@ func TestRestartThatEndsWithAnExclusionIsDueAfterIt(t *testing.T) {
 				raw["spec"].(map[string]any)["restartAt"] = restartAt
 				w.ignore(raw)
 			}))
-			assert.True(t, w.managed().sameStamp(before))
+			assert.True(t, w.managed().sameStamp(before), "the end of a restart does not change the stamp of an excluded workload")
 			require.Nil(t, w.write(func(raw map[string]any) { delete(raw["metadata"].(map[string]any), "labels") }))
 			assert.Equal(t, policy.Reload, w.verdict().Action)
 		})

@@ -346,7 +346,7 @@ func TestUnverifiedStateProvesNothing(t *testing.T) {
 			}
 			result := plan.Apply(req, inputs)
 			require.NotNil(t, result.Reject)
-			assert.False(t, result.Reject.Conflict)
+			assert.False(t, result.Reject.Conflict, "reading the workload again would not help")
 			assert.Contains(t, result.Reject.Message, "may be older than this request: read secret/tls: no answer")
 
 			req = w.request(setImage("image:2"))

@@ -98,7 +98,7 @@ func TestWriteOfTheSameHashWithoutConfigRestartKeepsIt(t *testing.T) {
 			w, v1 := sameHashWithARestart(t, "StatefulSet", adoptions()["released while the workload was excluded"].adopt)
 			before := w.managed()
 			require.Nil(t, w.write(func(raw map[string]any) { write(w, raw, v1) }))
-			assert.True(t, w.managed().sameStamp(before))
+			assert.True(t, w.managed().sameStamp(before), "the hash is the same, so that the stamp is kept")
 		})
 	}
 }

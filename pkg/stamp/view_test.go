@@ -22,7 +22,7 @@ func TestReadOfView(t *testing.T) {
 	w.setManaged(raw, LastReload, "123")
 	view, problems := w.reader.Read(workload.Object{Kind: w.kind, Raw: raw})
 	assert.Empty(t, problems)
-	assert.False(t, view.Excluded)
+	assert.False(t, view.Excluded, "the workload has no label that excludes it")
 	assert.Equal(t, map[reference.Ref]bool{cm("b"): true, secret("a"): false}, view.Required)
 	assert.EqualValues(t, 7, view.Generation)
 	others := len(w.keys.ConfigMaps) + 1 + len(w.keys.Secrets) + len("x12345")
@@ -152,7 +152,7 @@ func TestDummyGeneration(t *testing.T) {
 		w.write(setImage("image:" + strconv.Itoa(w.restarts+2)))
 	}
 	_, fits := w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, "x@4") }).dummy()
-	assert.True(t, fits)
+	assert.True(t, fits, "the request is for the present generation")
 	_, fits = w.request(func(raw map[string]any) { w.setManaged(raw, Dummy, "x@3") }).dummy()
-	assert.False(t, fits)
+	assert.False(t, fits, "the request is for an earlier generation")
 }

@@ -255,9 +255,10 @@ func TestTextOfAFailureIsBounded(t *testing.T) {
 	assert.Positive(t, logged)
 	assert.Less(t, logged, 5000)
 	require.Len(t, out.Messages, 1)
-	assert.True(t, out.Messages[0].Valid())
-	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", state.DigestOf(failedWrite(deployment, "ReloadFailed", denied).text())))
-	assert.Less(t, len(failedWrite(deployment, "ReloadFailed", denied).text()), 2100)
+	assert.True(t, out.Messages[0].Valid(), "no other failure has followed: the Event may be sent")
+	text := failedWrite(deployment, "ReloadFailed", denied).text()
+	assert.True(t, actions.state.Warnings.IsWarned(s.Key, "ReloadFailed", state.DigestOf(text)), "the bounded text is remembered")
+	assert.Less(t, len(text), 2100)
 }
 
 // An event that came while the attempt was made was unknown to it: it ends the wait like a later one.

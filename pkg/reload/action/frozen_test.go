@@ -38,7 +38,7 @@ func TestJobIsNotDeletedAfterItsManifestWasDropped(t *testing.T) {
 		j.reconcile(t, frozen)
 		j.Now = j.Now.Add(10 * time.Second)
 	}
-	require.True(t, frozenOnce)
+	require.True(t, frozenOnce, "the manifest was dropped while the Job was being deleted")
 	require.NotNil(t, j.Stored(), "the Job is not lost")
 	assert.Equal(t, "uid-1", string(j.Stored().GetUID()))
 	assert.Len(t, j.API.Objects, 1)

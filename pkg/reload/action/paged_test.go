@@ -78,7 +78,7 @@ func TestManifestsAreListedInSmallPages(t *testing.T) {
 	r := newLister(Jobs{}, firstFail()).resumption
 	r.gather.APIReader = j.API
 	r.resume(t.Context())
-	assert.True(t, r.known.AreListed())
+	assert.True(t, r.known.AreListed(), "all pages of the list were read")
 	assert.LessOrEqual(t, j.API.Largest, 4)
 	for n := range 50 {
 		key := reloadtest.JobKey

@@ -213,7 +213,7 @@ func TestRefusedEndOfPauseHoldsUpNoReload(t *testing.T) {
 	resumed := pausedDeployment(t, time.Second, false, now.Add(-time.Hour).Format(time.RFC3339))
 	_, ended := actions.EndPause(t.Context(), resumed)
 	assert.Equal(t, Waiting{}, ended, "a user has resumed it: a pause of the user that follows must not be ended")
-	assert.False(t, actions.state.Resumes.Ended(s.Key))
+	assert.False(t, actions.state.Resumes.Ended(s.Key), "nothing is remembered of the refused end of the pause")
 }
 
 // An API server that has just started refuses everything, also the end of a pause. It may be away, and start again.
@@ -288,7 +288,7 @@ func TestReloadPauses(t *testing.T) {
 	}
 	stateful := s
 	stateful.Object.Kind = workload.StatefulSet()
-	require.False(t, stateful.Object.Kind.Pausable())
+	require.False(t, stateful.Object.Kind.Pausable(), "a StatefulSet has no field spec.paused")
 	assert.Nil(t, actions.pauses.begin(stateful), "a kind without pauses")
 	actions.pauses.at = ""
 	assert.Nil(t, actions.pauses.begin(s), "no pauses of ours")

@@ -76,7 +76,7 @@ func (j *jobFixture) act(t testing.TB, a *Actions) Outcome {
 	a.events.EmitReloads(s.Reported())
 	in := a.gather.Input(s)
 	if verdict := policy.Assess(in).Verdict; verdict.Action == policy.Reload {
-		require.True(t, a.MayWrite(s, inflight.Urgent))
+		require.True(t, a.MayWrite(s, inflight.Urgent), "a worker is free")
 		return a.Reload(t.Context(), s, in, verdict)
 	}
 	return a.UpToDate(t.Context(), s)
@@ -256,7 +256,7 @@ func TestAnyLeaderCompletesARecreation(t *testing.T) {
 					j.API.After = stop
 				}
 				j.reconcile(t, j.leader())
-				require.True(t, stopped)
+				require.True(t, stopped, "the leader ends %s this request", when)
 				j.API.Before, j.API.After = nil, nil
 				j.Now = j.Now.Add(10 * time.Second)
 

@@ -102,10 +102,10 @@ func TestLastReloadOfBeforeIsNoAnswer(t *testing.T) {
 	s := gather.Subject{View: stamp.View{Managed: stamp.Managed{stamp.Hash: "abc", stamp.LastReload: before.String()}}}
 	live := poke.Request{Digest: digest.AnyCurrent}
 	assert.True(t, reportedBefore(s, live, before), "nothing was reloaded")
-	assert.False(t, reportedBefore(s, live, again))
-	assert.False(t, reportedBefore(s, live, other))
+	assert.False(t, reportedBefore(s, live, again), "the last reload is of another time")
+	assert.False(t, reportedBefore(s, live, other), "the last reload is of another hash")
 	assert.False(t, reportedBefore(s, poke.Request{Digest: digest.AnyCurrent, Generation: 3}, before), "the generation differs")
-	assert.False(t, reportedBefore(s, poke.Request{Digest: "abc"}, before))
+	assert.False(t, reportedBefore(s, poke.Request{Digest: "abc"}, before), "a request with a digest is answered by its own reload")
 }
 
 func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {

@@ -228,7 +228,7 @@ func TestRestartFitsIntoFullAnnotations(t *testing.T) {
 			rec, err := policy.NewRecord(in, s.View.Managed[stamp.Hash], true)
 			require.NoError(t, err)
 			restart, _, fits := s.View.NewRestart(rec, verdict.Changes, actions.now())
-			require.True(t, fits)
+			require.True(t, fits, "there is enough space for both annotations")
 			s.View.WorkloadBudget = len(restart[stamp.Record]) + len(restart[stamp.LastReload]) - tc.less
 			actions.Reload(t.Context(), s, in, verdict).close(t.Context(), actions.base)
 			if tc.note == "" {

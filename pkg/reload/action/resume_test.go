@@ -119,7 +119,7 @@ func TestManifestsAreListedWithinAHalfMinuteAfterThePermissionIsBack(t *testing.
 					return forbidden("Secret")
 				})
 				l.resume(t.Context())
-				assert.True(t, l.known.AreListed())
+				assert.True(t, l.known.AreListed(), "the manifests are listed in the end")
 				assert.LessOrEqual(t, time.Since(start), withdrawn+33*time.Second, "30 s and a tenth")
 				assert.Less(t, l.lists, 30)
 				if known {

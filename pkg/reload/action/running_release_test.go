@@ -217,7 +217,7 @@ func TestReleaseDoesNotEndTheWaitForAnActiveJob(t *testing.T) {
 	}}}}
 	s, verdict := dueCronJob(true)
 	require.Nil(t, r.actions.runs.run(t.Context(), &s, verdict, contentOf("1")))
-	require.True(t, s.Effects.NeedsRun)
+	require.True(t, s.Effects.NeedsRun, "the run waits for the active Job")
 	for range 2 {
 		again := r.look(t, true)
 		assert.Positive(t, again)

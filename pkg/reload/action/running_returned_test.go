@@ -73,7 +73,7 @@ func (u *unstamped) subject(t *testing.T, tracked ...reference.Ref) (gather.Subj
 	rec, err := policy.NewRecord(in, u.hash, false)
 	require.NoError(t, err)
 	text, fits := rec.Text(record.MaxSize)
-	require.True(t, fits)
+	require.True(t, fits, "the Record fits into its largest size")
 	s.View.Managed = stamp.Managed{stamp.Hash: u.hash, stamp.Record: text}
 	if u.last != nil {
 		u.reload = u.last.String()

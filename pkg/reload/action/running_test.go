@@ -264,7 +264,7 @@ func TestRotatedKeyMakesNoSecondJob(t *testing.T) {
 		require.Nil(t, actions.runs.run(t.Context(), &s, verdict, due))
 	}
 	assert.Len(t, b.jobs, 1)
-	assert.False(t, s.Effects.NeedsRun)
+	assert.False(t, s.Effects.NeedsRun, "the run has been made")
 	last := record.LastReload{Hash: due.Hash}
 	assert.False(t, s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, nil, last), "the stamp under the newest key has the content of the Job")
 	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")

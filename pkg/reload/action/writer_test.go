@@ -34,10 +34,10 @@ func TestRetryWaitsBehindFirstAttempts(t *testing.T) {
 	var order []workload.Key
 	actions.slots = inflight.New(inflight.Options{}, func(key workload.Key) { order = append(order, key) })
 	blocks, first := gather.Subject{Key: workload.Key{Namespace: "shop", Name: "blocks"}}, gather.Subject{Key: workload.Key{Namespace: "shop", Name: "first"}}
-	require.True(t, actions.MayWrite(blocks, inflight.Urgent))
+	require.True(t, actions.MayWrite(blocks, inflight.Urgent), "the only slot is free")
 	actions.backoff.When(s.Key, state.NeedsUser)
-	require.False(t, actions.MayWrite(s, inflight.Urgent))
-	require.False(t, actions.MayWrite(first, inflight.Background))
+	require.False(t, actions.MayWrite(s, inflight.Urgent), "the only slot is taken")
+	require.False(t, actions.MayWrite(first, inflight.Background), "the only slot is still taken")
 	actions.slots.Leave(s.Key)
 	actions.slots.Leave(first.Key)
 	actions.slots.Leave(blocks.Key)
@@ -82,7 +82,7 @@ func TestRequestAnsweredWithTooManyRequestsIsNoHangingOne(t *testing.T) {
 		object.SetGroupVersionKind(gvk)
 		read := actions.gather.APIReader.Get(t.Context(), client.ObjectKey{Namespace: web.Key.Namespace, Name: web.Key.Name}, object)
 		for _, err := range []error{written, read} {
-			assert.True(t, apierrors.IsTooManyRequests(err))
+			assert.True(t, apierrors.IsTooManyRequests(err), "the answer is 429, not %v", err)
 			assert.NotErrorIs(t, err, errNoAnswer)
 		}
 		assert.Equal(t, began, time.Now(), "the loop pauses, not the client")
@@ -126,7 +126,7 @@ func TestReadThatHangsIsGivenUpAndCountsAsALateAnswer(t *testing.T) {
 		_, err := actions.gather.Stored(ctx, s)
 		require.ErrorIs(t, err, errNoAnswer)
 		assert.Equal(t, 10*time.Second, time.Since(start))
-		require.True(t, actions.MayWrite(s, inflight.Urgent))
+		require.True(t, actions.MayWrite(s, inflight.Urgent), "the late answer leaves one slot")
 		actions.slots.Observe(s.Key.Namespace, 0)
 		other := gather.Subject{Key: workload.Key{Namespace: s.Key.Namespace, Name: "other"}}
 		assert.False(t, actions.MayWrite(other, inflight.Urgent), "one answer in time earns no slot after that")

@@ -184,12 +184,12 @@ func TestWhatWasReadOfACreationIsKeptUntilItIsRecorded(t *testing.T) {
 	for range 2 {
 		found, outdated := created(first, ring)
 		assert.Equal(t, first, found)
-		assert.False(t, outdated)
+		assert.False(t, outdated, "what the pods have started with is still current")
 		assert.Equal(t, 1, store.reads)
 	}
 	found, outdated := created(map[reference.Ref]digest.State{app: at("6", ring), db: absent}, ring)
 	assert.Equal(t, first, found, "the pods have started with this")
-	assert.True(t, outdated)
+	assert.True(t, outdated, "the ConfigMap has changed since")
 	assert.Equal(t, 1, store.reads)
 	_, _ = created(map[reference.Ref]digest.State{app: at("6", rotated), db: absent}, rotated)
 	assert.Equal(t, 2, store.reads, "no Entry is known under the new key")

@@ -17,7 +17,7 @@ func TestRecentForgets(t *testing.T) {
 	r := NewRecent(time.Second)
 	r.Put(app, Change{At: now})
 	_, ok := r.Get(app, now.Add(time.Second))
-	assert.True(t, ok)
+	assert.True(t, ok, "the change is still recent")
 	_, ok = r.Get(app, now.Add(time.Hour))
 	assert.False(t, ok, "it has settled, also where nothing else has changed since")
 	r.Put(db, Change{At: now.Add(time.Second)})

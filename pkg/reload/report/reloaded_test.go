@@ -55,7 +55,7 @@ func TestReloadsOfTheLeaderAreReportedAtOnce(t *testing.T) {
 	assert.Equal(t, now.Add(-time.Second), m.Event.EventTime.Time, "when it was made")
 	assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "app"}, m.Event.Related)
 	assert.Empty(t, m.Topic, "no other Event replaces it")
-	assert.False(t, m.Repeat)
+	assert.False(t, m.Repeat, "an Event that was sent before is not counted up")
 	assert.InDelta(t, reportedFor, m.Life, float64(time.Second), "from now on, whatever the clock of the webhook says")
 	assert.Zero(t, counted(l, "configmap"), "who creates the Event counts it")
 	m.Done(outbox.Created)
@@ -114,10 +114,10 @@ func TestWorkloadThatComesWhileTheListEndsIsReported(t *testing.T) {
 	l, out, now := emitter()
 	since := *now
 	l.with.Leads.Begin(since)
-	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}))
-	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}))
+	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}), "the list has not ended")
+	assert.True(t, l.catchUp.await(workload.Key{Name: "other"}), "it may wait again")
 	assert.Len(t, l.catchUp.finish(nil), 1, "each once")
-	assert.False(t, l.catchUp.await(workload.Key{Name: "web"}))
+	assert.False(t, l.catchUp.await(workload.Key{Name: "web"}), "the list has ended")
 	s := webOf().with(reloadAt(now.Add(-time.Minute), "a"))
 	l.EmitReloads(s)
 	assert.Len(t, out.messages, 1, "where the list has failed, every reload is written")
@@ -156,7 +156,7 @@ func TestReloadWithoutAStampIsReported(t *testing.T) {
 	l.with.Leads.Begin(now.Add(-time.Minute))
 	s := webOf()
 	s.Managed = stamp.Managed{stamp.LastReload: reloadAt(*now, "").String()}
-	assert.True(t, l.EmitReloads(s))
+	assert.True(t, l.EmitReloads(s), "the reload is new")
 	assert.Len(t, out.messages, 1)
 }
 
@@ -295,7 +295,7 @@ func TestUnreadableLastReloadIsReadOnce(t *testing.T) {
 	l.EmitReloads(s)
 	assert.Empty(t, out.messages)
 	_, open := l.with.State.Reports.Observe(s.Key, "{", l.with.Now())
-	assert.False(t, open)
+	assert.False(t, open, "it is decided: nothing can be reported of what is unreadable")
 }
 
 func TestReloadFromTheFutureIsReported(t *testing.T) {

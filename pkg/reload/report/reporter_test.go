@@ -50,7 +50,7 @@ func TestReloadAfterTheClockOfTheLeaderWasSetBackBelongsToIt(t *testing.T) {
 	l, out, now := emitter()
 	l.with.Leads.Begin(now.Add(time.Hour))
 	made := reloadAt(*now, "abc")
-	assert.True(t, l.IsOfThisLeader(webOf(), made))
+	assert.True(t, l.IsOfThisLeader(webOf(), made), "the reload was made after the clock was set back")
 	assert.False(t, l.IsOfThisLeader(webOf(), reloadAt(now.Add(-time.Minute), "abc")), "it did not lead yet")
 	l.EmitReloads(webOf().with(made))
 	assert.Len(t, out.messages, 1)
@@ -87,7 +87,7 @@ func TestWarningEvent(t *testing.T) {
 	assert.Equal(t, corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u1"}, m.Event.Regarding)
 	assert.Equal(t, &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "db"}, m.Event.Related)
 
-	assert.True(t, m.Valid())
+	assert.True(t, m.Valid(), "the text is still the last one")
 	l.Warn(s, "ConfigMissing", "not found: secret/other")
 	assert.False(t, m.Valid(), "the text is another one by now")
 	assert.NotEqual(t, m.Event.Name, out.messages[1].Event.Name, "another text is another Event")
@@ -109,7 +109,7 @@ func TestWaitingWarningKeepsNoWorkload(t *testing.T) {
 	runtime.GC()
 	assert.Nil(t, kept.Value())
 	require.Len(t, out.messages, 1)
-	assert.True(t, out.messages[0].Valid())
+	assert.True(t, out.messages[0].Valid(), "the warning may still be sent")
 }
 
 // Under constant change the text of a failure is another one each time.

@@ -34,17 +34,17 @@ func TestOnlyConflictsMakeARequestAskForTheLiveState(t *testing.T) {
 	}
 	assert.False(t, b.Exceeds(key, FewConflicts), "an API server that is away is no constant change")
 	for range int(FewConflicts) {
-		assert.False(t, b.Exceeds(key, FewConflicts))
+		assert.False(t, b.Exceeds(key, FewConflicts), "fewer conflicts than the limit")
 		b.When(key, Conflict)
 	}
-	assert.True(t, b.Exceeds(key, FewConflicts))
+	assert.True(t, b.Exceeds(key, FewConflicts), "as many conflicts as the limit")
 	waited := time.Duration(0)
 	for !b.Exceeds(key, ManyConflicts) {
 		waited += b.When(key, Conflict)
 		assert.Equal(t, waited > 2*time.Second, b.Exceeds(key, SomeConflicts))
 	}
 	assert.InDelta(t, 15, waited.Seconds(), 5, "another replica may need 10 s to read its configuration")
-	assert.False(t, b.Exceeds(workload.Key{Name: "other"}, FewConflicts))
+	assert.False(t, b.Exceeds(workload.Key{Name: "other"}, FewConflicts), "conflicts of one workload do not count for another")
 	b.Forget(key)
 	assert.False(t, b.Exceeds(key, FewConflicts), "the next change is asked for with its digest again")
 }
@@ -64,15 +64,15 @@ func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := NewBackoff()
-			assert.False(t, b.Failing(key))
+			assert.False(t, b.Failing(key), "no attempt has failed yet")
 			for n := 1; n <= Persistent+1; n++ {
 				b.When(key, tc.pace)
-				assert.True(t, b.Failing(key))
+				assert.True(t, b.Failing(key), "an attempt has failed and none has succeeded since")
 				assert.Equal(t, tc.persists > 0 && n >= tc.persists, b.HasFailedRepeatedly(key), n)
 				assert.Equal(t, tc.lingers > 0 && n >= tc.lingers, b.HasFailedLong(key), n)
 			}
 			b.Forget(key)
-			assert.False(t, b.Failing(key))
+			assert.False(t, b.Failing(key), "failures are forgotten after a success")
 		})
 	}
 }

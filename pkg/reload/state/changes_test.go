@@ -47,9 +47,9 @@ func TestEventsWhileAWorkloadSettlesNeedNoLook(t *testing.T) {
 	assert.True(t, needs(key, t0), "the first one")
 	m.BeginAttempt(key)
 	m.WaitToSettle(key, t0.Add(time.Second))
-	assert.False(t, needs(key, t0.Add(time.Second-1)))
+	assert.False(t, needs(key, t0.Add(time.Second-1)), "the settle time is not over")
 	assert.True(t, needs(key, t0.Add(time.Second)), "the time is over")
-	assert.True(t, needs(workload.Key{Name: "pay"}, t0))
+	assert.True(t, needs(workload.Key{Name: "pay"}, t0), "the other workload does not wait")
 	m.BeginAttempt(key)
 	assert.True(t, needs(key, t0), "it was looked at, and may not wait any more")
 }

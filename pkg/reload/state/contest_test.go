@@ -77,7 +77,7 @@ func TestOnlyWritesThatWereUndoneMakeAContest(t *testing.T) {
 func recordOf(t *testing.T, name string) string {
 	t.Helper()
 	text, fits := record.New("hash", "1c9e04ab", map[reference.Ref]record.Item{{Kind: reference.ConfigMap, Name: name}: {}}).Text(1 << 10)
-	require.True(t, fits)
+	require.True(t, fits, "a Record of one object fits into 1 KiB")
 	_, err := record.Parse(text)
 	require.NoError(t, err)
 	return text

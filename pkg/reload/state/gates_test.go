@@ -68,8 +68,8 @@ func TestConfigurationIsRestlessUntilItHasSettled(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	g := Gates{Settle: time.Second}
-	assert.True(t, g.Unsettled(GateInput{Now: now, LastEvent: now.Add(-time.Second + 1)}))
-	assert.False(t, g.Unsettled(GateInput{Now: now, LastEvent: now.Add(-time.Second)}))
+	assert.True(t, g.Unsettled(GateInput{Now: now, LastEvent: now.Add(-time.Second + 1)}), "a nanosecond of the settle time is left")
+	assert.False(t, g.Unsettled(GateInput{Now: now, LastEvent: now.Add(-time.Second)}), "the settle time is over")
 	assert.False(t, g.Unsettled(GateInput{Now: now}), "no change was seen")
 	assert.False(t, Gates{}.Unsettled(GateInput{Now: now, LastEvent: now}), "without a settle time, only conflicts count")
 }

@@ -42,5 +42,5 @@ func TestRecordIsForgottenWithItsJob(t *testing.T) {
 	s.Records.Keep(key, "u1", "", "kept")
 	s.Forget(key)
 	_, kept := s.Records.InPlaceOf(key, "u1", "")
-	assert.False(t, kept)
+	assert.False(t, kept, "the Record is gone with the Job")
 }

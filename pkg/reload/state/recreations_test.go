@@ -35,10 +35,10 @@ func TestRecreationIsMadeOnce(t *testing.T) {
 	s.Recreations.Add(key, "b")
 	s.Recreations.Created(key, "a")
 	s.Recreations.Add(key, "a")
-	assert.True(t, s.Recreations.IsCreated(key, "a"))
+	assert.True(t, s.Recreations.IsCreated(key, "a"), "the new Job exists, and adding its Secret again does not undo that")
 	assert.False(t, s.Recreations.IsCreated(key, "b"), "another Job of the name")
 	s.Recreations.Done(key, "a")
-	assert.False(t, s.Recreations.IsCreated(key, "a"))
+	assert.False(t, s.Recreations.IsCreated(key, "a"), "a completed recreation is forgotten")
 }
 
 func TestSecretsOfANamespaceAreCounted(t *testing.T) {

@@ -38,7 +38,7 @@ func TestRefusedEndOfAPauseIsTriedMoreAndMoreRarely(t *testing.T) {
 		waits = append(waits, refused(PauseEnd{pause.Clean, end.Since}, Refused))
 	}
 	assert.Equal(t, 30*time.Second, waits[len(waits)-1], "a permission that is missing is granted for all workloads at once")
-	assert.True(t, r.Ended(web))
+	assert.True(t, r.Ended(web), "its end was refused before, and has now succeeded")
 	assert.False(t, r.Ended(web), "it is forgotten")
 	assert.Zero(t, r.Wait(web, end, now))
 	assert.Equal(t, time.Second, refused(end, NeedsUser), "it has gone well meanwhile")

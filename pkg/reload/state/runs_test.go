@@ -19,13 +19,13 @@ func TestAnotherAttemptLearnsTheDigestsOfARun(t *testing.T) {
 	key := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}
 	r.RecordJob(key, cronrun.Run{Job: "backup-1", After: "1", Content: "old"}, now)
 	r.Require(key, DueRun)
-	assert.True(t, r.HasRun(key, "old"))
-	assert.False(t, r.HasRun(key, "new"))
+	assert.True(t, r.HasRun(key, "old"), "the Job was made with this content")
+	assert.False(t, r.HasRun(key, "new"), "no Job was made with this content")
 
 	r.AddDigests(key, cronrun.Run{Job: "backup-1", After: "1", Content: "old", Same: []string{"new"}})
-	assert.True(t, r.HasRun(key, "old"))
-	assert.True(t, r.HasRun(key, "new"))
-	assert.False(t, r.HasRun(key, "other"))
+	assert.True(t, r.HasRun(key, "old"), "the content that the Job was made with remains")
+	assert.True(t, r.HasRun(key, "new"), "the new digest is of the same content")
+	assert.False(t, r.HasRun(key, "other"), "the attempt did not add this digest")
 	assert.Equal(t, DueRun, r.Pending(key), "an attempt waives nothing")
 	assert.Equal(t, 4*time.Second, r.Wait(key, "backup-2", now.Add(time.Second), 5*time.Second), "the next Job keeps its distance from the first attempt")
 
@@ -36,16 +36,16 @@ func TestReloadIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	var r runs
 	key, other := workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "backup"}, workload.Key{Kind: "batch/v1/CronJob", Namespace: "shop", Name: "other"}
-	assert.True(t, r.FirstDecision(key, "1"))
-	assert.False(t, r.FirstDecision(key, "1"))
+	assert.True(t, r.FirstDecision(key, "1"), "the first look at reload 1")
+	assert.False(t, r.FirstDecision(key, "1"), "reload 1 was looked at before")
 	assert.True(t, r.FirstDecision(other, "1"), "each CronJob for itself")
-	assert.True(t, r.FirstDecision(key, "2"))
+	assert.True(t, r.FirstDecision(key, "2"), "the first look at reload 2")
 	assert.Equal(t, NoRun, r.Pending(key))
 	r.Require(key, DueRun)
 	r.Forget(key)
-	assert.True(t, r.FirstDecision(key, "2"))
+	assert.True(t, r.FirstDecision(key, "2"), "all of the CronJob is forgotten")
 	assert.Equal(t, NoRun, r.Pending(key))
-	assert.False(t, r.FirstDecision(other, "1"))
+	assert.False(t, r.FirstDecision(other, "1"), "the other CronJob is not forgotten")
 }
 
 func TestRunIsMadeForTheReloadThatFollows(t *testing.T) {

@@ -106,7 +106,7 @@ func TestOnlyTheLastChangeBeforeTheLeadCounts(t *testing.T) {
 	m.EventArrived(key, t1)
 	m.BecomeLeader()
 	assert.Equal(t, Arrivals{t1, t1, t1}, m.BeginAttempt(key), "another leader has dealt with the first one: it must not cut short the time to settle")
-	assert.False(t, m.HasPending(key))
+	assert.False(t, m.HasPending(key), "the attempt handles the inherited change")
 }
 
 // What a leader inherits may be days old.
@@ -122,7 +122,7 @@ func TestChangeUnderANewLeaderIsGivenTheTimeToSettle(t *testing.T) {
 	assert.False(t, m.HasPending(key), "an event of before that comes late is inherited as well")
 	m.EventArrived(key, t1)
 	m.EventArrived(key, t2)
-	assert.True(t, m.HasPending(key))
+	assert.True(t, m.HasPending(key), "two changes have arrived under this leader")
 	assert.Equal(t, Arrivals{First: t1, FirstUnhandled: t1, Last: t2}, m.BeginAttempt(key))
 }
 
@@ -132,7 +132,7 @@ func TestOwnStampIsKnown(t *testing.T) {
 	m := &ownWrites{}
 	assert.False(t, m.IsStamped(key, 0), "nothing was stamped")
 	m.Stamped(key, 2, time.Time{})
-	assert.True(t, m.IsStamped(key, 2))
+	assert.True(t, m.IsStamped(key, 2), "the generation of the last stamp")
 	assert.False(t, m.IsStamped(key, 3), "another writer has written since")
 }
 
@@ -140,16 +140,16 @@ func TestForeignKeyIsTakenOverOnce(t *testing.T) {
 	t.Parallel()
 	key := workload.Key{Name: "cart"}
 	m := &takeovers{}
-	assert.True(t, m.Allowed(key, "aaaaaaaa"))
+	assert.True(t, m.Allowed(key, "aaaaaaaa"), "this key was not replaced before")
 	assert.True(t, m.Allowed(key, "aaaaaaaa"), "the write may have failed: what is due stays due")
 	m.Record(key, "aaaaaaaa", "10")
 	assert.False(t, m.Allowed(key, "aaaaaaaa"), "another installation wrote it back: two must not fight")
 	assert.True(t, m.IsPending(key, "aaaaaaaa", "9"), "the watch is behind: no writer has written it back")
-	assert.False(t, m.IsPending(key, "aaaaaaaa", "10"))
-	assert.False(t, m.IsPending(key, "aaaaaaaa", "11"))
+	assert.False(t, m.IsPending(key, "aaaaaaaa", "10"), "the workload has the version that was written")
+	assert.False(t, m.IsPending(key, "aaaaaaaa", "11"), "another writer has written since")
 	assert.False(t, m.IsPending(key, "aaaaaaaa", ""), "a version that is not known")
 	assert.False(t, m.IsPending(key, "bbbbbbbb", "9"), "another key")
-	assert.True(t, m.Allowed(key, "bbbbbbbb"))
+	assert.True(t, m.Allowed(key, "bbbbbbbb"), "another key was not replaced before")
 	assert.True(t, m.Allowed(workload.Key{Name: "pay"}, "aaaaaaaa"), "each workload for itself")
 
 	ring := digesttest.Ring(t, "a")
@@ -213,7 +213,7 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	key, start := workload.Key{Name: "cart"}, time.Now()
 	d := &deferrals{}
 	d.Defer(key, Deferral{Since: start.Add(time.Second), Until: start.Add(3 * time.Second), Stored: true})
-	assert.False(t, d.IgnoresEvents(key, start))
+	assert.False(t, d.IgnoresEvents(key, start), "a configuration event leads to another attempt")
 	assert.Equal(t, 2*time.Second, d.Wait(key, start, start.Add(time.Second)), "its own write is no reason to try earlier")
 	assert.Zero(t, d.Wait(key, start, start.Add(3*time.Second)), "the pause is over")
 	assert.Zero(t, d.Wait(key, start.Add(2*time.Second), start.Add(2*time.Second)), "the configuration has changed since")
@@ -221,7 +221,7 @@ func TestAttemptIsDeferredUntilTheRetryOrAConfigEvent(t *testing.T) {
 	at := start.Add(5 * time.Second)
 	assert.Equal(t, 4*time.Second, d.Wait(key, at, at), "under constant change there would be no wait at all")
 	assert.Zero(t, d.WaitToWrite(key, at), "no attempt has failed")
-	assert.True(t, d.IgnoresEvents(key, at))
+	assert.True(t, d.IgnoresEvents(key, at), "the deferral is meant to outlast configuration events")
 	d.Forget(key)
 	assert.Zero(t, d.Wait(key, at, at), "nothing is due any more")
 }
@@ -284,11 +284,11 @@ func TestCacheIsBehindUntilItShowsOurWrite(t *testing.T) {
 	key := workload.Key{Name: "cart"}
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := &ownWrites{}
-	assert.False(t, m.IsCacheBehind(key, 1, t0))
+	assert.False(t, m.IsCacheBehind(key, 1, t0), "nothing was written")
 	m.RecordWrite(key, 4, t0)
-	assert.True(t, m.IsCacheBehind(key, 3, t0.Add(time.Second)))
-	assert.False(t, m.IsCacheBehind(key, 4, t0.Add(time.Second)))
+	assert.True(t, m.IsCacheBehind(key, 3, t0.Add(time.Second)), "the cache shows a generation before the write")
+	assert.False(t, m.IsCacheBehind(key, 4, t0.Add(time.Second)), "the cache shows the write")
 	assert.False(t, m.IsCacheBehind(key, 1, t0.Add(behindAtMost)), "it was created again, or restored: it must not be left alone for ever")
-	assert.True(t, m.IsLacking(key, 3))
-	assert.False(t, m.IsLacking(key, 4))
+	assert.True(t, m.IsLacking(key, 3), "generation 4 is not in the cache yet")
+	assert.False(t, m.IsLacking(key, 4), "generation 4 is in the cache")
 }

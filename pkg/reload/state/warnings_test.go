@@ -22,13 +22,13 @@ func TestSameWarningIsGivenOnce(t *testing.T) {
 	}
 	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
 	assert.Empty(t, m.entries, "and nothing to remember")
-	assert.True(t, news("ConfigMissing", "a", t0))
-	assert.True(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")))
+	assert.True(t, news("ConfigMissing", "a", t0), "the first warning of this reason")
+	assert.True(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")), "it was given with this text")
 	assert.False(t, news("ConfigMissing", "a", t0.Add(time.Minute)), "the same again is no news")
 	assert.True(t, news("ConfigMissing", "a", t0.Add(WarnAgain)), "the API server has forgotten the Event")
 	assert.True(t, news("ReloadHeld", "a", t0), "another reason is news")
 	assert.True(t, news("ConfigMissing", "b", t0), "another text is")
-	assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")))
+	assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf("a")), "another text has replaced it")
 	assert.False(t, news("ConfigMissing", "", t0), "nothing to report")
 	assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf("b")), "it has passed")
 	assert.True(t, news("ConfigMissing", "b", t0), "it is back")
@@ -42,8 +42,8 @@ func TestWarningIsGivenAgainAfterASuccess(t *testing.T) {
 		"ReloadFailed": m.Fail, "ConfigMissing": m.Warn,
 	} {
 		_, news := warn(key, reason, "a", t0)
-		require.True(t, news)
-		require.True(t, m.IsWarned(key, reason, DigestOf("a")))
+		require.True(t, news, "the first warning with the reason %s", reason)
+		require.True(t, m.IsWarned(key, reason, DigestOf("a")), "the text with the reason %s is remembered", reason)
 	}
 	_, news := m.Fail(key, "ReloadFailed", "a", t0)
 	require.False(t, news, "the same again is no news")
@@ -61,7 +61,7 @@ func TestWarningsAreSpacedOut(t *testing.T) {
 	m := &warnings{}
 	warn := func(text string, at time.Time) time.Duration {
 		delay, news := m.Fail(key, "ReloadFailed", text, at)
-		assert.True(t, news)
+		assert.True(t, news, "no warning was given since the last success: %q", text)
 		m.Recovered(key)
 		return delay
 	}
@@ -111,7 +111,7 @@ func TestChecksAreSpacedOut(t *testing.T) {
 			}
 			return due
 		}
-		require.False(t, check("", t0))
+		require.False(t, check("", t0), "without a text, there is nothing to report: %s", name)
 		require.Empty(t, m.entries, "there is nothing to remember")
 		for i := range c.atOnce {
 			require.True(t, check(fmt.Sprint(i), t0), name)
@@ -129,7 +129,7 @@ func TestChecksAreSpacedOut(t *testing.T) {
 		}
 		assert.Equal(t, c.reported, !check(last, t0.Add(2*time.Hour-1)), "the same is no news: %s", name)
 		assert.True(t, check(last, t0.Add(3*time.Hour)), "the API server has forgotten the Event: %s", name)
-		assert.False(t, check("", t0.Add(3*time.Hour)))
+		assert.False(t, check("", t0.Add(3*time.Hour)), "without a text, there is nothing to report: %s", name)
 		assert.False(t, m.IsWarned(key, "ConfigMissing", DigestOf(last)), "it has passed: %s", name)
 	}
 }
@@ -141,10 +141,10 @@ func TestTextsOfWarningsAreNotKept(t *testing.T) {
 	m := &warnings{}
 	text := strings.Repeat("x", 100_000)
 	_, news := m.Fail(key, "ReloadFailed", text, t0)
-	require.True(t, news)
+	require.True(t, news, "the first failure with this reason")
 	assert.Less(t, len(fmt.Sprintf("%+v", *m.entries[key])), 1000)
-	assert.True(t, m.IsWarned(key, "ReloadFailed", DigestOf(text)))
-	assert.False(t, m.IsWarned(key, "ReloadFailed", DigestOf(text+"x")))
+	assert.True(t, m.IsWarned(key, "ReloadFailed", DigestOf(text)), "the digest of the whole text is kept")
+	assert.False(t, m.IsWarned(key, "ReloadFailed", DigestOf(text+"x")), "the digest is not only of the beginning")
 }
 
 func TestWarningThatWaitsIsNotPutOffByOneWhoseTimeHasCome(t *testing.T) {

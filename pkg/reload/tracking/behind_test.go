@@ -63,7 +63,7 @@ func TestEventBehindTheEndOfItsWorkloadIsForgotten(t *testing.T) {
 			}}
 			l.tracking.watches.add(w)
 			l.tracking.changes.changed(w, none, running, "")
-			require.True(t, l.tracking.index.Has(key))
+			require.True(t, l.tracking.index.Has(key), "the workload is tracked before it ends")
 			if tc.change != nil {
 				l.tracking.ConfigChanged(event)
 			} else {

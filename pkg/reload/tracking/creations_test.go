@@ -75,7 +75,7 @@ func TestNothingIsForgottenOfAWorkloadThatHasComeMeanwhile(t *testing.T) {
 			watch.deliver = func(before, after workload.Summary) { l.tracking.changes.changed(w, before, after, "") }
 			l.tracking.watches.add(w)
 			_, found := l.tracking.Get(t.Context(), web.Key())
-			require.False(t, found)
+			require.False(t, found, "the workload does not exist yet")
 			watch.put(web)
 			if !c.comes {
 				watch.kept = workload.Summary{Kind: web.Kind}

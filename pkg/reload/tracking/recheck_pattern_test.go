@@ -58,7 +58,7 @@ func matching(t *testing.T, watches failing) (*fixture, *recheckStore, *counted)
 	store.queue = reloadtest.Open(t, l.queue)
 	l.leads.Begin(time.Now())
 	newest, ok := digesttest.Ring(t, "k").Newest()
-	require.True(t, ok)
+	require.True(t, ok, "the ring has a key")
 	id := string(newest.ID)
 	web := summaryOf(kind, map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "web", "annotations": map[string]any{
 		"configmap.reloader.stakater.com/reload": "app-.*", "secret.reloader.stakater.com/reload": "tls-.*",

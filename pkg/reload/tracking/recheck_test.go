@@ -350,7 +350,7 @@ func TestWatchThatRecoversReplacesWhatWasReadLive(t *testing.T) {
 				l.tracking.live.apiReader = duringRead{c.live, deliver}
 			}
 			o, found := l.tracking.Get(t.Context(), key)
-			require.True(t, found)
+			require.True(t, found, "the workload is read live")
 			assert.Equal(t, []reference.Ref{c.read}, reloadtest.Reader().Intent(o).Refs())
 			if !c.during {
 				deliver()

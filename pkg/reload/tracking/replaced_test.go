@@ -107,8 +107,8 @@ func TestFinishedJobThatAListingBringsIsLeftAlone(t *testing.T) {
 	h(workload.Summary{Kind: before.Kind}, before)
 	l.state.Changes.EventArrived(before.Key(), time.Now())
 	h(before, jobVersion("v", "9", true))
-	assert.False(t, l.tracking.index.Has(before.Key()))
-	assert.False(t, l.state.Changes.HasPending(before.Key()))
+	assert.False(t, l.tracking.index.Has(before.Key()), "the finished Job is not tracked")
+	assert.False(t, l.state.Changes.HasPending(before.Key()), "the change of the Job before it is forgotten")
 }
 
 // While the watch of workloads fails, what they track now may have changed before they were read.
@@ -123,7 +123,7 @@ func TestChangeSettlesForAWorkloadThatIsReadLive(t *testing.T) {
 		})
 		<-time.After(time.Millisecond)
 		_, found := l.tracking.Get(t.Context(), keys[1])
-		require.True(t, found)
+		require.True(t, found, "the workload is read live")
 		assert.Equal(t, changed, l.state.Changes.BeginAttempt(keys[1]).Last)
 	})
 }

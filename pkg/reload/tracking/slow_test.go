@@ -73,7 +73,7 @@ func TestExpressionsOfAWorkloadAreKeptOnceThereIsMemory(t *testing.T) {
 
 		l.tracking.EnterAgain(late.Key())
 		synctest.Wait()
-		assert.False(t, patterns.Full("shop", reference.ConfigMap))
+		assert.False(t, patterns.Full("shop", reference.ConfigMap), "the expressions of the crowd are gone, and its own fit")
 		l.tracking.EnterAgain(workload.Key{Kind: "unknown", Namespace: "shop", Name: "late"})
 	})
 }

@@ -55,7 +55,7 @@ func TestRereadEntersWhatIsFoundNow(t *testing.T) {
 	t.Parallel()
 	reader := reloadtest.Reader()
 	sap, ok := reader.Dialects[0].(annotation.SAP)
-	require.True(t, ok)
+	require.True(t, ok, "the first dialect is that of SAP")
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
 	var found []reference.Ref
 	sap.Workloads = func(map[string]string, []reference.Owner) (owned, labelled []reference.Ref, known bool) {
@@ -88,7 +88,7 @@ func TestWorkloadThatComesDuringARereadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	reader := reloadtest.Reader()
 	sap, ok := reader.Dialects[0].(annotation.SAP)
-	require.True(t, ok)
+	require.True(t, ok, "the first dialect is that of SAP")
 	proxy := reference.Ref{Kind: "proxies.example.io", Name: "p"}
 	var found []reference.Ref
 	var l *fixture
@@ -139,7 +139,7 @@ func TestChangeThatComesWhileAJobFinishesIsNotForgotten(t *testing.T) {
 			}})
 			h := changesOf(l, kind)
 			h(workload.Summary{Kind: kind}, running)
-			require.False(t, l.state.Changes.HasPending(running.Key()))
+			require.False(t, l.state.Changes.HasPending(running.Key()), "no change has arrived before the Job finishes")
 			h(running, finished)
 			assert.Equal(t, tc.pending, l.state.Changes.HasPending(running.Key()))
 			assert.Equal(t, tc.pending, len(l.tracking.index.All()) == 1, "the workload is created again")
@@ -174,13 +174,13 @@ func TestJobThatWasEnteredWithAPendingChangeIsForgottenWithItsEnd(t *testing.T) 
 			l.state.Changes.EventArrived(running.Key(), time.Now())
 			l.state.Creations.Created(running.Key(), "7")
 			h(running, finished)
-			require.True(t, l.tracking.index.Has(running.Key()))
+			require.True(t, l.tracking.index.Has(running.Key()), "a finished Job with a pending change is still tracked")
 			l.state.Changes.BeginAttempt(running.Key())
 			l.state.Changes.ForgetHandled(running.Key()) // the content is as before
-			require.False(t, l.state.Changes.HasPending(running.Key()))
+			require.False(t, l.state.Changes.HasPending(running.Key()), "the change is handled")
 
 			h(finished, next)
-			assert.False(t, l.tracking.index.Has(running.Key()))
+			assert.False(t, l.tracking.index.Has(running.Key()), "the finished Job is no longer tracked")
 			assert.Empty(t, l.state.Creations.Version(running.Key()), "nor is anything else kept of it")
 		})
 	}

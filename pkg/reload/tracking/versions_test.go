@@ -152,7 +152,7 @@ func TestVersionOfAWorkloadThatIsReadLive(t *testing.T) {
 			} {
 				live.raw = step.raw
 				_, found := l.tracking.Get(t.Context(), key)
-				require.True(t, found)
+				require.True(t, found, "the workload is read live")
 				assert.Equal(t, step.want, l.state.Versions.Since(key), step.why)
 				if step.want == "50" {
 					assert.Same(t, first.Kept, w.readLive[key].Kept, "it is not kept twice")

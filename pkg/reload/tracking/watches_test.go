@@ -119,7 +119,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	assert.Empty(t, l.tracking.index.Trackers("shop", app))
 	_, due := l.state.Due.Oldest()
 	assert.Zero(t, due, "nothing is remembered of its workloads")
-	assert.False(t, l.backoff.Failing(key))
+	assert.False(t, l.backoff.Failing(key), "the failures of its workloads are forgotten")
 	report(none, deployment(kind, "late"))
 	report(deployment(kind, "web"), deployment(kind, "late"))
 	report(deployment(kind, "web"), none)
@@ -144,7 +144,7 @@ func TestTemplateThatMoves(t *testing.T) {
 	old := <-c.attached
 	key := workload.Key{Kind: before.ID(), Namespace: "shop", Name: "web"}
 	o, found := l.tracking.Get(t.Context(), key)
-	require.True(t, found)
+	require.True(t, found, "a workload of the kind as it was is found")
 	assert.Equal(t, before, o.Kind)
 
 	kinds.Set(workload.NewKinds(after))
@@ -155,6 +155,6 @@ func TestTemplateThatMoves(t *testing.T) {
 	report(none, deployment(after, "web"))
 	assert.Len(t, l.tracking.index.All(), 1, "the new one is")
 	o, found = l.tracking.Get(t.Context(), key)
-	require.True(t, found)
+	require.True(t, found, "a workload of the kind as it is now is found")
 	assert.Equal(t, after, o.Kind)
 }
