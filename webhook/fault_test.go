@@ -201,7 +201,7 @@ func TestDeadline(t *testing.T) {
 		s := newHandler(t, w, nil, logr.Discard())
 		r := httptest.NewRequest(http.MethodPost, webhook.Path+"?timeout=60ms", bytes.NewReader(fixture(t, "create/request.yaml")))
 		response := responseOf(t, sendRequest(s.handler, "192.0.2.1", r))
-		assert.True(t, response.Allowed)
+		assert.True(t, response.Allowed, "a write passes when its deadline is over")
 		assert.Contains(t, response.Warnings[0], "within 40ms")
 	})
 }
@@ -225,6 +225,6 @@ func TestHandleByItself(t *testing.T) {
 	var sent admissionv1.AdmissionReview
 	require.NoError(t, json.Unmarshal(fixture(t, "create/request.yaml"), &sent))
 	response := s.handler.Handle(t.Context(), admission.Request{AdmissionRequest: *sent.Request})
-	assert.True(t, response.Allowed)
+	assert.True(t, response.Allowed, "the creation is valid")
 	assert.NotEmpty(t, response.Patches)
 }

@@ -51,7 +51,7 @@ func (d deployment) raw(t testing.TB) []byte {
 // after returns the workload that an answer leaves, which must be a harmless patch.
 func (d deployment) after(t testing.TB, body []byte, response *admissionv1.AdmissionResponse) deployment {
 	t.Helper()
-	require.True(t, response.Allowed)
+	require.True(t, response.Allowed, "the write is valid")
 	requireHarmless(t, body, response)
 	raw := d.raw(t)
 	if len(response.Patch) > 0 {
@@ -129,7 +129,7 @@ func TestImpossibleRequestsForAReload(t *testing.T) {
 			body := updating(t, old, asking)
 			response := responseOf(t, post(s.handler, body))
 			if tt.conflict {
-				require.False(t, response.Allowed)
+				require.False(t, response.Allowed, "the client has to read the workload again")
 				assert.EqualValues(t, http.StatusConflict, response.Result.Code)
 				assert.Contains(t, response.Result.Message, "read it again and retry")
 				assert.Less(t, len(response.Result.Message), 1024)

@@ -99,7 +99,7 @@ func TestPauseKeepsItsBegin(t *testing.T) {
 				body = strings.Replace(body, `"kind":"Deployment"`, `"kind":"StatefulSet"`, 1)
 			}
 			response := responseOf(t, post(newHandler(t, w, options, logr.Discard()).handler, []byte(body)))
-			assert.True(t, response.Allowed)
+			assert.True(t, response.Allowed, "a pause blocks no write")
 			assert.Empty(t, response.Warnings)
 			assert.Equal(t, tc.patch, patchOf(t, response))
 			assert.Equal(t, tc.rule, response.AuditAnnotations["rule"])

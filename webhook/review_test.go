@@ -112,7 +112,7 @@ func TestReviewsOfOneNamespaceLeaveAPartOfAnAddress(t *testing.T) {
 				require.Len(t, answers, cap(answers)-tt.received)
 				for range len(answers) {
 					response := responseOf(t, <-answers)
-					assert.True(t, response.Allowed)
+					assert.True(t, response.Allowed, "a write passes while there are too many requests")
 					assert.Equal(t, []string{"pod-reloader could not check this write: too many requests at the same time; it retries by itself"}, response.Warnings)
 				}
 				began := time.Now()

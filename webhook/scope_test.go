@@ -81,7 +81,7 @@ func TestNamespacesOutOfScopeCauseNoReads(t *testing.T) {
 			response := responseOf(t, post(newHandler(t, w, func(o *webhook.Options) {
 				o.Scope, o.NamespaceLabels = tt.scope, tt.labels
 			}, logr.Discard()).handler, fixture(t, "create/request.yaml")))
-			assert.True(t, response.Allowed)
+			assert.True(t, response.Allowed, "the creation is valid, in and out of scope")
 			assert.Equal(t, tt.inside, len(response.Patch) > 0)
 			assert.Equal(t, tt.inside, w.reads.Load() > 0)
 		})

@@ -64,7 +64,7 @@ func TestWriteIsDecidedWithAnnotationsThatMayNotBeListed(t *testing.T) {
 			for range 2 {
 				answer := responseOf(t, post(s.handler, []byte(review(fmt.Sprintf(`"operation":"CREATE","object":{"metadata":{"annotations":`+
 					`{"configmap.reloader.stakater.com/reload":%q}},"spec":{"template":{}}}`, tc.name)))))
-				assert.True(t, answer.Allowed)
+				assert.True(t, answer.Allowed, "a write passes, whether or not the object is listed")
 				if tc.recorded {
 					assert.Contains(t, string(answer.Patch), "configmap/"+tc.name+"=", tc.reason)
 				} else {
@@ -102,7 +102,7 @@ func TestAnnotationsAreNotReadForAWriteWhoseContentsCannotBeRead(t *testing.T) {
 		return nil
 	}
 	s := newUnseenHandler(t, w, logr.Discard())
-	assert.True(t, responseOf(t, post(s.handler, []byte(review(unseenReview)))).Allowed)
+	assert.True(t, responseOf(t, post(s.handler, []byte(review(unseenReview)))).Allowed, "a write passes where contents cannot be read")
 	assert.Equal(t, 1, decisions(t, s, "create", "unread"))
 	assert.Zero(t, learned, "the write passes without a stamp")
 }

@@ -306,7 +306,7 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 		old, _ := digesttest.Ring(t, "1").Newest()
 		state := w.State("ns", proxy)
 		entry, ok := state.Entry(old.ID)
-		require.True(t, ok)
+		require.True(t, ok, "the older key is in the ring")
 		assert.Equal(t, second, entry, "the graph is made again without it")
 	})
 }

@@ -59,7 +59,7 @@ func TestStateOfAResourceThatIsNotInTheSchema(t *testing.T) {
 				configuration.Reject()
 			}
 			_, known := configuration.key("ns", reference.Ref{Kind: c.kind, Name: "p"})
-			assert.False(t, known)
+			assert.False(t, known, "the resource is not in the schema")
 			hold := configuration.unknownState(c.kind, now).Hold
 			assert.Equal(t, c.reason, hold.Reason)
 			assert.Equal(t, c.unread, hold.NotReadYet)

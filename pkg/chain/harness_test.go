@@ -325,7 +325,7 @@ func (w *world) hold() string {
 		return ""
 	}
 	require.Empty(w, state.Entries)
-	require.False(w, state.Absent)
+	require.False(w, state.Absent, "an object with a Hold is not absent")
 	return state.Hold.Reason
 }
 
@@ -335,7 +335,7 @@ func (w *world) entry() digest.Entry {
 	require.Empty(w, w.hold())
 	newest, _ := w.currentRing().Newest()
 	entry, ok := w.State("ns", proxy).Entry(newest.ID)
-	require.True(w, ok)
+	require.True(w, ok, "the state has an Entry under the newest key")
 	return entry
 }
 

@@ -31,12 +31,12 @@ func TestGatheredEventsWaitForDebounce(t *testing.T) {
 
 	first := in.take(false)
 	assert.Equal(t, []string{"arrived"}, namespacesOf(first.published), "what has arrived does not wait")
-	assert.False(t, first.gathered)
+	assert.False(t, first.gathered, "the debounce time is not over")
 
 	in.arrive(published("later"))
 	second := in.take(true)
 	assert.Equal(t, []string{"later", "gathered"}, namespacesOf(second.published), "what has arrived comes first: a change began it earlier")
-	assert.True(t, second.gathered)
+	assert.True(t, second.gathered, "the debounce time is over")
 
 	assert.Empty(t, in.take(true).published, "all is taken once")
 }

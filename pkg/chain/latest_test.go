@@ -53,7 +53,7 @@ func TestLatestKeepsTheReferencesThatANamespaceMayHave(t *testing.T) {
 	assert.Equal(t, 1, set("tenant", "p1", 1))
 	assert.False(t, l.fits("tenant"), "one too many")
 	l.drop(object("tenant", "p1", 1).Key(), "uid")
-	assert.True(t, l.fits("tenant"))
+	assert.True(t, l.fits("tenant"), "the object that was one too many is gone")
 	assert.False(t, l.fits("other"), "nothing is left out there")
 	assert.Equal(t, each, set("tenant", "beyond", each))
 	assert.False(t, l.fits("tenant"), "all are kept")

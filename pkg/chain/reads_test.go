@@ -74,7 +74,7 @@ func TestUnreadObjectIsHeldAsUnread(t *testing.T) {
 		w.refuse(services, apierrors.NewForbidden(services.GroupResource(), "", errors.New("no permission")))
 		w.graph()
 		assert.Contains(t, w.hold(), "is forbidden")
-		assert.False(t, unread())
+		assert.False(t, unread(), "the read was refused, not left out")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestAdmissionReadsLive(t *testing.T) {
 		require.NoError(t, err)
 		newest, _ := w.currentRing().Newest()
 		live, ok := states[proxy].Entry(newest.ID)
-		require.True(t, ok)
+		require.True(t, ok, "the live state has an Entry under the newest key")
 		assert.NotEqual(t, before, live)
 		assert.Equal(t, before, w.entry(), "the graph does not know it yet")
 		w.set(tls, "2")

@@ -253,7 +253,7 @@ func (w *world) lead() (patches func() []string) {
 	var all []string
 	w.client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := action.(clienttesting.PatchAction)
-		require.True(w, ok)
+		require.True(w, ok, "a PATCH is the only write")
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		all = append(all, string(patch.GetPatch()))

@@ -85,10 +85,10 @@ func TestRetryReadsAtOnceAConfigObjectThatWasRefused(t *testing.T) {
 		w.pass(2 * time.Second)
 		require.Contains(t, w.hold(), "it may not be read")
 		refused := w.refused()
-		require.False(t, refused.IsZero())
+		require.False(t, refused.IsZero(), "the time of the refusal is known")
 
 		w.ask()
-		assert.True(t, w.refused().After(refused))
+		assert.Greater(t, w.refused(), refused, "it was read, and refused, again")
 		fail(nil)
 		w.ask()
 		assert.NotEqual(t, entry, w.entry())

@@ -39,7 +39,7 @@ func TestResourceThatCannotBeListedSaysWhy(t *testing.T) {
 		require.ErrorIs(t, w.WaitForSync(waiting), context.DeadlineExceeded)
 		const why = "unsynced: the resource kafkaservices.kroxylicious.io cannot be read: Internal error occurred: conversion webhook failed"
 		assert.Equal(t, "kafkaservices.kroxylicious.io/s is "+why, w.hold())
-		assert.True(t, w.State("ns", proxy).Hold.NotReadYet)
+		assert.True(t, w.State("ns", proxy).Hold.NotReadYet, "the resource has never been listed")
 		picture, err := w.Picture("ns")
 		require.NoError(t, err)
 		assert.Contains(t, picture.Text(), "kafkaroutes.kroxylicious.io/r in namespace ns  [ok]\n")
@@ -79,7 +79,7 @@ func TestResourceThatFailsAfterARefusalSaysWhy(t *testing.T) {
 				w.take()
 				w.pass(2 * time.Minute)
 				assert.Equal(t, why, w.hold())
-				assert.True(t, w.State("ns", proxy).Hold.NotReadYet)
+				assert.True(t, w.State("ns", proxy).Hold.NotReadYet, "the resource has not been listed since")
 				assert.Zero(t, w.refused())
 				assert.Contains(t, w.take(), "ns kafkaproxies.kroxylicious.io/p", "the loop looks again")
 				repair()

@@ -97,13 +97,13 @@ func TestContentThatCannotBeReadIsNotRefused(t *testing.T) {
 		w.pass(time.Second)
 		refused := w.State("ns", proxy).Hold
 		require.NotNil(t, refused)
-		assert.False(t, refused.Refused.IsZero())
+		assert.False(t, refused.Refused.IsZero(), "the time of the refusal is known")
 		w.fail(errors.New("no answer"))
 		w.pass(time.Minute)
 		unread := w.State("ns", proxy).Hold
 		require.NotNil(t, unread)
-		assert.True(t, unread.NotReadYet)
-		assert.True(t, unread.Refused.IsZero())
+		assert.True(t, unread.NotReadYet, "the content has not been read")
+		assert.Zero(t, unread.Refused, "a read without an answer is not refused")
 		assert.Contains(t, unread.Reason, "no answer")
 	})
 }
