@@ -49,11 +49,11 @@ func TestNotificationOfARecordedChangeIsNotDropped(t *testing.T) {
 	t.Parallel()
 	n := notStarted()
 	for range queueSize {
-		assert.True(t, n.Accepts("busy"))
+		assert.True(t, n.Accepts("busy"), "the queue has space for it")
 		n.Offer(alertOf("busy"))
 	}
-	assert.False(t, n.Accepts("busy"))
-	assert.True(t, n.Accepts("quiet"))
+	assert.False(t, n.Accepts("busy"), "the queue is full of notifications of this namespace")
+	assert.True(t, n.Accepts("quiet"), "a namespace without a notification is still accepted")
 	notification := alertOf("busy")
 	notification.NotReloaded = true
 	n.Offer(notification)

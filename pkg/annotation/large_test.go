@@ -91,7 +91,7 @@ func TestLongListTracksItsFirstNames(t *testing.T) {
 func TestLongListOfImpossibleNamesIsAProblem(t *testing.T) {
 	t.Parallel()
 	intent, problems := parseLists(t, slices.Repeat([]string{"A", "B", "C", "D", "E", "F"}, 20_000), nil)
-	assert.True(t, intent.Asked)
+	assert.True(t, intent.Asked, "the annotation asks for reloads")
 	assert.Empty(t, intent.Tracked)
 	require.Len(t, problems, 6)
 	assert.Contains(t, problems[4].Message, `item 5 is not tracked: the name "E"`)

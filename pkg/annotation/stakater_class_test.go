@@ -62,8 +62,8 @@ func TestLabelsOfSecretProviderClassSayNothing(t *testing.T) {
 	selector, err := labels.Parse("team=shop")
 	assert.NoError(t, err)
 	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys(), Selector: selector}
-	assert.True(t, dialect.Traits(reference.Secret, nil, nil).Ignored)
-	assert.False(t, dialect.Traits(reference.SecretProviderClass, nil, nil).Ignored)
+	assert.True(t, dialect.Traits(reference.Secret, nil, nil).Ignored, "a Secret without the label is not selected")
+	assert.False(t, dialect.Traits(reference.SecretProviderClass, nil, nil).Ignored, "the selector is not for classes")
 	ignored := map[string]string{dialect.Keys.Ignore: "true"}
 	assert.True(t, dialect.Traits(reference.SecretProviderClass, nil, ignored).Ignored, "its annotations do")
 }

@@ -38,7 +38,7 @@ func FuzzStakater(f *testing.F) {
 		intent := resolve(src, dialect)
 		for ref := range intent.Tracked {
 			require.NoError(t, reference.ValidName(ref.Name), "only names that can exist are tracked")
-			require.False(t, shop()[ref].Ignored)
+			require.False(t, shop()[ref].Ignored, "%s is ignored, and must not be tracked", ref)
 		}
 		if len(list) < 1000 { // longer ones may exceed what is compiled
 			items := strings.Split(list, ",")

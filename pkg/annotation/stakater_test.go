@@ -331,7 +331,7 @@ func TestStakaterTraits(t *testing.T) {
 			assert.Equal(t, tc.want, tc.dialect.Traits(reference.ConfigMap, tc.labels, tc.annotations), tc.reason)
 		})
 	}
-	assert.True(t, selecting.LooksAt("team"))
+	assert.True(t, selecting.LooksAt("team"), "the selector names this label")
 	assert.False(t, selecting.LooksAt("tier"), "the selector does not name it")
 	assert.False(t, plain.LooksAt("team"), "there is no selector")
 }
@@ -343,7 +343,7 @@ func TestStakaterKeys(t *testing.T) {
 	for _, key := range []string{"a/auto", "a/match", "a/ignore", "a/cm", sReloadKey, "reloader.stakater.com/last-reloaded-from", "x.reloader.stakater.com/y"} {
 		assert.True(t, keys.Has(key), key)
 	}
-	assert.False(t, keys.Has("a/other"))
+	assert.False(t, keys.Has("a/other"), "the annotation is not one of Reloader")
 	for _, key := range []string{"a/match", "a/ignore"} {
 		assert.True(t, keys.Marks([]byte(key), []byte("true")), key)
 		for _, value := range []string{"", "false", "True", "true ", strings.Repeat("x", 200<<10)} {

@@ -59,8 +59,8 @@ func TestNotFound(t *testing.T) {
 	for name, err := range denials(apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "app")) {
 		assert.False(t, apianswer.NotFound(err), "a webhook denied the request, %s", name)
 	}
-	assert.False(t, apianswer.NotFound(nil))
-	assert.False(t, apianswer.NotFound(errors.New("no connection")))
+	assert.False(t, apianswer.NotFound(nil), "there is no error")
+	assert.False(t, apianswer.NotFound(errors.New("no connection")), "there is no answer")
 }
 
 // denials are the errors of requests that an admission webhook denied: it gave a code only, or the whole Status of a request of its own.
@@ -125,8 +125,8 @@ func TestUnauthorized(t *testing.T) {
 func TestAlreadyExists(t *testing.T) {
 	t.Parallel()
 	events := schema.GroupResource{Resource: "events"}
-	assert.True(t, apianswer.AlreadyExists(fmt.Errorf("write: %w", apierrors.NewAlreadyExists(events, "a"))))
-	assert.False(t, apianswer.AlreadyExists(apierrors.NewConflict(events, "a", io.EOF)))
+	assert.True(t, apianswer.AlreadyExists(fmt.Errorf("write: %w", apierrors.NewAlreadyExists(events, "a"))), "a wrapped answer")
+	assert.False(t, apianswer.AlreadyExists(apierrors.NewConflict(events, "a", io.EOF)), "a conflict is another answer")
 	for name, err := range denials(apierrors.NewAlreadyExists(events, "a")) {
 		assert.False(t, apianswer.AlreadyExists(err), "a webhook denied the request, %s", name)
 	}
@@ -152,7 +152,7 @@ func TestMayBeStored(t *testing.T) {
 
 func TestMayBeStart(t *testing.T) {
 	t.Parallel()
-	assert.True(t, apianswer.MayBeStart(0))
-	assert.True(t, apianswer.MayBeStart(7*time.Second-1))
-	assert.False(t, apianswer.MayBeStart(7*time.Second))
+	assert.True(t, apianswer.MayBeStart(0), "the program has only just begun")
+	assert.True(t, apianswer.MayBeStart(7*time.Second-1), "the last nanosecond of the start")
+	assert.False(t, apianswer.MayBeStart(7*time.Second), "the start is over")
 }

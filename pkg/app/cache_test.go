@@ -87,7 +87,7 @@ func TestKeepOfPauses(t *testing.T) {
 			k := keep(s)
 			assert.True(t, k.Annotation(pausedAt), "without it the Deployment stays paused")
 			assert.True(t, k.Annotation("deployment.reloader.stakater.com/pause-period"), "else the pause ends too early")
-			assert.False(t, k.Annotation("reloader.stakater.com/auto"))
+			assert.False(t, k.Annotation("reloader.stakater.com/auto"), "annotations of Reloader are off")
 			assert.Equal(t, s.Stakater.Keys.PausePeriod, unreadPausePeriod(s), "no dialect reads the period")
 			assert.Empty(t, keptPause(s), "it may be one of Reloader")
 			s.WithoutStakater = false

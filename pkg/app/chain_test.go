@@ -50,10 +50,10 @@ func TestDigestsArePublishedInScope(t *testing.T) {
 	of := func(s scope.Scope) *builder {
 		return &builder{options: options.Options{Selection: options.Selection{Scope: s}}}
 	}
-	assert.True(t, of(scope.Scope{}).publishes("shop"))
+	assert.True(t, of(scope.Scope{}).publishes("shop"), "all namespaces are in scope")
 	assert.True(t, of(scope.Scope{}).publishes(""), "an object without namespace")
-	assert.False(t, of(scope.Scope{}).publishes(scope.System))
-	assert.False(t, of(scope.Scope{Ignored: []string{"shop"}}).publishes("shop"))
+	assert.False(t, of(scope.Scope{}).publishes(scope.System), "the namespace of the system is not in scope")
+	assert.False(t, of(scope.Scope{Ignored: []string{"shop"}}).publishes("shop"), "the namespace is ignored")
 	selector := labels.SelectorFromSet(labels.Set{"team": "a"})
 	assert.False(t, of(scope.Scope{NamespaceSelector: selector}).publishes("shop"), "its labels are not known yet")
 }

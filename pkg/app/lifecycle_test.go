@@ -56,7 +56,7 @@ func TestSignal(t *testing.T) {
 		signal()
 		synctest.Wait()
 		assert.Error(t, l.probes.running(), "not ready at once")
-		assert.True(t, l.drain.On.Load())
+		assert.True(t, l.drain.On.Load(), "the connections are drained")
 		assert.Equal(t, signaled, <-loop.ended, "the loop ends at once, so that another leads")
 		assert.Empty(t, server.ended, "admission goes on")
 
@@ -84,7 +84,7 @@ func TestLoopEndsFirst(t *testing.T) {
 		ctx, signal := context.WithCancel(t.Context())
 		signal()
 		require.NoError(t, l.run(ctx))
-		assert.False(t, (<-server.ended).Before(<-loop.ended))
+		assert.False(t, (<-server.ended).Before(<-loop.ended), "the server ends after the loop")
 	})
 }
 

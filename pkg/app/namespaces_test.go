@@ -41,7 +41,7 @@ func TestLabelsOfNamespacesAreNotAwaited(t *testing.T) {
 		// The informers start some time after Start was called.
 		for range 20 {
 			_, ok := (&namespaces{cache: c}).Labels("shop")
-			assert.False(t, ok)
+			assert.False(t, ok, "no namespaces are listed yet")
 			<-time.After(10 * time.Millisecond)
 		}
 		close(known)
@@ -62,7 +62,7 @@ func TestLabelsOfNamespacesAreNotKnownWhileTheirWatchFails(t *testing.T) {
 	watch := watchhealth.Watch{Resource: "namespaces"}
 
 	labels, ok := known.CurrentLabels("shop")
-	assert.True(t, ok)
+	assert.True(t, ok, "the watch works")
 	assert.Equal(t, map[string]string{"team": "shop"}, labels)
 	monitor.Discovered(watch, errors.New("no route"))
 	_, ok = known.CurrentLabels("shop")

@@ -22,8 +22,8 @@ func TestObjectThatNoWatchHasListedIsUnseen(t *testing.T) {
 	db := reference.Ref{Kind: reference.Secret, Name: "db"}
 	traits, exists := (&objects{store: store, namespace: "shop"}).Traits(db)
 	assert.Equal(t, annotation.Traits{Unseen: true}, traits)
-	assert.False(t, exists)
+	assert.False(t, exists, "no watch has listed it")
 	traits, exists = (&objects{store: store, namespace: "bank"}).Traits(db)
 	assert.Zero(t, traits, "nothing looks there")
-	assert.False(t, exists)
+	assert.False(t, exists, "the namespace is not in scope")
 }

@@ -93,10 +93,10 @@ func TestCAOfBeforeStaysTrustedForAWhile(t *testing.T) {
 	c.bundle = before.bundle
 	c.take()
 	c.requireTrusted()
-	require.True(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now))
+	require.True(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now), "both CAs are in the bundle")
 	c.now = c.now.Add(day)
 	steps, _ := c.take()
 	assert.Equal(t, []certs.Step{certs.Drop}, steps)
 	c.requireTrusted()
-	assert.False(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now))
+	assert.False(t, policy.Trusted(before.data.Leaf(), [][]byte{c.bundle}, c.now), "the CA of before is dropped from the bundle")
 }

@@ -105,7 +105,7 @@ func settled(t *testing.T) *cluster {
 func (c *cluster) requireTrusted() {
 	c.t.Helper()
 	require.NotNil(c.t, c.data.Leaf())
-	require.True(c.t, policy.Trusted(c.data.Leaf(), [][]byte{c.bundle}, c.now))
+	require.True(c.t, policy.Trusted(c.data.Leaf(), [][]byte{c.bundle}, c.now), "a CA of the bundle has signed the certificate")
 }
 
 func TestFirstReplicaMakesCAAndLeaf(t *testing.T) {
@@ -132,7 +132,7 @@ func TestCertificateIsForAddressesToo(t *testing.T) {
 	for _, name := range c.policy.Names {
 		require.NoError(t, c.data.Leaf().Leaf.VerifyHostname(name))
 	}
-	require.True(t, c.policy.Trusted(c.data.Leaf(), [][]byte{c.bundle}, c.now))
+	require.True(t, c.policy.Trusted(c.data.Leaf(), [][]byte{c.bundle}, c.now), "the certificate is valid for all names")
 	steps, _ := c.take()
 	assert.Empty(t, steps, "it is not made again and again")
 }
@@ -244,7 +244,7 @@ func TestRotationOfTheCA(t *testing.T) {
 	c.now = c.now.Add(time.Millisecond)
 	steps, _ = c.take()
 	require.Equal(t, []certs.Step{certs.Promote}, steps)
-	assert.False(t, first.Equal(c.data.CA()))
+	assert.False(t, first.Equal(c.data.CA()), "the CA is another one")
 	c.requireTrusted()
 	require.True(t, policy.Trusted(before, [][]byte{c.bundle}, c.now), "a replica may still serve it")
 

@@ -287,7 +287,7 @@ func TestCleanLeavesAWorkloadThatWasCreatedAgain(t *testing.T) {
 	api := &stored{object: daemonSet("u2", map[string]any{}, hash)}
 	err := cleanStored(t, api, daemonSet("u1", map[string]any{}, hash))
 	require.True(t, apianswer.NotFound(err), "%v", err)
-	assert.False(t, api.excluded)
+	assert.False(t, api.excluded, "the other workload is not excluded")
 	assert.Contains(t, api.annotations("spec", "template"), configHash)
 }
 

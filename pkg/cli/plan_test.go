@@ -37,11 +37,17 @@ func TestSettingsOfReloader(t *testing.T) {
 	}{
 		"none": {
 			reason: "The strategy is another one by default.", want: map[string]string{"--reload-strategy": "set env-vars if"},
-			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Variables) },
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.True(t, r.Variables, "env-vars is Reloader's default")
+			},
 		},
 		"annotations": {
 			reason: "The flag means the same.", args: []string{"--reload-strategy=annotations"}, want: map[string]string{},
-			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.False(t, r.Variables) },
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.False(t, r.Variables, "the strategy is annotations")
+			},
 		},
 		"variables": {reason: "A Secret's is keyed.", args: []string{"--reload-strategy", "env-vars"}, want: map[string]string{"--env-vars-hash": "keyed digest"}},
 		"of the chart": {
@@ -59,7 +65,7 @@ func TestSettingsOfReloader(t *testing.T) {
 				assert.Equal(t, []string{"dev"}, r.IgnoredNamespaces)
 				assert.Equal(t, "env=test", r.NamespaceSelector.String())
 				assert.Equal(t, []string{"deploymentconfig", "daemonset", "deployment", "statefulset", "rollout", "cronjob"}, names(r.Kinds))
-				assert.True(t, r.Dialect.AutoReloadAll)
+				assert.True(t, r.Dialect.AutoReloadAll, "an argument of Reloader switches it on")
 			},
 		},
 		"texts": {
@@ -72,9 +78,9 @@ func TestSettingsOfReloader(t *testing.T) {
 			},
 			check: func(t *testing.T, r plan.Reloader) {
 				t.Helper()
-				assert.False(t, r.Dialect.ReloadOnCreate)
-				assert.True(t, r.Dialect.ReloadOnDelete)
-				assert.False(t, r.ReloadOnCreate || r.ReloadOnDelete)
+				assert.False(t, r.Dialect.ReloadOnCreate, "maybe is not true")
+				assert.True(t, r.Dialect.ReloadOnDelete, "True is true here")
+				assert.False(t, r.ReloadOnCreate || r.ReloadOnDelete, "only true is true there")
 				assert.NotContains(t, names(r.Kinds), "deploymentconfig", "4.18 is off")
 			},
 		},
@@ -97,14 +103,17 @@ func TestSettingsOfReloader(t *testing.T) {
 			check: func(t *testing.T, r plan.Reloader) {
 				t.Helper()
 				assert.Equal(t, []string{"daemonset", "deployment", "statefulset", "cronjob", "job"}, names(r.Kinds))
-				assert.True(t, r.OneKind)
+				assert.True(t, r.OneKind, "--resources-to-ignore leaves one kind out")
 			},
 		},
 		"one kind": {
 			reason: "With --sync-after-restart Reloader does not wait for the other one.",
 			args:   []string{"--reload-strategy=annotations", "--ignored-workload-types=jobs", "--resources-to-ignore=secrets", "--sync-after-restart=true"},
 			want:   map[string]string{},
-			check:  func(t *testing.T, r plan.Reloader) { t.Helper(); assert.False(t, r.OneKind) },
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.False(t, r.OneKind, "--sync-after-restart is on")
+			},
 		},
 		"without secrets": {
 			reason: "Reloader does not know the flag.", args: []string{"--reload-strategy=annotations", "--secrets=false"}, want: map[string]string{},
@@ -130,7 +139,10 @@ func TestSettingsOfReloader(t *testing.T) {
 			want: map[string]string{
 				"--enable-csi-integration": "permissions of its own", "--alert-sink": "ALERT_SINK",
 			},
-			check: func(t *testing.T, r plan.Reloader) { t.Helper(); assert.True(t, r.Dialect.SecretProviderClasses) },
+			check: func(t *testing.T, r plan.Reloader) {
+				t.Helper()
+				assert.True(t, r.Dialect.SecretProviderClasses, "it is an argument")
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -215,8 +227,8 @@ func TestFlagsAreThoseOfReloadersDeployment(t *testing.T) {
 	p.take(deployment)
 	selection, reload, _ := p.complete()
 	r := p.reloader(selection, reload)
-	assert.True(t, r.ReloadOnCreate)
-	assert.True(t, r.ReloadOnDelete)
+	assert.True(t, r.ReloadOnCreate, "an argument of the container switches it on")
+	assert.True(t, r.ReloadOnDelete, "an argument of the container switches it on")
 	assert.False(t, r.Dialect.AutoReloadAll, "that is an argument of the sidecar")
 	assert.Equal(t, []string{"tools"}, r.Namespaces)
 	_, handled := selection.Kinds.Get(workload.DeploymentConfig().GroupVersionKind)
@@ -306,7 +318,7 @@ func TestPlanReadsPagesOfMetadata(t *testing.T) {
 	}, l.asked)
 	assert.Len(t, in.Workloads, 6, "a kind that the cluster does not have is left out")
 	secret := reference.Ref{Kind: reference.Secret, Name: "app2"}
-	assert.True(t, in.Objects["shop"][secret].Ignored)
+	assert.True(t, in.Objects["shop"][secret].Ignored, "the Secret has the annotation that excludes it")
 	assert.Equal(t, map[string]string{"a": "b"}, in.NamespaceLabels["app"])
 
 	l = &lister{t: t}

@@ -17,7 +17,7 @@ func TestCustomResourceWithoutConfigurationDoesNotExist(t *testing.T) {
 	custom, err := handled{}.existing(t.Context(), &rest.Config{})
 	require.NoError(t, err)
 	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
-	assert.False(t, exists)
+	assert.False(t, exists, "no configuration names its resource")
 	assert.NoError(t, custom.failed)
 }
 
@@ -27,7 +27,7 @@ func TestCustomResourceThatCannotBeReadCounts(t *testing.T) {
 	forbidden := errors.New("forbidden")
 	custom := customObjects{exists: func(string, reference.Ref) (bool, error) { return false, forbidden }}
 	traits, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
-	assert.True(t, exists)
-	assert.True(t, traits.Marked)
+	assert.True(t, exists, "it is unknown, so that it counts as one that exists")
+	assert.True(t, traits.Marked, "it is unknown, so that it counts as one that is marked")
 	assert.Equal(t, forbidden, custom.failed)
 }

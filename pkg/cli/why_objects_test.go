@@ -24,20 +24,20 @@ func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 		exists:  func(string, reference.Ref) (bool, error) { return true, nil },
 	}
 	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
-	assert.True(t, exists)
+	assert.True(t, exists, "it was found by its own read")
 	require.NoError(t, custom.Err())
 	assert.Empty(t, l.asked, "a custom resource is no config object")
 
 	traits, exists := custom.Traits(reference.Ref{Kind: reference.ConfigMap, Name: "app"})
-	assert.True(t, exists)
-	assert.True(t, traits.Ignored)
+	assert.True(t, exists, "the list has the ConfigMap")
+	assert.True(t, traits.Ignored, "the ConfigMap has the annotation that excludes it")
 	expression, err := (&pattern.Cache{}).Compile("a.*")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"app"}, custom.Matching(reference.ConfigMap, []*pattern.Pattern{expression}))
 	assert.Equal(t, []string{"ConfigMap shop"}, l.asked, "once")
 
 	_, exists = custom.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
-	assert.False(t, exists)
+	assert.False(t, exists, "Secrets may not be listed")
 	require.EqualError(t, custom.Err(), "what the annotations select is not known: list secrets: forbidden")
 }
 
@@ -47,10 +47,10 @@ func TestWhyNeedsNoSecretProviderClassesWhereTheClusterHasNone(t *testing.T) {
 	l := &lister{t: t, missing: []string{"SecretProviderClass", "Secret"}}
 	objects := listing(t.Context(), l, "shop", annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	_, exists := objects.Traits(reference.Ref{Kind: reference.SecretProviderClass, Name: "app"})
-	assert.False(t, exists)
+	assert.False(t, exists, "the cluster does not have the kind")
 	require.NoError(t, objects.Err())
 	_, exists = objects.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
-	assert.False(t, exists)
+	assert.False(t, exists, "the cluster does not have the kind")
 	require.ErrorContains(t, objects.Err(), "list secrets", "a cluster has Secrets")
 }
 

@@ -37,7 +37,7 @@ func listedStore(b *testing.B) (*Store, []reference.Ref) {
 			s.metadata.replace(w, nil)
 		}
 	}
-	require.True(b, s.Synced())
+	require.True(b, s.Synced(), "all watches have listed")
 	return s, refs
 }
 

@@ -21,7 +21,7 @@ func TestCurrentReadsAVersionOnce(t *testing.T) {
 			states, err := f.ReadIfChanged(t.Context(), "a", []reference.Ref{sec("db"), cm("none")})
 			if assert.NoError(t, err) {
 				assert.NotEmpty(t, states[sec("db")].Entries)
-				assert.True(t, states[cm("none")].Absent)
+				assert.True(t, states[cm("none")].Absent, "the ConfigMap does not exist")
 			}
 		})
 	}

@@ -35,14 +35,14 @@ func TestObjectOfAWatchThatNeverWorkedIsUnseenUntilItIsRead(t *testing.T) {
 			}).start(t)
 			assert.Equal(t, cm("app"), f.next(t).Ref)
 			require.True(t, f.Listed("a"), "it may not be listed")
-			assert.True(t, f.Unseen("a", sec("db")))
+			assert.True(t, f.Unseen("a", sec("db")), "its watch has never listed it")
 			assert.True(t, f.Unseen("a", sec("none")), "there may be one")
-			assert.False(t, f.Unseen("a", cm("app")))
+			assert.False(t, f.Unseen("a", cm("app")), "its watch has listed it")
 			assert.False(t, f.Unseen("a", cm("none")), "it is listed that there is none")
 
 			require.NoError(t, learn(f, []reference.Ref{sec("db"), sec("none")}))
 			assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Added}, f.next(t))
-			assert.False(t, f.Unseen("a", sec("db")))
+			assert.False(t, f.Unseen("a", sec("db")), "it was read")
 			assert.True(t, f.Unseen("a", sec("none")), "names are not remembered: any tenant can write some")
 			assert.Equal(t, map[string]string{"ours": "yes"}, f.Annotations("a", sec("db")))
 
@@ -100,5 +100,5 @@ func TestObjectThatIsLearnedWhileARequestWaitsIsNotReadAgain(t *testing.T) {
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
 	assert.Equal(t, int64(1), read.Load())
-	assert.False(t, f.Unseen("a", sec("db")))
+	assert.False(t, f.Unseen("a", sec("db")), "it was read")
 }

@@ -101,7 +101,7 @@ func TestListingForgetsContentOfAnotherVersion(t *testing.T) {
 
 	c.replace(w, []*metav1.PartialObjectMetadata{configMapMeta("1", "5"), configMapMeta("2", "3")})
 	c.put(w, configMapMeta("1", "9"), origin{})
-	assert.False(t, known(1, "9"))
+	assert.False(t, known(1, "9"), "the listing had an earlier version of it")
 	assert.True(t, known(2, "3"), "it is the same")
 
 	c.digests.put(numbered(2), version("8", "a"))

@@ -25,7 +25,7 @@ func TestPodStatusKeepsWhatCounts(t *testing.T) {
 	p := sent(t, "1")
 	assert.Equal(t, map[string]string{"password": "1"}, p.reduced.Objects)
 	assert.Equal(t, "vault", p.reduced.Class)
-	assert.True(t, p.reduced.Rotated)
+	assert.True(t, p.reduced.Rotated, "its objects are not those of the first status")
 	assert.Empty(t, p.ManagedFields)
 	assert.Empty(t, p.Labels)
 }

@@ -176,7 +176,7 @@ func TestContentOfSecretProviderClass(t *testing.T) {
 	assert.Equal(t, configstate.Event{Namespace: "shop", Ref: vault(), Type: configstate.Modified}, f.next(t),
 		"the new pod changes nothing, the rotation does")
 	rotated := f.observe(t, "shop")
-	assert.False(t, rotated.Mounted)
+	assert.False(t, rotated.Mounted, "the driver has rotated the content since the pods mounted it")
 	assert.Equal(t, "3", rotated.ResourceVersion)
 	assert.NotEqual(t, first.Entries, rotated.Entries)
 
@@ -187,7 +187,7 @@ func TestContentOfSecretProviderClass(t *testing.T) {
 	s.podStatuses.remove("shop", "web-1")
 	assert.Equal(t, configstate.Modified, f.next(t).Type)
 	assert.Equal(t, configstate.Modified, f.next(t).Type)
-	assert.True(t, f.observe(t, "shop").Absent)
+	assert.True(t, f.observe(t, "shop").Absent, "no pod status of it is left")
 	assert.Empty(t, f.events)
 }
 
@@ -217,7 +217,7 @@ func TestSecretProviderClassAtAnEarlierVersion(t *testing.T) {
 func (f *fixture) observe(t *testing.T, namespace string) digest.State {
 	t.Helper()
 	state, ok := f.Cached(namespace, []reference.Ref{vault()})[vault()]
-	require.True(t, ok)
+	require.True(t, ok, "the store knows each object that is asked for")
 	return state
 }
 
@@ -245,17 +245,17 @@ func TestClusterWithoutSecretsStoreDriver(t *testing.T) {
 	assert.True(t, f.Listed("shop"), "patterns of other kinds work")
 	live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{cm("app"), vault()})
 	require.NoError(t, err, "the webhook stamps such a workload")
-	assert.True(t, live[vault()].Absent)
-	assert.False(t, live[cm("app")].Absent)
+	assert.True(t, live[vault()].Absent, "there is no kind of pod statuses")
+	assert.False(t, live[cm("app")].Absent, "the ConfigMap exists")
 
 	s.podStatuses.put("shop", "web-0", "1")
 	s.refusing("/apis/", 0)
 	assert.Equal(t, vault(), f.nextOf(t).Ref)
-	assert.False(t, f.observe(t, "shop").Absent)
+	assert.False(t, f.observe(t, "shop").Absent, "a pod has mounted it")
 	s.refusing("/apis/", http.StatusNotFound)
 	s.podStatuses.end()
 	assert.Equal(t, vault(), f.nextOf(t).Ref, "its kinds are gone, and the statuses with them")
-	assert.True(t, f.observe(t, "shop").Absent)
+	assert.True(t, f.observe(t, "shop").Absent, "the kind of pod statuses is gone")
 }
 
 func TestMissingPermissionToPodStatuses(t *testing.T) {
@@ -299,7 +299,7 @@ func TestListOfPodStatusesIsReadToItsEnd(t *testing.T) {
 		s.podStatuses.put("shop", fmt.Sprint("web-", pod), "1")
 	}
 	f := newFixture(t, s, withClasses).start(t)
-	assert.False(t, f.observe(t, "shop").Absent)
+	assert.False(t, f.observe(t, "shop").Absent, "the list is read to its end")
 	live, err := f.ReadLive(deadline(t), "shop", []reference.Ref{vault()})
 	require.NoError(t, err)
 	assert.Equal(t, f.observe(t, "shop"), live[vault()])
@@ -323,7 +323,7 @@ func TestLiveStatusesAreThoseOfTheNamespace(t *testing.T) {
 	assert.Equal(t, before, after)
 	other, err := f.ReadLive(deadline(t), "pay", []reference.Ref{vault()})
 	require.NoError(t, err)
-	assert.False(t, other[vault()].Absent)
+	assert.False(t, other[vault()].Absent, "a pod there has mounted it")
 }
 
 // nextOf waits for the next event of a SecretProviderClass.

@@ -30,7 +30,7 @@ func TestProgressEndsOnceAllWatchesAndInitialDeliveriesHave(t *testing.T) {
 	assert.False(t, p.synced(), "a delivery is under way")
 	assert.False(t, p.begin(), "what comes after the last listing is no initial delivery")
 	p.end(early)
-	assert.True(t, p.synced())
+	assert.True(t, p.synced(), "both watches have listed, and no delivery is under way")
 	assert.NoError(t, p.wait(t.Context()))
 	p.attempted(secrets, false)
 	assert.True(t, p.synced(), "it remains so")
@@ -45,9 +45,9 @@ func TestSettledWatchesOfANamespace(t *testing.T) {
 	assert.False(t, p.settled("shop", kinds), "the Secrets are not listed")
 	p.attempted(secrets, true)
 	assert.True(t, p.settled("shop", kinds), "they may not be listed")
-	assert.False(t, p.listed(secrets))
+	assert.False(t, p.listed(secrets), "a refused list is no list")
 	assert.False(t, p.settled("elsewhere", kinds), "no watch has its Secrets")
-	assert.True(t, p.settled("elsewhere", kinds[:1]))
+	assert.True(t, p.settled("elsewhere", kinds[:1]), "its ConfigMaps are watched")
 }
 
 // A cluster without the driver has no SecretProviderClasses; one without ConfigMaps is none.

@@ -229,7 +229,7 @@ func TestTextOfManyErrorsIsBounded(t *testing.T) {
 	_, err := f.ReadLive(t.Context(), "a", refs)
 	require.Error(t, err)
 	assert.Len(t, configstate.ReadErrors(fmt.Errorf("stamp: %w", err)), 300, "each is there")
-	assert.True(t, apierrors.IsForbidden(err))
+	assert.True(t, apierrors.IsForbidden(err), "one of the errors inside is a 403")
 	assert.Less(t, len(err.Error()), 1000)
 	assert.Contains(t, err.Error(), "read secret/s000 in namespace a: ")
 	assert.Contains(t, err.Error(), "; the same failed for secret/s001, secret/s002, ")

@@ -55,7 +55,7 @@ func TestRecheckReportsWhatTheWatchDoesNot(t *testing.T) {
 	s.remove(second)
 	check("db")
 	assert.Equal(t, configstate.Event{Namespace: "a", Ref: sec("db"), Type: configstate.Deleted}, f.next(t))
-	assert.True(t, state().Absent)
+	assert.True(t, state().Absent, "the Secret was deleted")
 
 	s.put(secret("a", "db", "z"))
 	check("db")
@@ -185,7 +185,7 @@ func TestObjectThatWasOnlyReadIsReportedAsDeleted(t *testing.T) {
 			t.Helper()
 			read, err := f.ReadLive(t.Context(), "a", []reference.Ref{sec("db")})
 			require.NoError(t, err)
-			require.True(t, read[sec("db")].Absent)
+			require.True(t, read[sec("db")].Absent, "the Secret was deleted")
 			require.NoError(t, f.Recheck(t.Context(), "a", sec("db")))
 		},
 	} {

@@ -289,11 +289,11 @@ func TestListedNamespaceHasBeenListedOrRefused(t *testing.T) {
 	f := newFixture(t, s, func(o *configstate.Options) { o.Namespaces = []string{"a", "closed"} })
 	assert.False(t, f.Listed("a"), "before the first listing")
 	f.start(t)
-	assert.True(t, f.Listed("a"))
+	assert.True(t, f.Listed("a"), "ConfigMaps are listed, and Secrets too")
 	assert.True(t, f.Listed("closed"), "Secrets are refused: waiting for them would hold up ConfigMaps")
 	assert.False(t, f.Listed("elsewhere"), "out of scope")
-	assert.True(t, f.Exists("a", cm("one")))
-	assert.False(t, f.Exists("a", sec("one")))
+	assert.True(t, f.Exists("a", cm("one")), "the ConfigMap is in the list")
+	assert.False(t, f.Exists("a", sec("one")), "a Secret of the same name is not")
 }
 
 func TestKindThatIsNotWatched(t *testing.T) {

@@ -28,7 +28,7 @@ func TestWatchThatFailsForLongDoesNotHoldUpTheRest(t *testing.T) {
 		assert.False(t, p.synced(), "an API server that restarts is given some time")
 		<-time.After(time.Second)
 		p.attempted(failing, false)
-		assert.True(t, p.synced())
+		assert.True(t, p.synced(), "the failing watch has had a minute")
 	})
 }
 
@@ -75,7 +75,7 @@ func TestSyncWaitsForTheInitialEvents(t *testing.T) {
 			require.NoError(t, err)
 			reached := false
 			s.OnEvent(func(e Event) {
-				assert.True(t, e.Initial)
+				assert.True(t, e.Initial, "the event is of the first list")
 				if e.Type == tc.last && !reached {
 					reached = true
 					listOthers(s, e)
@@ -83,8 +83,8 @@ func TestSyncWaitsForTheInitialEvents(t *testing.T) {
 				assert.False(t, s.Synced(), "an event is still under way")
 			})
 			tc.deliver(s, s.watches[scopeKey{kind: reference.ConfigMap}])
-			require.True(t, reached)
-			assert.True(t, s.Synced())
+			require.True(t, reached, "the event %s came", tc.last)
+			assert.True(t, s.Synced(), "all events are delivered")
 		})
 	}
 }

@@ -92,10 +92,10 @@ func TestHasFindsAJobOfTheCronJobByItsName(t *testing.T) {
 		}}}
 	}
 	c := cronJob("backup", nil)
-	assert.True(t, c.Has([]unstructured.Unstructured{job("another", "u1"), job("run", "u1")}, "run"))
+	assert.True(t, c.Has([]unstructured.Unstructured{job("another", "u1"), job("run", "u1")}, "run"), "the second Job is it")
 	assert.False(t, c.Has([]unstructured.Unstructured{job("run", "u2")}, "run"), "it belongs to another CronJob")
 	assert.False(t, c.Has([]unstructured.Unstructured{job("another", "u1")}, "run"), "it has another name")
-	assert.False(t, c.Has(nil, "run"))
+	assert.False(t, c.Has(nil, "run"), "there are no Jobs")
 }
 
 func TestJobNameIsThatOfTheReload(t *testing.T) {

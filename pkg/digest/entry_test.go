@@ -18,7 +18,7 @@ import (
 func testKey(t testing.TB) digest.Key {
 	t.Helper()
 	key, ok := ringOf(t, map[string][]byte{"key": secretOf('k')}).Newest()
-	require.True(t, ok)
+	require.True(t, ok, "the ring has a key")
 	return key
 }
 

@@ -76,7 +76,7 @@ func TestGoldenEntries(t *testing.T) {
 			ring, err := digest.NewRing(map[string][]byte{"key": unhex(t, tc.Key)})
 			require.NoError(t, err)
 			key, ok := ring.Newest()
-			require.True(t, ok)
+			require.True(t, ok, "the ring has a key")
 			assert.Equal(t, tc.KeyID, string(key.ID), "the key id is stored as well")
 
 			meta := metav1.ObjectMeta{Namespace: tc.Namespace, Name: tc.ObjectName}

@@ -32,11 +32,11 @@ func TestState(t *testing.T) {
 	state := digest.StateOf(content, "uid", "7", ring)
 	assert.Equal(t, "uid", state.UID)
 	assert.Equal(t, "7", state.ResourceVersion)
-	assert.False(t, state.Absent)
+	assert.False(t, state.Absent, "the object exists")
 	require.Len(t, state.Entries, 2, "one for each key, since a Record may be under any")
 	for _, key := range ring.Keys() {
 		entry, ok := state.Entry(key.ID)
-		assert.True(t, ok)
+		assert.True(t, ok, "the state has an Entry under %s", key.ID)
 		assert.Equal(t, content.Entry(key), entry)
 	}
 	_, ok := state.Entry("00000000")
@@ -113,7 +113,7 @@ func TestHashNamesItsKey(t *testing.T) {
 	a := ref(t, "configmap/a")
 	hash := digest.HashRecorded(testID, map[reference.Ref]string{a: "9a0c4f1122334455"})
 	id, ok := digest.KeyOf(hash)
-	assert.True(t, ok)
+	assert.True(t, ok, "the hash begins with the id of its key")
 	assert.Equal(t, testID, id)
 	other := digest.HashRecorded("77aa00ff", map[reference.Ref]string{a: "9a0c4f1122334455"})
 	assert.Equal(t, hash[8:], other[8:], "the key is in the id and in the Entries")

@@ -14,9 +14,9 @@ import (
 func TestWithheld(t *testing.T) {
 	t.Parallel()
 	hold := &digest.Hold{Reason: "not ready"}
-	assert.True(t, digest.State{Hold: hold}.Withheld())
+	assert.True(t, digest.State{Hold: hold}.Withheld(), "the content is held, and what the pods have is not known")
 	assert.False(t, digest.State{}.Withheld(), "it was not read")
-	assert.False(t, digest.State{Absent: true, Hold: hold}.Withheld())
+	assert.False(t, digest.State{Absent: true, Hold: hold}.Withheld(), "the absence is known")
 	assert.False(t, digest.State{Entries: map[digest.KeyID]digest.Entry{}, Hold: hold}.Withheld(), "what the pods have is known")
 }
 
@@ -25,13 +25,13 @@ func TestRingUntil(t *testing.T) {
 	ring := digesttest.Ring(t, "123")
 	keys := ring.Keys()
 	until, ok := ring.Until(keys[1].ID)
-	require.True(t, ok)
+	require.True(t, ok, "the ring has this key")
 	newest, _ := until.Newest()
 	assert.Equal(t, keys[1].ID, newest.ID)
 	assert.Len(t, until.Keys(), 2)
 	assert.Len(t, ring.Keys(), 3, "the Ring itself remains")
 	_, ok = ring.Until("00000000")
-	assert.False(t, ok)
+	assert.False(t, ok, "the ring does not have this key")
 }
 
 func TestBecauseNamesWhatHasChangedSince(t *testing.T) {

@@ -35,7 +35,7 @@ func ringOf(t testing.TB, data map[string][]byte) digest.Ring {
 func idOf(t testing.TB, secret []byte) digest.KeyID {
 	t.Helper()
 	key, ok := ringOf(t, map[string][]byte{"k": secret}).Newest()
-	require.True(t, ok)
+	require.True(t, ok, "the ring has a key")
 	return key.ID
 }
 
@@ -91,7 +91,7 @@ func TestNewRing(t *testing.T) {
 			if tc.err != "" {
 				require.ErrorContains(t, err, tc.err, tc.reason)
 				assert.NotContains(t, err.Error(), "hunter2", "no error shows a key")
-				assert.True(t, ring.Empty())
+				assert.True(t, ring.Empty(), "an invalid ring has no keys")
 				return
 			}
 			require.NoError(t, err, tc.reason)
@@ -104,7 +104,7 @@ func TestNewRing(t *testing.T) {
 			}
 			assert.Equal(t, want, got, tc.reason)
 			newest, ok := ring.Newest()
-			require.True(t, ok)
+			require.True(t, ok, "the ring has keys")
 			assert.Equal(t, want[len(want)-1], newest.ID, "the last signs")
 			for _, id := range want {
 				found, ok := ring.Key(id)
@@ -121,10 +121,10 @@ func TestEmptyRing(t *testing.T) {
 	assert.True(t, ring.Empty(), "the zero value is an empty ring")
 	assert.Empty(t, ring.Keys())
 	_, ok := ring.Newest()
-	assert.False(t, ok)
+	assert.False(t, ok, "there is no newest key")
 	_, ok = ring.Key("1c9e04ab")
-	assert.False(t, ok)
-	assert.True(t, ring.Equal(digest.Ring{}))
+	assert.False(t, ok, "there is no key")
+	assert.True(t, ring.Equal(digest.Ring{}), "all empty rings are equal")
 }
 
 func TestRingEqual(t *testing.T) {
@@ -225,7 +225,7 @@ func FuzzNewRing(f *testing.F) {
 			return
 		}
 		newest, ok := ring.Newest()
-		require.True(t, ok)
+		require.True(t, ok, "a ring without an error has a key")
 		want := key2
 		if name1 > name2 {
 			want = key1

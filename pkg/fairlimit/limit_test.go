@@ -263,7 +263,7 @@ func TestLeavingDoesNotLoseTheTenantsTurn(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		release()
-		assert.True(t, (<-patient).Before(<-other))
+		assert.True(t, (<-patient).Before(<-other), "the next turn is that of tenant a")
 	})
 }
 
@@ -327,7 +327,7 @@ func TestOrderWithinATenantIsThatOfArrival(t *testing.T) {
 		light := work(t.Context(), l, "a", 1, 2*time.Second)
 		assert.Equal(t, 2, l.Waiting(), "the light one would fit")
 		release()
-		assert.True(t, (<-heavy).Before(<-light))
+		assert.True(t, (<-heavy).Before(<-light), "the heavy one came first")
 	})
 }
 

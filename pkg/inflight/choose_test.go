@@ -31,7 +31,7 @@ func TestSearchForTheNextItemEndsAtTheFirstThatIsNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := New(Options{Total: tc.total, Soon: time.Hour}, func(string) {})
-			require.True(t, l.Enter("holds", "holds", Urgent))
+			require.True(t, l.Enter("holds", "holds", Urgent), "all slots are free")
 			for i, class := range tc.waiting {
 				n := &namespace[string]{slots: 1}
 				l.wait(&item[string]{key: string(rune('0' + i)), of: n}, class)
@@ -56,9 +56,9 @@ func TestClassOfAnItemThatWaitsNoMoreDoesNotCount(t *testing.T) {
 	t.Parallel()
 	l := New(Options{Total: 1, Soon: time.Hour}, func(string) {})
 	assert.Equal(t, classes, l.mostUrgent())
-	require.True(t, l.Enter("shop", "holds", Urgent))
+	require.True(t, l.Enter("shop", "holds", Urgent), "the only slot is free")
 	for _, class := range []Class{Retry, Background} {
-		require.False(t, l.Enter("shop", "web", class))
+		require.False(t, l.Enter("shop", "web", class), "the only slot is taken")
 		assert.Equal(t, class, l.mostUrgent(), "it is more urgent than before")
 	}
 	l.Leave("web") // it waits since this visit

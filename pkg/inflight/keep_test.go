@@ -16,7 +16,7 @@ func TestNewItemWaitsBehindTheItemsOfItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := inflight.New(inflight.Options{}, o.granted)
-		require.True(t, l.Enter("shop", "first", inflight.Urgent))
+		require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 		visit(t, l, "shop", "second", inflight.Urgent)
 		l.Observe("shop", 0)
 		visit(t, l, "shop", "third", inflight.Urgent)
@@ -30,7 +30,7 @@ func TestItemThatEntersAgainWithItsClassKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := inflight.New(inflight.Options{}, o.granted)
-		require.True(t, l.Enter("shop", "first", inflight.Urgent))
+		require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 		visit(t, l, "shop", "second", inflight.Retry)
 		visit(t, l, "shop", "third", inflight.Retry)
 		visit(t, l, "shop", "second", inflight.Retry)
@@ -44,7 +44,7 @@ func TestFourthSlotGoesToTheLongestWaitOfANamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := inflight.New(inflight.Options{}, o.granted)
-		require.True(t, l.Enter("shop", "first", inflight.Urgent))
+		require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 		visit(t, l, "shop", "retry", inflight.Retry)
 		for _, key := range []string{"a", "b", "c", "d"} {
 			visit(t, l, "shop", key, inflight.Urgent)
@@ -61,9 +61,9 @@ func TestNamespacesTakeTurnsWhileTheMostUrgentItemHasNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("full", "full", inflight.Urgent))
+		require.True(t, l.Enter("full", "full", inflight.Urgent), "both slots are free")
 		visit(t, l, "full", "urgent", inflight.Urgent)
-		require.True(t, l.Enter("other", "other", inflight.Urgent))
+		require.True(t, l.Enter("other", "other", inflight.Urgent), "one slot is free")
 		visit(t, l, "shop", "shop", inflight.Background)
 		visit(t, l, "bank", "bank", inflight.Background)
 		l.Leave("other")
@@ -76,13 +76,13 @@ func TestOverdueSlotOfANamespaceThatIsNotSlowAnyMoreIsNoSlotForSlowOnes(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		l := inflight.New(inflight.Options{Slow: 1}, func(string) {})
 		l.Observe("shop", time.Minute)
-		require.True(t, l.Enter("shop", "hangs", inflight.Urgent))
+		require.True(t, l.Enter("shop", "hangs", inflight.Urgent), "a slow namespace has one slot")
 		wait(5 * time.Minute)
-		require.True(t, l.Enter("other", "other", inflight.Urgent))
+		require.True(t, l.Enter("other", "other", inflight.Urgent), "the overdue slot does not count")
 		observeInTime(l, "shop", 16)
 		l.Observe("bank", time.Minute)
 		l.Observe("school", time.Minute)
-		require.True(t, l.Enter("bank", "bank", inflight.Urgent))
+		require.True(t, l.Enter("bank", "bank", inflight.Urgent), "no slow namespace has a slot")
 		assert.False(t, l.Enter("school", "school", inflight.Urgent), "bank has the only slot of the slow ones")
 	})
 }
@@ -92,7 +92,7 @@ func TestNamespaceWithASlotInUseIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := inflight.New(inflight.Options{Spare: 1}, func(string) {})
 		l.Observe("shop", time.Minute)
-		require.True(t, l.Enter("shop", "hangs", inflight.Urgent))
+		require.True(t, l.Enter("shop", "hangs", inflight.Urgent), "a slow namespace has one slot")
 		wait(5 * time.Minute)
 		assert.False(t, l.Enter("shop", "next", inflight.Urgent), "its only slot is in use")
 	})

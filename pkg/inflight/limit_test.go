@@ -73,7 +73,7 @@ func TestNamespaceEarnsSlotsByAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answers, slots := range map[int]int{0: 1, 1: 2, 2: 4, 3: 8, 4: 8} {
 			l := inflight.New(inflight.Options{}, func(string) {})
-			require.True(t, l.Enter("shop", "first", inflight.Urgent))
+			require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 			for range answers {
 				l.Observe("shop", 2*time.Second-1)
 			}
@@ -88,7 +88,7 @@ func TestNamespaceLosesItsSlotsByALateAnswerAndRegainsThemGradually(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		for answers, slots := range map[int]int{0: 1, 1: 1, 15: 1, 16: 2, 31: 2, 32: 4, 47: 4, 48: 8, 100: 8} {
 			l := inflight.New(inflight.Options{}, func(string) {})
-			require.True(t, l.Enter("shop", "first", inflight.Urgent))
+			require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 			observeInTime(l, "shop", 3)
 			l.Observe("shop", 2*time.Second)
 			observeInTime(l, "shop", answers)
@@ -123,13 +123,13 @@ func TestSlowNamespacesShareHalfOfTheTotal(t *testing.T) {
 			l.Enter(fmt.Sprint(i), fmt.Sprint(i), inflight.Urgent)
 		}
 		assert.Equal(t, 32, l.InFlight())
-		assert.True(t, l.Enter("healthy", "healthy", inflight.Retry))
+		assert.True(t, l.Enter("healthy", "healthy", inflight.Retry), "half of the slots are free")
 		l.Leave("0")
 		assert.Equal(t, 33, l.InFlight(), "the next one of them has its slot")
 		observeInTime(l, "1", 63)
 		l.Leave("healthy")
 		assert.Equal(t, 32, l.InFlight(), "it has all of its slots again, but hangs now and then perhaps")
-		require.True(t, l.Enter("healthy", "healthy", inflight.Retry))
+		require.True(t, l.Enter("healthy", "healthy", inflight.Retry), "half of the slots are free again")
 		observeInTime(l, "1", 1)
 		l.Leave("healthy")
 		assert.Equal(t, 33, l.InFlight(), "one of them has recovered")
@@ -141,8 +141,8 @@ func TestFirstAttemptsComeBeforeRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "a", inflight.Urgent))
-		require.True(t, l.Enter("b", "b", inflight.Urgent))
+		require.True(t, l.Enter("a", "a", inflight.Urgent), "both slots are free")
+		require.True(t, l.Enter("b", "b", inflight.Urgent), "one slot is free")
 		for i := range 6 {
 			visit(t, l, "c", fmt.Sprint("retry-", i), inflight.Retry)
 		}
@@ -166,8 +166,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "a", inflight.Urgent))
-		require.True(t, l.Enter("b", "b", inflight.Urgent))
+		require.True(t, l.Enter("a", "a", inflight.Urgent), "both slots are free")
+		require.True(t, l.Enter("b", "b", inflight.Urgent), "one slot is free")
 		for i := range 100 {
 			visit(t, l, "many", fmt.Sprint("many-", i), inflight.Urgent)
 		}
@@ -185,15 +185,15 @@ func TestSlotIsReservedUntilTheItemLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "first", inflight.Urgent))
+		require.True(t, l.Enter("a", "first", inflight.Urgent), "both slots are free")
 		require.True(t, l.Enter("a", "first", inflight.Urgent), "it has its slot")
-		require.False(t, l.Enter("a", "second", inflight.Urgent))
+		require.False(t, l.Enter("a", "second", inflight.Urgent), "the namespace has one slot")
 		l.Leave("first")
 		assert.Equal(t, []string{"second"}, o.keys)
 		l.Leave("second")
 		assert.Equal(t, 1, l.InFlight(), "the visit ends in which it began to wait: its slot is for the next one")
-		require.False(t, l.Enter("a", "third", inflight.Urgent))
-		require.True(t, l.Enter("a", "second", inflight.Urgent))
+		require.False(t, l.Enter("a", "third", inflight.Urgent), "the slot is reserved for the second")
+		require.True(t, l.Enter("a", "second", inflight.Urgent), "the slot is reserved for it")
 		l.Leave("second")
 		l.Leave("second")
 		assert.Equal(t, []string{"second", "third"}, o.keys)
@@ -207,7 +207,7 @@ func TestItemThatNeedsNoSlotAnyMoreWaitsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "first", inflight.Urgent))
+		require.True(t, l.Enter("a", "first", inflight.Urgent), "the namespace has a slot")
 		visit(t, l, "a", "second", inflight.Urgent)
 		visit(t, l, "a", "third", inflight.Urgent)
 		l.Leave("second") // a later visit found nothing to write
@@ -225,7 +225,7 @@ func TestItemKeepsItsPositionUnlessItIsMoreUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "first", inflight.Urgent))
+		require.True(t, l.Enter("a", "first", inflight.Urgent), "the namespace has a slot")
 		visit(t, l, "a", "one", inflight.Background)
 		visit(t, l, "a", "two", inflight.Background)
 		visit(t, l, "a", "one", inflight.Retry)

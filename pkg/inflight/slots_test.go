@@ -23,9 +23,9 @@ func TestOverdueSlotDoesNotCountAgainstTheTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := small(o)
-		require.True(t, l.Enter("a", "a", inflight.Urgent))
+		require.True(t, l.Enter("a", "a", inflight.Urgent), "both slots are free")
 		wait(100 * time.Millisecond)
-		require.True(t, l.Enter("b", "b", inflight.Urgent))
+		require.True(t, l.Enter("b", "b", inflight.Urgent), "one slot is free")
 		for _, key := range []string{"c", "d", "e"} {
 			visit(t, l, key, key, inflight.Urgent)
 		}
@@ -48,10 +48,10 @@ func TestNamespaceWithAnOverdueSlotBeginsAgainWithOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &order{}
 		l := inflight.New(inflight.Options{}, o.granted)
-		require.True(t, l.Enter("shop", "first", inflight.Urgent))
+		require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 		observeInTime(l, "shop", 3)
 		wait(200 * time.Millisecond)
-		require.True(t, l.Enter("shop", "second", inflight.Urgent))
+		require.True(t, l.Enter("shop", "second", inflight.Urgent), "answers in time have earned a second slot")
 		wait(200 * time.Millisecond)
 		visit(t, l, "shop", "third", inflight.Urgent)
 		visit(t, l, "shop", "fourth", inflight.Urgent)
@@ -71,7 +71,7 @@ func TestNamespaceWhoseSlotsAreAllOverdueGetsOneMoreWhileFewAreOverdue(t *testin
 		o := &order{}
 		l := inflight.New(inflight.Options{PerNamespace: 3, Spare: 4}, o.granted)
 		l.Observe("shop", time.Minute)
-		require.True(t, l.Enter("shop", "0", inflight.Urgent))
+		require.True(t, l.Enter("shop", "0", inflight.Urgent), "a slow namespace has one slot")
 		for i := range 9 {
 			visit(t, l, "shop", fmt.Sprint(1+i), inflight.Urgent)
 		}
@@ -80,11 +80,11 @@ func TestNamespaceWhoseSlotsAreAllOverdueGetsOneMoreWhileFewAreOverdue(t *testin
 			wait(400 * time.Millisecond)
 		}
 		assert.Len(t, o.got(), 2, "it has all that a namespace may have")
-		require.True(t, l.Enter("bank", "bank", inflight.Urgent))
+		require.True(t, l.Enter("bank", "bank", inflight.Urgent), "a healthy namespace has a slot")
 		wait(400 * time.Millisecond)
 		l.Leave("0")
 		assert.Len(t, o.got(), 3, "three are overdue")
-		require.True(t, l.Enter("school", "school", inflight.Urgent))
+		require.True(t, l.Enter("school", "school", inflight.Urgent), "a healthy namespace has a slot")
 		wait(400 * time.Millisecond)
 		visit(t, l, "school", "next", inflight.Urgent)
 		wait(time.Hour)
@@ -102,15 +102,15 @@ func TestOverdueSlotsBeyondTheirBoundCountAgainstTheTotal(t *testing.T) {
 		o := &order{}
 		l := inflight.New(inflight.Options{Total: 4, Slow: 2, Overdue: 3}, o.granted)
 		for i := range 4 {
-			require.True(t, l.Enter(fmt.Sprint(i), fmt.Sprint(i), inflight.Urgent))
+			require.True(t, l.Enter(fmt.Sprint(i), fmt.Sprint(i), inflight.Urgent), "%d of 4 slots are free", 4-i)
 		}
 		wait(time.Second)
-		require.True(t, l.Enter("4", "4", inflight.Urgent))
+		require.True(t, l.Enter("4", "4", inflight.Urgent), "four are overdue: one of them counts")
 		wait(time.Second)
 		l.Observe("slow", time.Minute)
 		visit(t, l, "slow", "slow", inflight.Urgent)
 		require.True(t, l.Enter("5", "5", inflight.Urgent), "five are overdue: two of them count")
-		require.True(t, l.Enter("6", "6", inflight.Urgent))
+		require.True(t, l.Enter("6", "6", inflight.Urgent), "six are in flight: three of them count")
 		visit(t, l, "7", "7", inflight.Urgent)
 		wait(time.Hour)
 		require.Empty(t, o.got(), "seven are in flight: no more than three and four")
@@ -142,7 +142,7 @@ func TestNamespaceIsSlowForAWhile(t *testing.T) {
 				l.Observe("other", time.Minute)
 				l.Observe("shop", time.Minute)
 				if tc.answers > 0 {
-					require.True(t, l.Enter("shop", "first", inflight.Urgent))
+					require.True(t, l.Enter("shop", "first", inflight.Urgent), "the namespace has a slot")
 				}
 				wait(tc.after)
 				l.Observe("other", time.Minute)

@@ -176,7 +176,7 @@ func TestStamp(t *testing.T) {
 func TestNamesOfWhatADeletionWaitsFor(t *testing.T) {
 	t.Parallel()
 	j := jobOf(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.org/keep"}}, nil, nil)
-	assert.True(t, j.Deleting())
+	assert.True(t, j.Deleting(), "it has a time of deletion")
 	assert.Equal(t, []string{"example.org/keep"}, j.Finalizers())
-	assert.False(t, jobOf(nil, nil, nil).Deleting())
+	assert.False(t, jobOf(nil, nil, nil).Deleting(), "it has no time of deletion")
 }

@@ -105,10 +105,10 @@ func TestFirstReplicaCreatesTheSecret(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	r := newReplica(t, s, endless(1))
-	assert.False(t, r.Ready())
+	assert.False(t, r.Ready(), "nothing was read")
 	r.start(t)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
-	assert.True(t, r.Ready())
+	assert.True(t, r.Ready(), "it has a key")
 	stored := s.stored()
 	assert.Equal(t, map[string][]byte{"0001": key(1)}, stored.Data)
 	assert.Equal(t, map[string]string{"app.kubernetes.io/managed-by": "pod-reloader"}, stored.Labels)
@@ -144,7 +144,7 @@ func TestRotation(t *testing.T) {
 	both := map[string][]byte{"0001": key(1), "0002": key(2)}
 	s.put(both)
 	r.awaitChanges(t, 2)
-	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	assert.True(t, r.Ring().Equal(ringOf(t, both)), "it has both keys, not %s", r.Ring())
 	s.put(both) // another resourceVersion, the same keys: the barrier is the change that follows
 	s.put(map[string][]byte{"0002": key(2)})
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0002": key(2)}))
@@ -220,7 +220,7 @@ func TestUnusableAtStart(t *testing.T) {
 			s.refusing(http.StatusForbidden, c.refused...)
 			r := newReplica(t, s, nil).start(t)
 			require.Eventually(t, func() bool { return r.lines.Count("not usable") == 1 && s.count("get") > 2 }, wait, tick)
-			assert.False(t, r.Ready())
+			assert.False(t, r.Ready(), "the Secret has no usable key")
 			assert.Equal(t, 1, r.lines.Count("a new key is created"))
 			assert.Zero(t, r.lines.Count("in memory"), "there are none")
 			assert.Zero(t, s.count("post"), "a user has created it, and must correct it")
@@ -241,7 +241,7 @@ func TestUnusableSecretIsReadAgainOnlyWithoutAKey(t *testing.T) {
 	require.NoError(t, with.Ensure(t.Context()))
 	s.put(map[string][]byte{"0001": []byte("short")})
 	require.NoError(t, with.Ensure(t.Context()))
-	assert.True(t, with.Ready())
+	assert.True(t, with.Ready(), "it keeps the key that it has read before")
 	require.EqualError(t, without.Ensure(t.Context()), "the Secret of the digest key is not usable")
 	s.refusing(http.StatusForbidden, "get")
 	require.ErrorContains(t, with.Ensure(t.Context()), "read the Secret of the digest key", "another failure")
@@ -258,11 +258,11 @@ func TestDeletedSecretComesBackWithTheSameKeys(t *testing.T) {
 	s.refusing(http.StatusInternalServerError, "post") // it is tried until it works
 	s.remove()
 	require.Eventually(t, func() bool { return s.count("post") > 0 }, wait, tick)
-	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	assert.True(t, r.Ring().Equal(ringOf(t, both)), "both keys remain in memory, not %s", r.Ring())
 	s.refusing(0)
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
 	assert.Equal(t, both, s.stored().Data)
-	assert.True(t, r.Ring().Equal(ringOf(t, both)))
+	assert.True(t, r.Ring().Equal(ringOf(t, both)), "it still has both keys, not %s", r.Ring())
 	s.remove() // the barrier: it is missed, and comes back, when all that was before is through
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
 	assert.Equal(t, 1, r.lines.Count("digest keys changed"), "nothing has changed")
@@ -273,7 +273,7 @@ func TestWithoutRandomnessThereIsNoKey(t *testing.T) {
 	s := newServer(t)
 	r := newReplica(t, s, iotest.ErrReader(io.ErrClosedPipe)).start(t)
 	require.Eventually(t, func() bool { return r.lines.Count("random bytes") == 1 }, wait, tick)
-	assert.False(t, r.Ready())
+	assert.False(t, r.Ready(), "no key was made")
 	assert.Zero(t, s.count("post"))
 }
 
@@ -293,7 +293,7 @@ func TestRefresh(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	assert.True(t, r.Ready())
+	assert.True(t, r.Ready(), "the keys were read")
 	assert.Equal(t, 1, s.count("get"), "at most one read a second")
 	read := now
 	now = now.Add(time.Second - 1)
@@ -312,7 +312,7 @@ func TestRefresh(t *testing.T) {
 	for range 2 {
 		_, err := refused.Refresh(t.Context())
 		require.ErrorContains(t, err, "read the Secret of the digest key")
-		assert.True(t, apierrors.IsForbidden(err))
+		assert.True(t, apierrors.IsForbidden(err), "the cause stays in the error")
 	}
 	assert.Equal(t, 3, s.count("get"), "a failure counts as a read")
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ func TestRefusalIsLoggedOnceAndRetried(t *testing.T) {
 	s.refusing(http.StatusForbidden, "get", "list", "watch", "post")
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 && s.count("watch") > 3 }, wait, tick)
-	assert.False(t, r.Ready())
+	assert.False(t, r.Ready(), "no permission: there is no key")
 	require.Eventually(t, func() bool {
 		return r.lines.Count("not allowed to read the Secret of the digest key") == 1 && r.lines.Count("not allowed to watch; grant get, list and watch; retrying") == 1
 	}, wait, tick)
@@ -51,7 +51,7 @@ func TestRefusedCreationIsRetried(t *testing.T) {
 	s.refusing(http.StatusForbidden, "post")
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
-	assert.False(t, r.Ready())
+	assert.False(t, r.Ready(), "the Secret cannot be created: there is no key")
 	require.Eventually(t, func() bool {
 		return r.lines.Count("grant create on Secrets in this namespace, or create the Secret") == 1
 	}, wait, tick)
@@ -95,7 +95,7 @@ func TestNotFoundByALoadBalancerCreatesNoKey(t *testing.T) {
 	r := newReplica(t, s, endless(1)).start(t)
 	require.Eventually(t, func() bool { return s.count("get") > 3 }, wait, tick)
 	assert.Zero(t, s.count("post"))
-	assert.False(t, r.Ready())
+	assert.False(t, r.Ready(), "the answer is not that of the API server: there is no key")
 	assert.Equal(t, 1, r.lines.Count("cannot read or create"))
 	s.refusing(0)
 	r.awaitRing(t, ringOf(t, map[string][]byte{"0001": key(1)}))
@@ -115,7 +115,7 @@ func TestRefusedCreationDoesNotAskForANewKeyWhileTheOldOnesAreInMemory(t *testin
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
 	assert.Zero(t, r.lines.Count("with a key of 32 random bytes"))
 	assert.Equal(t, 1, r.lines.Count("do not make a new key"))
-	assert.True(t, r.Ring().Equal(ringOf(t, given)))
+	assert.True(t, r.Ring().Equal(ringOf(t, given)), "the keys remain in memory, not %s", r.Ring())
 	s.refusing(0)
 	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
 	assert.Equal(t, given, s.stored().Data)

@@ -233,6 +233,6 @@ func TestTransportBelowIsFound(t *testing.T) {
 	t.Parallel()
 	s := &server{}
 	wrapped, ok := largeread.Wrap(s).(interface{ WrappedRoundTripper() http.RoundTripper })
-	require.True(t, ok)
+	require.True(t, ok, "the wrapper shows what it wraps")
 	assert.Same(t, s, wrapped.WrappedRoundTripper())
 }

@@ -40,7 +40,7 @@ func TestWatchesThatEndAtOnceAreReported(t *testing.T) {
 				failures := 0
 				s := &server{}
 				run(t, s, &Loop[*corev1.ConfigMap]{
-					What: "config objects", Failed: func(_ error, refused bool) { failures++; assert.False(t, refused) },
+					What: "config objects", Failed: func(_ error, refused bool) { failures++; assert.False(t, refused, "it was accepted") },
 					Log: funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{}),
 				})
 				tc.end(<-s.watches)

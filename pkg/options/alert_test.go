@@ -56,7 +56,7 @@ func TestWebhookURLReportsInsteadOfReloading(t *testing.T) {
 	}
 	o, err := completeIn(t, tools, "--webhook-url=")
 	require.NoError(t, err)
-	assert.False(t, o.Reload.NotifyOnly)
+	assert.False(t, o.Reload.NotifyOnly, "an empty URL is none")
 	assert.Nil(t, o.Alerts)
 	_, err = completeIn(t, tools, "--webhook-url=t0ken")
 	require.EqualError(t, err, "--webhook-url: want an http or https URL")

@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, options.Reload{Settle: time.Second, SettleMax: 5 * time.Second, Refractory: 5 * time.Second, Workers: 16, Strategy: annotation.ConfigHash}, o.Reload)
 	assert.Equal(t, 10*time.Second, o.ShutdownGracePeriod)
 	assert.Len(t, o.Selection.Kinds.All(), 5)
-	assert.True(t, o.Selection.Scope.Object("app", nil))
+	assert.True(t, o.Selection.Scope.Object("app", nil), "no config object is excluded")
 }
 
 func TestFlags(t *testing.T) {

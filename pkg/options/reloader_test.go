@@ -51,20 +51,20 @@ func TestArgumentsOfReloadersChart(t *testing.T) {
 	assert.Equal(t, ":9090", o.Servers.MetricsAddress, "the chart probes it")
 	assert.Equal(t, ":6061", o.Servers.PprofAddress)
 	assert.Equal(t, options.Election{Enabled: true, Namespace: "tools", Lease: "reloader-reloader", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second}, o.Election)
-	assert.True(t, o.Reload.CountByNamespace)
+	assert.True(t, o.Reload.CountByNamespace, "METRICS_COUNT_BY_NAMESPACE is enabled")
 	assert.Equal(t, annotation.Annotations, o.Reload.Strategy)
 	s := o.Selection
-	assert.True(t, s.Stakater.ReloadOnCreate)
-	assert.True(t, s.Stakater.ReloadOnDelete)
+	assert.True(t, s.Stakater.ReloadOnCreate, "an argument of the chart switches it on")
+	assert.True(t, s.Stakater.ReloadOnDelete, "an argument of the chart switches it on")
 	assert.Equal(t, "x.org/auto", s.Stakater.Keys.Auto)
 	assert.Equal(t, []string{
 		"apps.openshift.io/v1/DeploymentConfig=spec.template",
 		"apps/v1/DaemonSet=spec.template", "apps/v1/Deployment=spec.template", "apps/v1/StatefulSet=spec.template",
 		"argoproj.io/v1alpha1/Rollout=spec.template",
 	}, kindsOf(o))
-	assert.True(t, s.Scope.Namespace("shop", map[string]string{"env": "test"}))
-	assert.False(t, s.Scope.Namespace("shop", nil))
-	assert.False(t, s.Scope.Namespace("tools", map[string]string{"env": "test"}))
+	assert.True(t, s.Scope.Namespace("shop", map[string]string{"env": "test"}), "the selector matches its labels")
+	assert.False(t, s.Scope.Namespace("shop", nil), "the selector does not match without labels")
+	assert.False(t, s.Scope.Namespace("tools", map[string]string{"env": "test"}), "the namespace is ignored")
 }
 
 func kindsOf(o options.Options) []string {
@@ -113,8 +113,8 @@ func TestScopeIsEmptyWhereNoNamespaceIsLeft(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"--namespaces=shop", "--namespaces-to-ignore=shop"}))
 	selection, _, err := flags.CompleteShared(in("tools"))
 	require.ErrorContains(t, err, "no namespace is left")
-	assert.False(t, selection.Scope.Namespace("shop", nil))
-	assert.False(t, selection.Scope.Namespace("bank", nil))
+	assert.False(t, selection.Scope.Namespace("shop", nil), "it is ignored")
+	assert.False(t, selection.Scope.Namespace("bank", nil), "it is not in --namespaces")
 	assert.Equal(t, []string{"shop"}, flags.NamedNamespaces(in("tools")))
 }
 
@@ -231,12 +231,12 @@ func TestStakaterAnnotationsOff(t *testing.T) {
 	key := annotation.NewStakaterKeys().Auto
 	on, off := complete(t).Selection, complete(t, "--stakater-annotations=false").Selection
 	assert.Len(t, on.Dialects(options.Referents{}), 2)
-	assert.True(t, on.HasStakater(key))
-	assert.True(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("true")))
-	assert.False(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("false")))
-	assert.False(t, off.Marks([]byte("reloader.stakater.com/match"), []byte("true")))
+	assert.True(t, on.HasStakater(key), "the annotation is read by default")
+	assert.True(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("true")), "the annotation marks an object")
+	assert.False(t, on.Marks([]byte("reloader.stakater.com/match"), []byte("false")), "the value is false")
+	assert.False(t, off.Marks([]byte("reloader.stakater.com/match"), []byte("true")), "annotations of Reloader are off")
 	assert.Len(t, off.Dialects(options.Referents{}), 1)
-	assert.False(t, off.HasStakater(key))
+	assert.False(t, off.HasStakater(key), "annotations of Reloader are off")
 	_, err := completeIn(t, map[string]string{"POD_NAMESPACE": "tools"}, "--stakater-annotations=false", "--auto-reload-all")
 	require.ErrorContains(t, err, "--auto-reload-all: has no effect with --stakater-annotations=false")
 }
@@ -245,8 +245,8 @@ func TestSAPDialectKnowsWhatIsNotHandled(t *testing.T) {
 	t.Parallel()
 	check := func(reference.Kind) error { return assert.AnError }
 	sap, ok := complete(t, "--secrets=false", "--resources-to-ignore=secrets").Selection.Dialects(options.Referents{Resource: check})[0].(annotation.SAP)
-	require.True(t, ok)
-	assert.True(t, sap.WithoutSecrets)
+	require.True(t, ok, "the first dialect is that of SAP")
+	assert.True(t, sap.WithoutSecrets, "--secrets=false")
 	assert.Equal(t, assert.AnError, sap.Resource("proxies.example.org"))
 }
 
@@ -276,9 +276,9 @@ func TestMetricsByNamespaceIsASwitch(t *testing.T) {
 func TestBooleanAsASecondArgument(t *testing.T) {
 	t.Parallel()
 	s := complete(t, "--reload-on-create", "true", "--reload-on-delete", "false", "--auto-reload-all", "--enable-ha").Selection.Stakater
-	assert.True(t, s.ReloadOnCreate)
-	assert.False(t, s.ReloadOnDelete)
-	assert.True(t, s.AutoReloadAll)
+	assert.True(t, s.ReloadOnCreate, "the argument that follows is true")
+	assert.False(t, s.ReloadOnDelete, "the argument that follows is false")
+	assert.True(t, s.AutoReloadAll, "no argument follows")
 }
 
 func TestVariablesAreExplained(t *testing.T) {

@@ -58,7 +58,7 @@ func TestStakaterFlags(t *testing.T) {
 			assert.True(t, selector.LooksAt(key), "the cache keeps the label")
 		}
 	}
-	assert.False(t, s.LooksAt("env"))
+	assert.False(t, s.LooksAt("env"), "no selector has this label")
 
 	flags := options.NewFlags()
 	require.NoError(t, flags.Parse([]string{"--ignore-annotation=a b", "--resources-to-ignore=pods", "--resource-label-selector=a=b=c"}))
@@ -85,8 +85,8 @@ func TestReloadStrategy(t *testing.T) {
 
 func TestEnvVarsHash(t *testing.T) {
 	t.Parallel()
-	assert.False(t, complete(t).PlainSecrets)
-	assert.True(t, complete(t, "--env-vars-hash=sha1").PlainSecrets)
+	assert.False(t, complete(t).PlainSecrets, "hashes of Secrets are keyed by default")
+	assert.True(t, complete(t, "--env-vars-hash=sha1").PlainSecrets, "--env-vars-hash=sha1 is the hash of Reloader")
 	flags := options.NewFlags()
 	require.NoError(t, flags.Parse([]string{"--env-vars-hash=md5"}))
 	_, err := flags.Complete(in("tools"))

@@ -178,10 +178,10 @@ func TestUnknownValuesOfLoggingHaveTheirDefault(t *testing.T) {
 func TestTextOfReloaderAsASecondArgument(t *testing.T) {
 	t.Parallel()
 	o := complete(t, "--reload-on-create", "True", "--is-openshift", "auto", "--reload-on-delete", "", "--is-Argo-Rollouts", "--enable-ha", "true")
-	assert.True(t, o.Selection.Stakater.ReloadOnCreate)
-	assert.False(t, o.Selection.Stakater.ReloadOnDelete)
-	assert.True(t, handles("apps.openshift.io", "v1", "DeploymentConfig")(o))
+	assert.True(t, o.Selection.Stakater.ReloadOnCreate, "the argument that follows is True")
+	assert.False(t, o.Selection.Stakater.ReloadOnDelete, "the argument that follows is empty")
+	assert.True(t, handles("apps.openshift.io", "v1", "DeploymentConfig")(o), "--is-openshift has a value that is no false")
 	assert.True(t, handles("argoproj.io", "v1alpha1", "Rollout")(o), "no value follows")
-	assert.True(t, o.Election.Enabled)
+	assert.True(t, o.Election.Enabled, "the argument that follows is true")
 	require.ErrorContains(t, options.NewFlags().Parse([]string{"--enable-ha", "maybe"}), `unexpected argument "maybe"`, "a boolean in Reloader")
 }

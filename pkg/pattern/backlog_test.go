@@ -67,7 +67,7 @@ func TestEventsOfBusyNamespaceAreHandledLater(t *testing.T) {
 	process()
 	assert.Equal(t, []string{"cart", "pay"}, found, "a workload that came after the object is found, too, and no pattern is left that matches db")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, ".*2"))
-	assert.True(t, known)
+	assert.True(t, known, "all names were compared")
 	assert.Equal(t, []string{"app-2"}, names)
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-3"), later), "it is busy no more")
 }
@@ -87,7 +87,7 @@ func TestConfigObjectWaitsForNoWorkloadThatComesLater(t *testing.T) {
 		n.mu.Lock()
 		do, slow := n.backlog.take(n)
 		n.mu.Unlock()
-		assert.False(t, slow)
+		assert.False(t, slow, "the patterns of the workload are quick")
 		do()
 		x.Set("cart", "shop", patterns)
 	}
@@ -114,7 +114,7 @@ func TestQuickPartsOfABacklogTakeNoTurn(t *testing.T) {
 	do, slow := n.backlog.take(n)
 	n.mu.Unlock()
 	assert.NotNil(t, do)
-	assert.True(t, slow)
+	assert.True(t, slow, "the workload has a pattern that takes long")
 	process()
 }
 
@@ -132,7 +132,7 @@ func TestObjectThatCameAndWentWhileANamespaceWasBusyConcernsItsWorkloads(t *test
 	process()
 	assert.Equal(t, []string{"cart"}, found, "an event without a caller for later hides no earlier one")
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
-	assert.True(t, known)
+	assert.True(t, known, "all names were compared")
 	assert.Equal(t, []string{"app-2"}, names)
 
 	process = stall(x, "shop")
@@ -184,7 +184,7 @@ func TestSlowNamespacesTakeTurns(t *testing.T) {
 	x.turn <- struct{}{} // it is another's
 	for _, namespace := range []string{"a", "b"} {
 		x.Set(namespace, namespace, []Use{{reference.ConfigMap, p}})
-		assert.False(t, isKnown(namespace))
+		assert.False(t, isKnown(namespace), "the namespace waits for its turn")
 	}
 	<-x.turn
 	for _, namespace := range []string{"a", "b"} {
@@ -277,7 +277,7 @@ func TestBusyIndexAgreesWithBruteForce(t *testing.T) {
 			for _, all := range patterns {
 				for _, u := range all {
 					matching, known := x.Matching("shop", reference.ConfigMap, u.Pattern)
-					require.True(t, known)
+					require.True(t, known, "seed %d: %s", seed, u.Pattern)
 					require.Equal(t, bruteForce(u.Pattern, slices.Collect(maps.Keys(names))), matching, "seed %d: %s", seed, u.Pattern)
 				}
 			}
@@ -292,9 +292,9 @@ func TestBoundsAreInclusive(t *testing.T) {
 	p.steps = quick / 10
 	names := strings.Split(strings.Repeat("x", 10), "")
 	_, ok := (&Budget{}).Matching(p, names)
-	assert.True(t, ok)
+	assert.True(t, ok, "the steps are as many as are quick")
 	_, ok = (&Budget{}).Matching(p, append(names, "y"))
-	assert.False(t, ok)
+	assert.False(t, ok, "there is one name too many")
 
 	x := NewIndex[string](existing{{"shop", reference.ConfigMap}: {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}}.names)
 	x.Set("cart", "shop", []Use{{reference.ConfigMap, p}})
@@ -328,12 +328,12 @@ func TestStepsAreThoseOfTheLongestName(t *testing.T) {
 	tree, err := syntax.Parse("a*b", syntax.Perl)
 	require.NoError(t, err)
 	steps, ok := stepsWithin(tree, maxSteps)
-	require.True(t, ok)
+	require.True(t, ok, "the steps are within the bound")
 	assert.Equal(t, 3+4*(longestName-1), steps, "an alternative, its two characters, and the end after one of them")
 	_, ok = stepsWithin(tree, steps)
 	assert.True(t, ok, "as many as can be")
 	_, ok = stepsWithin(tree, steps-1)
-	assert.False(t, ok)
+	assert.False(t, ok, "the bound is one step less")
 }
 
 func TestBudgetBoundsAllMatchingTogether(t *testing.T) {

@@ -57,7 +57,7 @@ func TestNilCacheCompiles(t *testing.T) {
 	var c *pattern.Cache
 	p, err := c.Compile("a.*")
 	require.NoError(t, err)
-	assert.True(t, p.Match("ab"))
+	assert.True(t, p.Match("ab"), "a compiled expression matches")
 }
 
 func BenchmarkCompile(b *testing.B) {

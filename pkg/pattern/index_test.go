@@ -69,7 +69,7 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, all, "each once, however many patterns match it")
 	assert.Equal(t, []*Pattern{missing}, unknown)
 	names, known := x.Matching("shop", reference.ConfigMap, compiled(t, "app-.*"))
-	assert.True(t, known)
+	assert.True(t, known, "a workload has this pattern")
 	assert.Equal(t, []string{"app-1", "app-2", "app-3"}, names, "what is sorted does not depend on the order of arrival")
 
 	assert.Equal(t, []string{"cart", "pay"}, x.Remove("shop", configMap("app-1"), nil))
@@ -80,7 +80,7 @@ func TestIndexFindsWorkloadsByPattern(t *testing.T) {
 	_, known = x.Matching("shop", reference.ConfigMap, compiled(t, "unknown.*"))
 	assert.False(t, known, "no workload has it")
 	_, known = x.Matching("else", reference.ConfigMap, compiled(t, "app-.*"))
-	assert.False(t, known)
+	assert.False(t, known, "no workload of that namespace has it")
 
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, ".*-1"))
 	assert.Equal(t, []string{"pay"}, x.Put("shop", configMap("app-2"), nil), "a pattern that was dropped finds nothing")
@@ -131,7 +131,7 @@ func TestNamespaceHoldsUpItselfOnly(t *testing.T) {
 	x.Set("cart", "shop", patterns)
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("app-2"), nil))
 	_, known := x.Matching("shop", reference.ConfigMap, patterns[0].Pattern)
-	assert.True(t, known)
+	assert.True(t, known, "the namespace shop does not wait for the busy one")
 	x.Delete("cart", "shop")
 	close(end)
 	<-ended
@@ -219,7 +219,7 @@ func TestIndexAgreesWithBruteForce(t *testing.T) {
 			for _, all := range patterns {
 				for _, u := range all {
 					matching, known := x.Matching(at.namespace, at.kind, u.Pattern)
-					require.True(t, known)
+					require.True(t, known, "seed %d, %s: %s", seed, name, u.Pattern)
 					require.Equal(t, bruteForce(u.Pattern, names[at]), matching)
 				}
 			}

@@ -26,7 +26,7 @@ func TestChangesReachWorkloadsWhosePatternsAreNotKept(t *testing.T) {
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "a.*", "b.*"))
 	x.Set("pay", "shop", uses(t, reference.ConfigMap, "c.*", "d.*"))
 	x.Set("pay", "blog", uses(t, reference.ConfigMap, "e.*"))
-	require.True(t, x.Full("shop", reference.ConfigMap))
+	require.True(t, x.Full("shop", reference.ConfigMap), "there is memory for two patterns")
 	require.False(t, x.Full("shop", reference.Secret), "only workloads with patterns for a kind wait for its objects")
 	require.False(t, x.Full("blog", reference.ConfigMap), "each namespace has memory of its own")
 
@@ -36,7 +36,7 @@ func TestChangesReachWorkloadsWhosePatternsAreNotKept(t *testing.T) {
 	assert.Equal(t, []string{"cart", "pay"}, x.Remove("shop", configMap("a1"), nil))
 	assert.Empty(t, x.Put("shop", reference.Ref{Kind: reference.Secret, Name: "c1"}, nil))
 	_, known := x.Matching("shop", reference.ConfigMap, compiled(t, "c.*"))
-	assert.False(t, known)
+	assert.False(t, known, "the pattern is not kept")
 	_, known = x.Matching("shop", reference.ConfigMap, compiled(t, "a.*"))
 	assert.True(t, known, "what was there first is kept")
 }
@@ -53,10 +53,10 @@ func TestPatternsAreKeptAgainOnceThereIsMemory(t *testing.T) {
 			x := limited(existing{}.names, 2)
 			x.Set("cart", "shop", uses(t, reference.ConfigMap, "a.*", "b.*"))
 			x.Set("pay", "shop", uses(t, reference.ConfigMap, "c.*"))
-			require.True(t, x.Full("shop", reference.ConfigMap))
+			require.True(t, x.Full("shop", reference.ConfigMap), "there is memory for two patterns")
 			free(x)
 			x.Set("pay", "shop", uses(t, reference.ConfigMap, "c.*"))
-			assert.False(t, x.Full("shop", reference.ConfigMap))
+			assert.False(t, x.Full("shop", reference.ConfigMap), "there is memory for the third pattern")
 			assert.Contains(t, x.Put("shop", configMap("c1"), nil), "pay")
 			assert.Empty(t, x.Put("shop", configMap("other"), nil))
 		})
@@ -69,7 +69,7 @@ func TestEditOfPatternsKeepsThem(t *testing.T) {
 	x := limited(existing{}.names, 2)
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "a.*", "b.*"))
 	x.Set("cart", "shop", uses(t, reference.ConfigMap, "c.*", "d.*"))
-	assert.False(t, x.Full("shop", reference.ConfigMap))
+	assert.False(t, x.Full("shop", reference.ConfigMap), "the former patterns are gone")
 	assert.Empty(t, x.Put("shop", configMap("a1"), nil))
 	assert.Equal(t, []string{"cart"}, x.Put("shop", configMap("d1"), nil))
 }
@@ -81,7 +81,7 @@ func TestPatternThatManyWorkloadsShareIsKeptOnce(t *testing.T) {
 	for i := range shared {
 		x.Set(strconv.Itoa(i), "shop", uses(t, reference.ConfigMap, "a.*"))
 	}
-	assert.False(t, x.Full("shop", reference.ConfigMap))
+	assert.False(t, x.Full("shop", reference.ConfigMap), "the memory is for as many pairs")
 	x.Set("one more", "shop", uses(t, reference.ConfigMap, "a.*"))
 	assert.True(t, x.Full("shop", reference.ConfigMap), "a pair of a workload and a pattern takes memory, too")
 }
@@ -128,7 +128,7 @@ func TestPatternThatManyWorkloadsShareWaitsOnce(t *testing.T) {
 	assert.Equal(t, x.memory-globMemory-8*pairMemory, n.backlog.next.memory)
 	n.process(x.turn)
 	x.leave("shop", n)
-	assert.False(t, x.Full("shop", reference.ConfigMap))
+	assert.False(t, x.Full("shop", reference.ConfigMap), "the last pattern waits no more")
 }
 
 // With little memory the index finds all workloads that it would find with more, and counts each byte that it gives once.

@@ -184,7 +184,7 @@ func FuzzCompile(f *testing.F) {
 		p, err := pattern.Compile(text)
 		if err != nil {
 			require.Less(t, len(err.Error()), 400)
-			require.True(t, utf8.ValidString(err.Error()))
+			require.True(t, utf8.ValidString(err.Error()), "the error is valid UTF-8, unlike %q", err.Error())
 			if whole, compiles := regexp.Compile("^(?:" + text + ")$"); compiles == nil && reference.ValidName(name) == nil && strings.Contains(err.Error(), "matches no name") {
 				require.False(t, whole.MatchString(name), "%q does match %q", text, name)
 			}

@@ -77,13 +77,13 @@ func TestStateOfClass(t *testing.T) {
 	assert.Equal(t, digest.State{Absent: true}, state, "no pod has mounted the class")
 
 	mounted, content := podstatus.State("shop", "vault", []podstatus.Status{status("a", "9", "1", false)}, ring)
-	assert.True(t, mounted.Mounted)
+	assert.True(t, mounted.Mounted, "the pod has started with this content")
 	assert.Equal(t, "9", mounted.ResourceVersion)
 	assert.Equal(t, "a", mounted.UID)
 	assert.Equal(t, content.Entry(key), mounted.Entries[key.ID])
 
 	same, _ := podstatus.State("shop", "vault", []podstatus.Status{status("b", "10", "1", true)}, ring)
-	assert.False(t, same.Mounted)
+	assert.False(t, same.Mounted, "the driver has rotated the content since")
 	assert.Equal(t, mounted.Entries, same.Entries, "the same versions are the same content, whichever pod has them")
 	other, _ := podstatus.State("shop", "vault", []podstatus.Status{status("b", "10", "2", true)}, ring)
 	assert.NotEqual(t, mounted.Entries, other.Entries)

@@ -293,20 +293,20 @@ func TestLastReloadIsShortened(t *testing.T) {
 	}.After(record.LastReload{Time: t0.Add(-time.Minute), Hash: "1", Cause: record.CauseRelease, Before: []record.Past{{Time: t0, Hash: "2", Cause: record.CauseRelease}}})
 	size := len(last.String())
 	text, fits := last.Text(size)
-	assert.True(t, fits)
+	assert.True(t, fits, "it fits exactly")
 	assert.Equal(t, last.String(), text, "nothing is left out without need")
 	shortest, fits := last.Text(len(last.Shortest().String()))
-	assert.True(t, fits)
+	assert.True(t, fits, "the shortest form fits")
 	assert.Equal(t, last.Shortest().String(), shortest)
 	_, fits = last.Text(len(shortest) - 1)
-	assert.False(t, fits)
+	assert.False(t, fits, "the shortest form is a byte too long")
 	var left []string
 	for text, fits = last.Text(size); fits; text, fits = last.Text(size) {
 		assert.LessOrEqual(t, len(text), size)
 		size = len(text) - 1
 		got, err := record.ParseLastReload(text)
 		require.NoError(t, err)
-		assert.True(t, last.Same(got))
+		assert.True(t, last.Same(got), "it is still the same reload")
 		assert.Equal(t, []any{last.Digest, last.Generation, last.Cause}, []any{got.Digest, got.Generation, got.Cause}, "a client recognises its request by them")
 		assert.Equal(t, 4, len(got.Changes)+got.More, "what is not named is counted")
 		left = append(left, fmt.Sprintf("%d %d %d", len(got.Before), len(got.Templates), len(got.Changes)))
@@ -314,8 +314,8 @@ func TestLastReloadIsShortened(t *testing.T) {
 	assert.Equal(t, []string{"2 2 2", "1 2 2", "0 2 2", "0 1 2", "0 0 2", "0 0 1", "0 0 0"}, left, "the reloads before, templates and changes")
 	assert.Empty(t, text)
 	assert.Len(t, last.Changes, 2, "the value stays as it is")
-	assert.False(t, last.Same(record.LastReload{Time: t0, Hash: "other"}))
-	assert.False(t, last.Same(record.LastReload{Time: t0.Add(time.Second), Hash: "abc"}))
+	assert.False(t, last.Same(record.LastReload{Time: t0, Hash: "other"}), "the hash differs")
+	assert.False(t, last.Same(record.LastReload{Time: t0.Add(time.Second), Hash: "abc"}), "the time differs")
 }
 
 func TestChangesThatAreNotNamedAreCounted(t *testing.T) {

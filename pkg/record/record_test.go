@@ -80,15 +80,15 @@ func TestItemsLeavesOutTheUnknown(t *testing.T) {
 	t.Parallel()
 	r := record.New("", key, map[reference.Ref]record.Item{configMap("a"): {Entry: entryA}, configMap("b"): {}})
 	assert.Equal(t, map[reference.Ref]record.Item{configMap("b"): {}}, r.Items([]reference.Ref{configMap("b"), secret("b")}))
-	assert.False(t, r.Empty())
-	assert.True(t, record.New("abc", key, nil).Empty())
+	assert.False(t, r.Empty(), "it has items")
+	assert.True(t, record.New("abc", key, nil).Empty(), "it has no items")
 }
 
 func TestConfigHashOfARecord(t *testing.T) {
 	t.Parallel()
 	items := map[reference.Ref]record.Item{configMap("a"): {Entry: entryA, Adopted: true, Hint: "7"}, secret("b"): {}}
 	hash, ok := record.New("", key, items).ConfigHash()
-	require.True(t, ok)
+	require.True(t, ok, "the content of each item is known")
 	assert.Equal(t, digest.HashRecorded(key, map[reference.Ref]string{configMap("a"): entryA, secret("b"): ""}), hash)
 	_, ok = record.New("abc", key, nil).ConfigHash()
 	assert.False(t, ok, "the empty Record says that nothing is known, not that nothing is tracked")
@@ -141,7 +141,7 @@ func TestCompactRecordKeepsAbsenceAndLosesOnlyHints(t *testing.T) {
 	}
 	r := record.New("abc", key, items)
 	text, ok := r.Text(len(r.String()) - 1)
-	require.True(t, ok)
+	require.True(t, ok, "the compact form fits")
 	parsed, err := record.Parse(text)
 	require.NoError(t, err)
 	for ref, item := range parsed.Items([]reference.Ref{
@@ -169,7 +169,7 @@ func TestTextKeepsEveryLimit(t *testing.T) {
 		}
 	}
 	text, ok := r.Text(len(r.String()))
-	assert.True(t, ok)
+	assert.True(t, ok, "the text fits exactly")
 	assert.Equal(t, r.String(), text, "the limit is inclusive, and names are preferred")
 }
 
@@ -206,7 +206,7 @@ func TestGolden(t *testing.T) {
 	items, adopted := map[reference.Ref]record.Item{}, map[reference.Ref]record.Item{}
 	for ref, state := range states {
 		item, ok := record.ItemOf(newest.ID, state)
-		require.True(t, ok)
+		require.True(t, ok, "the state has an Entry under the newest key")
 		items[ref] = item
 		item.Adopted = true
 		adopted[ref] = item
@@ -219,10 +219,10 @@ func TestGolden(t *testing.T) {
 	assert.Equal(t, golden.Record, r.String())
 	assert.Equal(t, golden.Adopted, record.New("", newest.ID, adopted).String())
 	compact, ok := r.Text(len(golden.Compact))
-	require.True(t, ok)
+	require.True(t, ok, "the compact form fits exactly")
 	assert.Equal(t, golden.Compact, compact)
 	own, ok := r.ConfigHash()
-	require.True(t, ok)
+	require.True(t, ok, "the content of each item is known")
 	assert.Equal(t, golden.Hash, own)
 }
 

@@ -28,7 +28,7 @@ func TestRefsOfRecord(t *testing.T) {
 	named := record.New("abc", digest.KeyID("0a0b0c0d"), items)
 	assert.ElementsMatch(t, refs, named.Refs())
 	text, fits := named.Text(record.MaxSize)
-	require.True(t, fits)
+	require.True(t, fits, "the Record fits into its largest size")
 	compact, err := record.Parse(text)
 	require.NoError(t, err)
 	assert.Empty(t, compact.Refs(), "a compact Record has no names")
@@ -39,7 +39,7 @@ func TestRefsOfRecord(t *testing.T) {
 		}
 	}
 	assert.Empty(t, record.Record{}.Refs())
-	assert.False(t, record.Record{}.Has(other))
+	assert.False(t, record.Record{}.Has(other), "it has no items")
 }
 
 func TestOnly(t *testing.T) {
@@ -153,7 +153,7 @@ func TestWithoutHints(t *testing.T) {
 	})
 	named, _ := rec.Text(record.MaxSize)
 	compact, fits := rec.Text(len(named) - 1)
-	require.True(t, fits)
+	require.True(t, fits, "the compact form fits")
 	for name, text := range map[string]string{"named": named, "compact": compact} {
 		before, err := record.Parse(text)
 		require.NoError(t, err, name)

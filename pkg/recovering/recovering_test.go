@@ -20,10 +20,10 @@ func TestPanicIsAnError(t *testing.T) {
 	require.NoError(t, recovering.Func(func() error { return nil })())
 
 	log, lines := logtest.New()
-	require.True(t, recovering.Log(log, fmt.Errorf("read: %w", err)))
+	require.True(t, recovering.Log(log, fmt.Errorf("read: %w", err)), "the error is of a panic")
 	require.Len(t, lines(), 1)
 	require.Contains(t, lines()[0], "recovering_test.go", "the stack")
-	require.False(t, recovering.Log(log, failure))
-	require.False(t, recovering.Log(log, nil))
+	require.False(t, recovering.Log(log, failure), "the error is not of a panic")
+	require.False(t, recovering.Log(log, nil), "there is no error")
 	require.Len(t, lines(), 1)
 }

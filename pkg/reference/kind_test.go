@@ -15,7 +15,7 @@ func TestKindsOfTheAPI(t *testing.T) {
 	kinds, resources := map[string]bool{}, []string{}
 	for _, kind := range reference.Kinds() {
 		gvk, ok := kind.GroupVersionKind()
-		assert.True(t, ok)
+		assert.True(t, ok, "the kind of %s is known", kind)
 		assert.Equal(t, corev1.SchemeGroupVersion, gvk.GroupVersion())
 		kinds[gvk.Kind] = true
 		resources = append(resources, kind.Resource())
@@ -23,7 +23,7 @@ func TestKindsOfTheAPI(t *testing.T) {
 	assert.Equal(t, map[string]bool{"ConfigMap": true, "Secret": true}, kinds)
 	assert.Equal(t, []string{"configmaps", "secrets"}, resources)
 	class, ok := reference.SecretProviderClass.GroupVersionKind()
-	assert.True(t, ok)
+	assert.True(t, ok, "the kind of a SecretProviderClass is known")
 	assert.Equal(t, "secrets-store.csi.x-k8s.io/v1, Kind=SecretProviderClass", class.String())
 	assert.Equal(t, "secretproviderclasses", reference.SecretProviderClass.Resource())
 	assert.Equal(t, "secretproviderclasspodstatuses.secrets-store.csi.x-k8s.io", reference.SecretProviderClass.Content())
@@ -37,12 +37,12 @@ func TestKindOfACustomResource(t *testing.T) {
 	resource := schema.GroupResource{Group: "kroxylicious.io", Resource: "kafkaproxies"}
 	kind := reference.CustomKind(resource)
 	assert.Equal(t, reference.Kind("kafkaproxies.kroxylicious.io"), kind)
-	assert.True(t, kind.Custom())
+	assert.True(t, kind.Custom(), "its name has a group")
 	assert.Equal(t, resource, kind.GroupResource())
 	assert.Equal(t, "kafkaproxies.kroxylicious.io", kind.Resource())
 	_, ok := kind.GroupVersionKind()
 	assert.False(t, ok, "the name of its kind is not known")
 	for _, other := range reference.Kinds() {
-		assert.False(t, other.Custom())
+		assert.False(t, other.Custom(), "%s is built in", other)
 	}
 }

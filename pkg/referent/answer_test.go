@@ -13,12 +13,12 @@ import (
 func TestExistsOnlyWhatIsThere(t *testing.T) {
 	t.Parallel()
 	w := tangle(t)
-	assert.True(t, w.Exists(key("services/s")))
+	assert.True(t, w.Exists(key("services/s")), "the object is stored")
 	assert.False(t, w.Exists(key("services/other")), "nothing refers to it")
 	w.set("clusters/c2", map[string]any{"proxyRef": named("p"), "serviceRef": named("other")})
-	assert.False(t, w.Exists(key("services/other")))
+	assert.False(t, w.Exists(key("services/other")), "it is only referred to")
 	w.Delete(key("services/s"))
-	assert.False(t, w.Exists(key("services/s")))
+	assert.False(t, w.Exists(key("services/s")), "it was deleted")
 }
 
 func TestHoldOfAnObjectOutsideOfTheGraph(t *testing.T) {

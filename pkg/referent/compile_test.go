@@ -23,7 +23,7 @@ func TestCompile(t *testing.T) {
 		"services.example.io", "filters.example.io", "clusters.example.io", "proxies.example.io",
 	}, names)
 	services := compiled.Resources()[0]
-	assert.True(t, services.Publish)
+	assert.True(t, services.Publish, "the configuration has publish: true")
 	assert.Equal(t, annotation, services.Annotation, "the default")
 	assert.Empty(t, compile(t).Resources(), "none is a configuration, too")
 }

@@ -262,7 +262,7 @@ func TestDeletingEverythingLeavesNothing(t *testing.T) {
 	assert.Zero(t, w.Len())
 	assert.Equal(t, referent.Missing, w.Hold(key("proxies/p")).Reason)
 	state, hold := w.State(key("proxies/p"))
-	assert.True(t, state.Absent)
+	assert.True(t, state.Absent, "the object was deleted")
 	assert.NotNil(t, hold)
 	assert.Equal(t, "map[] 0", w.Sizes())
 }

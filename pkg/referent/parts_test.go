@@ -19,7 +19,7 @@ import (
 func TestEqualComparesEachPart(t *testing.T) {
 	t.Parallel()
 	same := func() *Object { return &Object{key: Key{Name: "a"}, annotation: "x"} }
-	require.True(t, same().Equal(same()))
+	require.True(t, same().Equal(same()), "all parts are equal")
 	for part, change := range map[string]func(*Object){
 		"key":        func(o *Object) { o.key.Name = "b" },
 		"own":        func(o *Object) { o.own.text = "1" },
@@ -69,7 +69,7 @@ func TestSourcesOfReferrers(t *testing.T) {
 	left := omissions{{&edge{}, "a"}: 1, {e, "b"}: 1}
 	assert.False(t, left.reach(e, "n"), "those of another edge, and of a namespace that is not allowed")
 	left[leftOut{e, "a"}] = 1
-	assert.True(t, left.reach(e, "n"))
+	assert.True(t, left.reach(e, "n"), "a reference of this edge was left out in an allowed namespace")
 }
 
 func TestWorseOfTwoSources(t *testing.T) {
@@ -133,7 +133,7 @@ func TestRefusedReferences(t *testing.T) {
 		assert.False(t, ok, c)
 	}
 	_, ok := l.resolve(&edge{to: &Resource{}}, "a", "m")
-	assert.True(t, ok)
+	assert.True(t, ok, "the reference is valid")
 }
 
 func TestNumbersHaveOneText(t *testing.T) {
@@ -175,7 +175,7 @@ func TestOnlyWhatIsNotReadYetIsUnread(t *testing.T) {
 
 	g.put(n, &facts{}, nil)
 	_, changed := g.evaluate(n, nil)
-	assert.True(t, changed)
+	assert.True(t, changed, "the first evaluation is a change")
 	g.round++
 	_, changed = g.evaluate(n, nil)
 	assert.True(t, changed, "the first round has none before it")

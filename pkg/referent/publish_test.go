@@ -25,14 +25,14 @@ func TestPublicationIsDueOnlyWhereItDiffers(t *testing.T) {
 	w := tangle(t)
 	service := map[string]any{"host": "a", "tls": map[string]any{"certificateRef": named("tls")}}
 	value, due := w.Publication(key("services/s"))
-	require.True(t, due)
+	require.True(t, due, "nothing is published yet")
 	w.set("services/s", service, annotated(value))
 	assert.Zero(t, w.Evaluate().Evaluated, "our own write changes nothing")
 	_, due = w.Publication(key("services/s"))
-	assert.False(t, due)
+	assert.False(t, due, "the digest is published")
 	w.set("services/s", service, annotated("v1:x"))
 	again, due := w.Publication(key("services/s"))
-	assert.True(t, due)
+	assert.True(t, due, "another writer has changed it")
 	assert.Equal(t, value, again)
 
 	w.set("services/s", service, annotated(value), with(ready(1, "False"), "status"))
@@ -43,7 +43,7 @@ func TestPublicationIsDueOnlyWhereItDiffers(t *testing.T) {
 	_, due = w.Publication(key("clusters/c1"))
 	assert.False(t, due, "not asked for")
 	_, due = w.Publication(key("services/unknown"))
-	assert.False(t, due)
+	assert.False(t, due, "there is no such object")
 }
 
 func TestRotationOfTheKeyPublishesNothing(t *testing.T) {
@@ -60,9 +60,9 @@ func TestRotationOfTheKeyPublishesNothing(t *testing.T) {
 		return graph.Publication(key("services/s"))
 	}
 	first, due := publication("a", "", "1")
-	require.True(t, due)
+	require.True(t, due, "nothing is published yet")
 	kept, due := publication("ab", first, "1")
-	assert.False(t, due)
+	assert.False(t, due, "only the key has changed")
 	assert.Equal(t, first, kept)
 	second, due := publication("ab", first, "2")
 	assert.True(t, due, "but a change of the content is published, under the newest key")

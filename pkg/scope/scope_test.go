@@ -107,25 +107,25 @@ func TestSelectsNamespaces(t *testing.T) {
 	t.Parallel()
 	assert.False(t, scope.Scope{}.SelectsNamespaces(), "no watch of namespaces is needed")
 	assert.False(t, scope.Scope{NamespaceSelector: labels.Everything()}.SelectsNamespaces(), "an empty selector selects all")
-	assert.True(t, scope.Scope{NamespaceSelector: selector(t, "team=x")}.SelectsNamespaces())
+	assert.True(t, scope.Scope{NamespaceSelector: selector(t, "team=x")}.SelectsNamespaces(), "the selector needs the labels of namespaces")
 }
 
 func TestLooksAt(t *testing.T) {
 	t.Parallel()
 	s := scope.Scope{ObjectSelector: selector(t, "tier in (web,db),!legacy")}
-	assert.True(t, s.LooksAt("tier"))
+	assert.True(t, s.LooksAt("tier"), "the selector names this label")
 	assert.True(t, s.LooksAt("legacy"), "its absence is looked at")
-	assert.False(t, s.LooksAt("app"))
+	assert.False(t, s.LooksAt("app"), "the selector does not name it")
 	assert.False(t, scope.Scope{}.LooksAt("tier"), "there is no selector")
 }
 
 func TestIgnoredNamespacesAreOutOfScope(t *testing.T) {
 	t.Parallel()
 	for _, s := range []scope.Scope{{Ignored: []string{"dev"}}, {Ignored: []string{"dev"}, Namespaces: []string{"dev", "shop"}}} {
-		assert.False(t, s.Object("dev", nil))
-		assert.False(t, s.Namespace("dev", nil))
+		assert.False(t, s.Object("dev", nil), "its namespace is ignored")
+		assert.False(t, s.Namespace("dev", nil), "it is ignored")
 		assert.Equal(t, "--namespaces-to-ignore names dev", s.Outside("dev", nil, nil))
-		assert.True(t, s.Object("shop", nil))
+		assert.True(t, s.Object("shop", nil), "its namespace is in scope")
 		assert.Empty(t, s.Outside("shop", nil, nil))
 	}
 }

@@ -196,13 +196,13 @@ func TestOnlyReloadersVariablesAreRead(t *testing.T) {
 		variable("c", 0, "A", "0"), {Container: "c", Index: 1, Name: "STAKATER_B_SECRET", Value: "1"},
 	}}, read)
 	value, ok := read.Value("STAKATER_B_SECRET")
-	assert.True(t, ok)
+	assert.True(t, ok, "the variable has a value")
 	assert.Equal(t, "1", value)
 	value, ok = read.Value("STAKATER_A_CONFIGMAP")
 	assert.True(t, ok, "the first")
 	assert.Equal(t, "0", value)
 	_, ok = read.Value("STAKATER_C_SECRET")
-	assert.False(t, ok)
+	assert.False(t, ok, "the variable has no value")
 	rest := strategy.Without(template)
 	assert.Empty(t, strategy.Read(rest).Variables)
 	assert.Len(t, rest["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["env"], 6) //nolint:forcetypeassert // it is there
@@ -249,8 +249,8 @@ func TestSource(t *testing.T) {
 	s.ObservedAt = 17
 	f := strategy.Fields{}.WithSource(s)
 	assert.JSONEq(t, `{"type":"SECRET","name":"foo","namespace":"ns","hash":"abc","containerRefs":["c"],"observedAt":17}`, f.From)
-	assert.True(t, strategy.ParseSource(f.From).Is(secret("foo")))
-	assert.False(t, strategy.ParseSource(f.From).Is(cm("foo")))
+	assert.True(t, strategy.ParseSource(f.From).Is(secret("foo")), "the source is this Secret")
+	assert.False(t, strategy.ParseSource(f.From).Is(cm("foo")), "a ConfigMap of the same name is another object")
 	s.ObservedAt = 18
 	assert.Equal(t, int64(18), strategy.ParseSource(f.WithSource(s).From).ObservedAt, "a reload to the same hash")
 	assert.Equal(t, strategy.Source{}, strategy.ParseSource("x"))
@@ -344,10 +344,10 @@ func TestStoredFieldsThatAreNoVariablesAreLeftOut(t *testing.T) {
 
 func TestFieldsAreEmptyWithoutAnnotationAndVariables(t *testing.T) {
 	t.Parallel()
-	assert.True(t, strategy.Fields{}.Empty())
+	assert.True(t, strategy.Fields{}.Empty(), "there is neither an annotation nor a variable")
 	assert.Empty(t, strategy.Fields{}.Text())
 	for _, f := range []strategy.Fields{{From: "f"}, {Variables: []strategy.Variable{variable("c", 0, "A", "1")}}} {
-		assert.False(t, f.Empty())
+		assert.False(t, f.Empty(), "%+v", f)
 		assert.Equal(t, f, strategy.Parse(f.Text()))
 	}
 }

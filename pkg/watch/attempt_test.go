@@ -128,11 +128,11 @@ func TestMuteStreamedListIsListed(t *testing.T) {
 		s.Fault(faults{mute: true})
 		bulk := startBulk(t, s, watch.Config{})
 		pass(149 * time.Second)
-		assert.False(t, bulk.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the initial list has not come")
 		pass(2 * time.Second)
 		_, err := bulk.LastWatchError()
 		require.ErrorContains(t, err, "sent nothing of the initial list for 2m30s")
-		assert.True(t, bulk.IsSynced())
+		assert.True(t, bulk.IsSynced(), "the second request is a plain list")
 	})
 }
 
@@ -191,7 +191,7 @@ func TestSlowListIsWaitedFor(t *testing.T) {
 		}})
 		bulk := startBulk(t, s, watch.Config{})
 		pass(3*time.Minute + time.Second)
-		assert.True(t, bulk.IsSynced())
+		assert.True(t, bulk.IsSynced(), "the list has come in the end")
 		_, err := bulk.LastWatchError()
 		assert.NoError(t, err)
 	})
@@ -305,7 +305,7 @@ func TestListHasNoLoggerForItsBody(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t bubble) {
 		_, client := startTraced(t, func(context.Context) error { return nil })
-		assert.False(t, klog.FromContext(*client.listed.Load()).V(8).Enabled())
+		assert.False(t, klog.FromContext(*client.listed.Load()).V(8).Enabled(), "the body would be logged at level 8")
 	})
 }
 
@@ -359,9 +359,9 @@ func TestRateLimitOfTheClientIsNotTheServers(t *testing.T) {
 		require.NoError(t, err)
 		start(t, bulk)
 		pass(199 * time.Second)
-		assert.False(t, bulk.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the client waits for its own rate limit")
 		pass(2 * time.Second)
-		assert.True(t, bulk.IsSynced())
+		assert.True(t, bulk.IsSynced(), "the list has come")
 		_, err = bulk.LastWatchError()
 		assert.NoError(t, err)
 	})

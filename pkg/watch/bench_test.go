@@ -111,7 +111,7 @@ func BenchmarkEvents(b *testing.B) {
 		}})
 		require.NoError(b, err)
 		go informer.RunWithContext(b.Context())
-		require.True(b, cache.WaitFor(b.Context(), "", registration.HasSyncedChecker()))
+		require.True(b, cache.WaitFor(b.Context(), "", registration.HasSyncedChecker()), "the first list is delivered")
 		measure(b, f, handled)
 	})
 	b.Run("Bulk", func(b *testing.B) { benchmarkBulk(b, watch.Config{}) })
@@ -211,7 +211,7 @@ func BenchmarkProcess(b *testing.B) {
 	}
 	require.NoError(b, err)
 	require.Len(b, keys, 1)
-	require.True(b, matches)
+	require.True(b, matches, "the keys match")
 }
 
 // BenchmarkGet looks up among 20,000 objects: one by its whole key, the 200 of

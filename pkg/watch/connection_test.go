@@ -289,7 +289,7 @@ func TestRefusalWithinAWatchCausesNoList(t *testing.T) {
 		bulk, err := watch.NewBulk(watch.Config{GVR: ingresses, IndexBy: byName}, client)
 		require.NoError(t, err)
 		start(t, bulk)
-		assert.True(t, <-client.listing)
+		assert.True(t, <-client.listing, "the first watch begins with a list")
 		assert.False(t, <-client.listing, "the second watch continues the first one")
 		pass(time.Minute)
 		assert.Empty(t, client.listing, "there is no third one")

@@ -103,7 +103,7 @@ func TestErrorThatClientGoAloneReportsIsWatchError(t *testing.T) {
 		_, err := bulk.LastWatchError()
 		require.ErrorContains(t, err, "unsupported list gvk")
 		assert.Equal(t, []string{err.Error()}, errs.read())
-		assert.False(t, bulk.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the list cannot be decoded")
 	})
 }
 

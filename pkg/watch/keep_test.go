@@ -184,7 +184,7 @@ func TestRejectedFieldCostsOneRequest(t *testing.T) {
 				}, wrap(s.client(t)))
 				require.NoError(t, err)
 				start(t, bulk)
-				assert.True(t, bulk.IsSynced())
+				assert.True(t, bulk.IsSynced(), "it was listed without the rejected field")
 				requests := s.Requests()
 				require.GreaterOrEqual(t, len(requests), 2)
 				assert.Equal(t, "spec.ingressClassName=x", requests[0].Get("fieldSelector"))

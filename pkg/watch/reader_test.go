@@ -20,7 +20,7 @@ func TestStoreOfABulkIsReadOnly(t *testing.T) {
 	_, puts := store.(interface {
 		Put(object *unstructured.Unstructured, keys ...watch.Key) (*unstructured.Unstructured, error)
 	})
-	assert.False(t, puts)
+	assert.False(t, puts, "a type assertion does not help")
 	own, err := watch.NewStore(1)
 	require.NoError(t, err)
 	_, err = own.Put(object("a"), watch.Key{"x"})

@@ -125,7 +125,7 @@ func TestChangeStatistics(t *testing.T) {
 		})
 		require.Len(t, calls.entries, 1, "the leading edge")
 		assert.Contains(t, calls.read()[0], "initial=true")
-		assert.False(t, bulk.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the first objects are still being handled")
 		open()
 		synctest.Wait()
 		require.Len(t, calls.entries, 1, "the rest, at the end of the sync")

@@ -22,17 +22,17 @@ func TestInitialSyncTracking(t *testing.T) {
 		bulk := startBulk(t, s, watch.Config{})
 		single := startSingle(t, s, calls.single("a"))
 		pass(time.Minute)
-		assert.False(t, bulk.IsSynced())
-		assert.False(t, single.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the server answers 503")
+		assert.False(t, single.IsSynced(), "the server answers 503")
 		s.Fault(faults{})
 		pass(time.Minute)
-		assert.True(t, bulk.IsSynced())
-		assert.True(t, single.IsSynced())
+		assert.True(t, bulk.IsSynced(), "the server answers")
+		assert.True(t, single.IsSynced(), "the server answers")
 		s.Fault(faults{refuse: true})
 		s.Drop(nil)
 		pass(time.Minute)
 		assert.True(t, bulk.IsSynced(), "also while the server is away")
-		assert.True(t, single.IsSynced())
+		assert.True(t, single.IsSynced(), "also while the server is away")
 	})
 
 	// Mutation: wait does not look at l.synced.
@@ -71,7 +71,7 @@ func TestInitialSyncTracking(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorContains(t, err, "injected", "the watch error is named, too")
 		require.ErrorIs(t, single.WaitForSync(ctx), context.DeadlineExceeded)
-		assert.False(t, bulk.IsSynced())
+		assert.False(t, bulk.IsSynced(), "the list has never come")
 	})
 }
 

@@ -127,7 +127,7 @@ func TestNamespaceIsMissing(t *testing.T) {
 					assert.ErrorContains(t, err, `watch ingresses.networking.k8s.io/v1 "a": Namespace: is missing; ingresses.networking.k8s.io has namespaces`)
 				}
 				assert.Empty(t, calls.read())
-				assert.False(t, single.IsSynced())
+				assert.False(t, single.IsSynced(), "it never began")
 			})
 		})
 	}
@@ -144,7 +144,7 @@ func TestNamespaceIsMissingAndTheKindShowsItLater(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- single.Start(t.Context()) }()
 		pass(time.Minute)
-		assert.True(t, single.IsSynced())
+		assert.True(t, single.IsSynced(), "the object is listed")
 		assert.Empty(t, ended)
 		s.Create(object("web/a"))
 		pass(time.Second)

@@ -41,7 +41,7 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 				client.monitor.Discovered(about, c.err)
 				if c.want == "" {
 					assert.Empty(t, client.monitor.Statuses())
-					assert.False(t, client.monitor.AnyFailing())
+					assert.False(t, client.monitor.AnyFailing(), "the resource is not installed")
 					return
 				}
 				<-time.After(30 * time.Second)
@@ -49,11 +49,11 @@ func TestResourceThatCannotBeLookedUpIsAFailure(t *testing.T) {
 				got := client.status()
 				assert.Contains(t, got.Detail, c.err.Error())
 				assert.Equal(t, watchhealth.Status{Watch: about, Since: began, Reason: c.want, Detail: got.Detail}, got)
-				assert.True(t, client.monitor.Failing(c.resource, "shop"))
-				assert.True(t, client.monitor.AnyFailing())
+				assert.True(t, client.monitor.Failing(c.resource, "shop"), "its watch cannot begin")
+				assert.True(t, client.monitor.AnyFailing(), "one watch fails")
 				client.monitor.Discovered(about, nil)
-				assert.True(t, client.status().Healthy())
-				assert.False(t, client.monitor.AnyFailing())
+				assert.True(t, client.status().Healthy(), "the lookup succeeds")
+				assert.False(t, client.monitor.AnyFailing(), "no watch fails")
 			})
 		})
 	}
@@ -71,9 +71,9 @@ func TestFailedLookupIsOverOnceTheResourceIsUninstalled(t *testing.T) {
 	client := newClient(t)
 	about := watchhealth.Watch{Resource: "rollouts.argoproj.io"}
 	client.monitor.Discovered(about, errors.New("away"))
-	require.False(t, client.status().Healthy())
+	require.False(t, client.status().Healthy(), "the lookup has failed")
 	client.monitor.Discovered(about, &meta.NoKindMatchError{})
-	assert.True(t, client.status().Healthy())
+	assert.True(t, client.status().Healthy(), "a resource that is not installed needs no watch")
 }
 
 // The API server answers 404 for the resource that was watched, while the kind is served otherwise.
@@ -85,7 +85,7 @@ func TestFailedLookupOutlastsListsOfWhatIsNotServed(t *testing.T) {
 	response, err := client.send(t.Context(), "/apis/argoproj.io/v1alpha1/rollouts?watch=true", status(http.StatusNotFound))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	assert.False(t, client.status().Healthy())
+	assert.False(t, client.status().Healthy(), "a 404 does not explain why the lookup failed")
 	response, err = client.send(t.Context(), "/apis/argoproj.io/v1alpha1/rollouts?watch=true", status(http.StatusOK))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())

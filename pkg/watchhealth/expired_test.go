@@ -42,7 +42,7 @@ func TestThirdWatchInARowWhoseVersionHasExpiredFails(t *testing.T) {
 		require.NoError(t, client.do(list, status(200)))
 		assert.False(t, client.status().Healthy(), "a list is no watch")
 		require.NoError(t, client.do(versioned, content(200, late(time.Second))))
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "a watch goes on from a version that is kept")
 	})
 }
 
@@ -80,7 +80,7 @@ func TestThirdWatchInARowThatBeginsWithAnErrorFails(t *testing.T) {
 				watched(events.failed)
 				assert.True(t, client.status().Healthy(), "one has worked in between")
 				watched(events.failed)
-				assert.False(t, client.status().Healthy())
+				assert.False(t, client.status().Healthy(), "three watches in a row have ended with an error")
 				assert.Contains(t, client.status().Detail, "end at once")
 			})
 		})

@@ -39,7 +39,7 @@ func TestListAfterAPageThatFailsIsNoSecondOne(t *testing.T) {
 				assert.Equal(t, failed, client.status(), "the page is what fails")
 				assert.Equal(t, counts, client.monitor.Failures())
 				require.NoError(t, client.do(watch, status(200)))
-				assert.True(t, client.status().Healthy())
+				assert.True(t, client.status().Healthy(), "a watch is accepted")
 			})
 		})
 	}
@@ -53,7 +53,7 @@ func TestListAfterAPageThatIsNotServedIsNoSecondOne(t *testing.T) {
 		require.NoError(t, client.do(rollouts, status(200)))
 		require.NoError(t, client.do(rollouts+"&continue=x", status(404)))
 		require.NoError(t, client.do(rollouts, status(404)))
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "one list is not served, and that is no proof")
 		assert.Empty(t, client.monitor.Failures())
 	})
 }

@@ -61,11 +61,11 @@ func TestWatchesThatAreOnlyAcceptedFail(t *testing.T) {
 				require.NoError(t, err)
 				defer func() { assert.NoError(t, response.Body.Close()) }()
 				assert.False(t, client.status().Since.After(began), "another one that is accepted proves nothing")
-				assert.False(t, client.status().Healthy())
+				assert.False(t, client.status().Healthy(), "another watch that is only accepted proves nothing")
 				go func() { _, _ = io.Copy(io.Discard, response.Body) }()
 				chunks <- "bookmark"
 				synctest.Wait()
-				assert.True(t, client.status().Healthy())
+				assert.True(t, client.status().Healthy(), "the watch has delivered something")
 				require.NoError(t, client.do(watch, empty()))
 				assert.True(t, client.status().Healthy(), "they are counted anew")
 			})
@@ -80,7 +80,7 @@ func TestShortWatchesThatAreNotInARowAreNoFailure(t *testing.T) {
 		client := newClient(t)
 		for _, answer := range []server{empty(), empty(), content(200, late(time.Second)), empty(), empty()} {
 			require.NoError(t, client.do(watch, answer))
-			assert.True(t, client.status().Healthy())
+			assert.True(t, client.status().Healthy(), "fewer than three short watches follow each other")
 		}
 		require.NoError(t, client.do(watch, empty()))
 		assert.False(t, client.status().Healthy(), "the third in a row")
@@ -100,7 +100,7 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 		}
 		for range 2 {
 			require.NoError(t, client.do(streaming, only()))
-			assert.True(t, client.status().Healthy())
+			assert.True(t, client.status().Healthy(), "fewer than three short watches follow each other")
 		}
 		began := time.Now()
 		require.NoError(t, client.do(streaming, only()))
@@ -116,13 +116,13 @@ func TestStreamingListsWithoutAWatchFail(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, response.Body) }()
 		chunks <- "k8s.io/initial-events-end"
 		synctest.Wait()
-		assert.False(t, client.status().Healthy())
+		assert.False(t, client.status().Healthy(), "a part of the bookmark is no event")
 		chunks <- "\":\"true\"}\n"
 		synctest.Wait()
 		assert.False(t, client.status().Healthy(), "the rest of the bookmark is no event")
 		chunks <- `{"type":"ADDED"}`
 		synctest.Wait()
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "the watch has delivered an event")
 	})
 }
 

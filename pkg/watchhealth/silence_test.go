@@ -49,7 +49,7 @@ func TestSilentWatchFailsUntilItDeliversWhateverComesBetween(t *testing.T) {
 				go func() { _, _ = io.Copy(io.Discard, response.Body) }()
 				chunks <- "bookmark"
 				synctest.Wait()
-				assert.True(t, client.status().Healthy())
+				assert.True(t, client.status().Healthy(), "the watch has delivered something")
 				require.NoError(t, client.do(watch, status(403)))
 				opened, err := client.send(t.Context(), watch, stream(nil))
 				require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestSilenceIsForgottenWithTheResource(t *testing.T) {
 		response, err := client.send(t.Context(), watchRollouts, stream(nil))
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, response.Body.Close()) }()
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "the silence was that of the resource before")
 	})
 }
 
@@ -99,7 +99,7 @@ func TestSilentWatchIsHealthyOnceItDelivers(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, response.Body) }()
 		chunks <- "bookmark"
 		synctest.Wait()
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "the watch has delivered something")
 	})
 }
 
@@ -123,11 +123,11 @@ func TestWatchThatDeliversBookmarksGoesOn(t *testing.T) {
 			chunks <- "bookmark"
 		}
 		synctest.Wait()
-		assert.False(t, ended.Load())
-		assert.True(t, client.status().Healthy())
+		assert.False(t, ended.Load(), "the watch is never silent for two minutes")
+		assert.True(t, client.status().Healthy(), "the watch is never silent for two minutes")
 		cancel()
 		synctest.Wait()
-		assert.True(t, ended.Load())
+		assert.True(t, ended.Load(), "its client has cancelled it")
 		assert.True(t, client.status().Healthy(), "its client has ended it")
 	})
 }
@@ -143,7 +143,7 @@ func TestSlowReaderIsNotSilence(t *testing.T) {
 		_, err = io.Copy(io.Discard, response.Body)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "the answer has come, and is read late")
 	})
 }
 
@@ -172,7 +172,7 @@ func TestWatchThatDoesNotGoOnBecauseOfTooManyRequestsFails(t *testing.T) {
 					<-time.After(30 * time.Second)
 				}
 				if c.healthy {
-					assert.False(t, client.monitor.AnyFailing())
+					assert.False(t, client.monitor.AnyFailing(), "no watch waits because of too many requests")
 					return
 				}
 				const detail = "the API server answers 429 Too Many Requests"
@@ -181,7 +181,7 @@ func TestWatchThatDoesNotGoOnBecauseOfTooManyRequestsFails(t *testing.T) {
 				response, err := client.send(t.Context(), watch, stream(nil))
 				require.NoError(t, err)
 				defer func() { assert.NoError(t, response.Body.Close()) }()
-				assert.True(t, client.status().Healthy())
+				assert.True(t, client.status().Healthy(), "a watch is accepted")
 			})
 		})
 	}

@@ -46,7 +46,7 @@ func TestStreamingListThatIsOnlyAcceptedDoesNotHealAWatch(t *testing.T) {
 						<-ctx.Done()
 						giveUp()
 						synctest.Wait()
-						assert.True(t, client.monitor.Failing("secrets", "shop"))
+						assert.True(t, client.monitor.Failing("secrets", "shop"), "the list was never complete")
 						_ = client.do(list, answer)
 					}
 					assert.Equal(t, since, client.status().Since)

@@ -230,7 +230,7 @@ func TestListAloneDoesNotHealAWatch(t *testing.T) {
 		require.NoError(t, client.do(watch, status(403)))
 		assert.Equal(t, since, client.status().Since)
 		require.NoError(t, client.do(watch, status(200)))
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "a watch is accepted")
 	})
 }
 
@@ -272,7 +272,7 @@ func TestOnlyWatchesAreReported(t *testing.T) {
 		assert.Empty(t, client.monitor.Statuses(), "the caller of a list of its own gets the error")
 		require.NoError(t, client.do("/api/v1/events?watch=true", status(200)))
 		require.NoError(t, client.do("/api/v1/events", status(403)))
-		assert.False(t, client.monitor.Statuses()[0].Healthy())
+		assert.False(t, client.monitor.Statuses()[0].Healthy(), "the resource is watched, and its list is refused")
 	})
 }
 
@@ -284,7 +284,7 @@ func TestCallerThatLeavesIsNoFailure(t *testing.T) {
 		defer cancel()
 		_, err := client.send(ctx, watch, hang) //nolint:bodyclose // there is none
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.True(t, client.status().Healthy())
+		assert.True(t, client.status().Healthy(), "the caller has ended the request")
 	})
 }
 
@@ -293,9 +293,9 @@ func TestWatchOfANamespaceFailsForThatNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t)
 		require.NoError(t, client.do("/api/v1/namespaces/shop/secrets?watch=true", status(403)))
-		assert.True(t, client.monitor.Failing("secrets", "shop"))
-		assert.False(t, client.monitor.Failing("secrets", "bank"))
-		assert.False(t, client.monitor.Failing("configmaps", "shop"))
+		assert.True(t, client.monitor.Failing("secrets", "shop"), "its watch is refused")
+		assert.False(t, client.monitor.Failing("secrets", "bank"), "another namespace has no watch that fails")
+		assert.False(t, client.monitor.Failing("configmaps", "shop"), "another resource has no watch that fails")
 	})
 }
 
@@ -351,7 +351,7 @@ func TestAnUninstalledResourceIsNoFailure(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client := newClient(t)
 					_ = client.do(c.path+"?watch=true", failing)
-					require.False(t, client.status().Healthy())
+					require.False(t, client.status().Healthy(), "the watch fails: %s", failure)
 					_ = client.do(c.path+"?resourceVersion=0", status(404))
 					got := client.status()
 					assert.Equal(t, c.healthy, got.Healthy())

@@ -181,7 +181,7 @@ func TestEmptySummary(t *testing.T) {
 	var s Summary
 	assert.Empty(t, s.Name())
 	assert.Empty(t, s.Annotations())
-	assert.False(t, s.HasTemplate())
+	assert.False(t, s.HasTemplate(), "an empty summary has no template")
 }
 
 func TestWithAnnotation(t *testing.T) {

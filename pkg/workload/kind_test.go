@@ -121,7 +121,7 @@ func TestKinds(t *testing.T) {
 	}
 	assert.Len(t, kinds.All(), 7)
 	_, ok := kinds.Get(schema.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"})
-	assert.False(t, ok)
+	assert.False(t, ok, "Deployments have another version here")
 	assert.Equal(t, "v1/ReplicationController", ID(schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}))
 	for _, kind := range Builtin() {
 		assert.Equal(t, kind.Kind == "Job", kind.CreateOnly, kind.ID())

@@ -76,9 +76,9 @@ func TestReading(t *testing.T) {
 	assert.Equal(t, map[string]string{"t": "1"}, o.TemplateAnnotations())
 	onWorkload, onTemplate := o.AnnotationSizes()
 	assert.Equal(t, []int{2, 2}, []int{onWorkload, onTemplate}, "the bytes of keys and values")
-	assert.True(t, o.HasTemplate())
-	assert.True(t, o.Controlled())
-	assert.False(t, o.Deleting())
+	assert.True(t, o.HasTemplate(), "its spec has a template")
+	assert.True(t, o.Controlled(), "an owner controls it")
+	assert.False(t, o.Deleting(), "it has no time of deletion")
 	require.NoError(t, o.Check())
 	for _, text := range []string{`{}`, `{"metadata":null}`, `{"metadata":"x","spec":[]}`, `{"metadata":{"ownerReferences":{},"generation":"x"}}`} {
 		o := object(t, "deployment", text)
@@ -86,8 +86,8 @@ func TestReading(t *testing.T) {
 		assert.Zero(t, o.Generation())
 		assert.Zero(t, o.Created())
 		assert.Empty(t, o.Annotations())
-		assert.False(t, o.HasTemplate())
-		assert.False(t, o.Controlled())
+		assert.False(t, o.HasTemplate(), text)
+		assert.False(t, o.Controlled(), text)
 		require.Error(t, o.Check())
 	}
 }
@@ -226,8 +226,8 @@ func TestInPlace(t *testing.T) {
 
 func TestDeletingIsWhatHasADeletionTimestamp(t *testing.T) {
 	t.Parallel()
-	assert.True(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`).Deleting())
-	assert.False(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":null}}`).Deleting())
+	assert.True(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`).Deleting(), "it has a time")
+	assert.False(t, object(t, "deployment", `{"metadata":{"deletionTimestamp":null}}`).Deleting(), "null is no time")
 }
 
 func TestReferencesOfWrongTypes(t *testing.T) {

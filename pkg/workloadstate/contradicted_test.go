@@ -87,7 +87,7 @@ func TestContradictionEndsWhenTheKindIsUninstalled(t *testing.T) {
 		d.hide(true)
 		m, _ := monitored(t, d)
 		<-time.After(10 * time.Minute)
-		assert.True(t, m.AnyFailing())
+		assert.True(t, m.AnyFailing(), "the kind is served, and its lists are not found")
 		d.set(schema.GroupVersionResource{}, nil)
 		<-time.After(2 * time.Minute)
 		assert.False(t, m.AnyFailing(), "what is not installed has nothing to see")
@@ -120,8 +120,8 @@ func TestContradictionOfOneNamespaceIsNoFailureOfAnother(t *testing.T) {
 		<-time.After(time.Minute)
 		for range 3600 {
 			<-time.After(time.Second)
-			require.True(t, m.Failing("gadgets.example.com", "bank"))
-			require.False(t, m.Failing("gadgets.example.com", "shop"))
+			require.True(t, m.Failing("gadgets.example.com", "bank"), "the lists of this namespace are not found")
+			require.False(t, m.Failing("gadgets.example.com", "shop"), "the lists of this namespace are found")
 		}
 	})
 }

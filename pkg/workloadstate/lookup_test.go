@@ -361,6 +361,6 @@ func TestFirstLookupDoesNotKeepTheLookupsOfOtherKindsWaiting(t *testing.T) {
 	s := New(Options{Mapper: hanging{fixed{known}, t}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: logr.Discard()})
 	l := lookup{of: s.Watch(gadget(), nil)}
 	found, ok := l.findFirst(t.Context())
-	require.True(t, ok)
+	require.True(t, ok, "the lookup does not wait for the other kind")
 	assert.Equal(t, "gadgets.example.com", found.resource.String())
 }

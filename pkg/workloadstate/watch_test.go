@@ -74,16 +74,16 @@ func TestWatchReportsEachChange(t *testing.T) {
 	server.send("", event("MODIFIED", deployment("shop", "a", 6)))
 	await(t, reports, "a@2 > a@6")
 	a, ok := w.Get("shop", "a")
-	require.True(t, ok)
+	require.True(t, ok, "the workload was listed")
 	assert.Equal(t, "6", a.ResourceVersion())
 	assert.Equal(t, map[string]string{"keep": "6"}, a.Annotations())
-	assert.True(t, a.HasTemplate())
+	assert.True(t, a.HasTemplate(), "its template is kept")
 	assert.Equal(t, workload.Deployment(), a.Kind)
 
 	server.send("", event("DELETED", deployment("shop", "a", 7)))
 	await(t, reports, "a@6 > -")
 	_, ok = w.Get("shop", "a")
-	assert.False(t, ok)
+	assert.False(t, ok, "the workload was deleted")
 	_, ok = w.Get("shop", "b")
 	assert.True(t, ok, "the other one of the namespace")
 	server.send("", event("DELETED", deployment("shop", "a", 8))+event("ADDED", deployment("bank", "a", 9)))
@@ -109,7 +109,7 @@ func TestListingReplacesWhatWasKnown(t *testing.T) {
 	server.send("", event("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
 	await(t, reports, "c@3 > -", "a@1 > a@1", "b@2 > b@7", "- > d@8")
 	_, ok := w.Get("bank", "c")
-	assert.False(t, ok)
+	assert.False(t, ok, "the second list does not have it")
 	server.send("", event("MODIFIED", deployment("shop", "a", 10)))
 	await(t, reports, "a@1 > a@10")
 }
@@ -259,7 +259,7 @@ func TestFailureToFindTheResourceIsReported(t *testing.T) {
 		})
 		l := lookup{of: s.Watch(workload.Deployment(), nil)}
 		_, ok := l.findFirst(t.Context())
-		require.True(t, ok)
+		require.True(t, ok, "the third lookup succeeds")
 		var want []string
 		for _, err := range []any{away, none, nil} {
 			for _, namespace := range []string{"bank", "shop"} {
@@ -290,7 +290,7 @@ func TestEachFailureToFindTheResourceIsLoggedOnce(t *testing.T) {
 				log, lines := logtest.New()
 				s := New(Options{Mapper: &failing{fixed{known}, tc.errs}, Config: &rest.Config{}, HTTPClient: http.DefaultClient, Log: log})
 				_, ok := (&lookup{of: s.Watch(workload.Deployment(), nil)}).findFirst(t.Context())
-				require.True(t, ok)
+				require.True(t, ok, "the last lookup succeeds")
 				assert.Equal(t, tc.unserved, lines.Count("does not serve this workload kind"))
 				assert.Equal(t, tc.away, lines.Count("cannot watch this workload kind"))
 				assert.Equal(t, tc.found, lines.Count("found this workload kind"))
@@ -310,7 +310,7 @@ func TestEndOfTheProgramIsNoFailureToFindTheResource(t *testing.T) {
 	})
 	l := lookup{of: s.Watch(workload.Deployment(), nil)}
 	_, ok := l.findFirst(ctx)
-	assert.False(t, ok)
+	assert.False(t, ok, "the program ends before the resource is found")
 }
 
 func TestRefusalInANamespaceNamesIt(t *testing.T) {
@@ -335,5 +335,5 @@ func TestRefusalIsLoggedOnceAndTriedAgain(t *testing.T) {
 	await(t, reports, "a@1 > a@2")
 	assert.Equal(t, 1, lines.Count("cannot watch; retrying"))
 	assert.Eventually(t, func() bool { return lines.Count("watching again") == 1 }, 10*time.Second, time.Millisecond)
-	assert.True(t, strings.HasPrefix(server.requests()[0], "watch"))
+	assert.Regexp(t, "^watch", server.requests()[0])
 }

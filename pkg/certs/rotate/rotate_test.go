@@ -83,13 +83,13 @@ func TestReplicasThatStartAtOnceHaveOneCA(t *testing.T) {
 		for _, w := range s.registration.Webhooks {
 			all := certs.InAll([][]byte{w.ClientConfig.CABundle})
 			if assert.Len(t, all, 1, w.Name) {
-				assert.True(t, all[0].Equal(data.CA()))
+				assert.True(t, all[0].Equal(data.CA()), "%s trusts the CA of the Secret", w.Name)
 			}
 		}
 		for _, r := range replicas {
 			pair, err := r.Get(nil)
 			if assert.NoError(t, err) {
-				assert.True(t, pair.Leaf.Equal(data.Leaf().Leaf))
+				assert.True(t, pair.Leaf.Equal(data.Leaf().Leaf), "the replica serves the certificate of the Secret")
 				assert.Equal(t, pair.Leaf.NotAfter, r.NotAfter())
 			}
 		}

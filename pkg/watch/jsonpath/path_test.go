@@ -228,7 +228,7 @@ func TestOverlaps(t *testing.T) {
 	assert.Equal(t, []string{"a", "d"}, path.Names())
 	reads := path.Reads()
 	require.Len(t, reads, 2, "the path, and what its filter compares")
-	assert.True(t, reads[1].Equal(parse(t, "a[*].b")))
+	assert.True(t, reads[1].Equal(parse(t, "a[*].b")), "what the filter compares is b of each element")
 }
 
 func TestOperator(t *testing.T) {

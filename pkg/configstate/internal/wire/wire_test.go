@@ -196,7 +196,7 @@ func TestOnlyItemOfAList(t *testing.T) {
 	data := encode(t, list)
 	message, found, err := wire.SingleItem(data)
 	require.NoError(t, err)
-	require.True(t, found)
+	require.True(t, found, "the list has one item")
 	object, meta, err := wire.ConfigMapOf(message)
 	require.NoError(t, err)
 	assert.Equal(t, "a", meta.Name)
@@ -351,7 +351,7 @@ func FuzzRead(f *testing.F) {
 		if err == nil && generated.Unmarshal(message) == nil {
 			assert.Len(t, secret.Data, len(generated.Data))
 			for key, value := range generated.Data {
-				assert.True(t, bytes.Equal(value, secret.Data[key]))
+				assert.Equal(t, string(value), string(secret.Data[key]), key)
 			}
 			assert.Equal(t, generated.Name, meta.Name)
 			assert.Equal(t, string(generated.UID), meta.UID)
