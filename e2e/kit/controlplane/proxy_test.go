@@ -190,7 +190,7 @@ func TestBalancerFollowsReadinessWithADelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.True(t, poll.Repeat(t, attempts, "the news could have arrived before the connection",
-				func(int) bool { return learnsLate(t, leave) }))
+				func(int) bool { return learnsLate(t, leave) }), "an attempt was conclusive")
 		})
 	}
 }

@@ -38,7 +38,7 @@ func TestRepeat(t *testing.T) {
 			assert.Len(t, test.reasons, made, test.why)
 		})
 	}
-	assert.True(t, Repeat(t, 1, "", func(int) bool { return true }))
+	assert.True(t, Repeat(t, 1, "", func(int) bool { return true }), "the first attempt is conclusive")
 }
 
 func TestSteadily(t *testing.T) {

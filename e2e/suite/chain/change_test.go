@@ -101,7 +101,7 @@ func TestAReleaseOfAResourceAndItsWorkloadIsOneRestart(t *testing.T) {
 		}
 		assert.Len(t, changes, 1, "both at once: %v", changes)
 		return true
-	}))
+	}), "an attempt was conclusive")
 	k.AwaitEvent(k.proxy, "Reloaded", theProxy+" modified")
 }
 

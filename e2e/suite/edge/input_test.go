@@ -262,7 +262,7 @@ func TestManagedAnnotationsEditedByHandAreRestored(t *testing.T) {
 		s.SetConfigMap("app", "key", "3")
 		s.AwaitExactly(2, "and the next change is seen", workloads...)
 		return true
-	}))
+	}), "an attempt was conclusive")
 }
 
 // editByHand edits and removes each managed annotation of a workload, and looks at the answers. It reports whether all edits were prompt.

@@ -347,7 +347,7 @@ func secretThatMayNotBeRead(t *testing.T, in *installation.Installation) {
 			answer := user.MergeWorkload(poor, fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"release":"%d"}}}}}`, releases))
 			assert.Equal(t, stamped, fixture.TemplateAnnotations(answer), "a write passes with the last good state")
 		})
-	}))
+	}), "an attempt was conclusive")
 	assert.Contains(t, strings.Join(heard.Take(), "\n"), "pod-reloader did not update the config-hash", "and with a warning")
 	s.AwaitExactly(1, "the failures of another workload are nothing to it", rich...)
 	s.RequireChanges(poor, releases, "only its user's releases")

@@ -49,7 +49,7 @@ func inTime(t *testing.T, attempt func(s *fixture.Fixture, period time.Duration)
 		s := fixture.New(t, shared)
 		s.ConfigMap("app", fixture.Data{"key": "1"})
 		return attempt(s, periods[n])
-	}))
+	}), "an attempt was conclusive")
 }
 
 // Two changes within the period are stamped twice and rolled out once, when it ends.

@@ -135,7 +135,7 @@ func TestP2EditedListsStampAtOnce(t *testing.T) {
 		w = s.Deployment(fmt.Sprintf("web-%d", n), fixture.Uses{ConfigMaps: []string{"app"}})
 		other = s.Deployment(fmt.Sprintf("other-%d", n), fixture.Uses{ConfigMaps: []string{"app", "more"}})
 		return edit(w, "app,more") && edit(other, " more , app,app ")
-	}))
+	}), "an attempt was conclusive")
 	s.Settled()
 	s.AssertChanges(w, 1, "its list was extended")
 	s.AssertChanges(other, 0, "its list names the same objects as before")

@@ -217,7 +217,7 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 		return fixture.Promptly(func() {
 			assert.NoError(t, annotate(never, wrongProof(n)), "on a workload that never opted in it is purged")
 		})
-	}))
+	}), "an attempt was conclusive")
 	assert.NotContains(t, f.Get(never).GetAnnotations(), fixture.ConfigHash)
 	copied := f.Manifest("Deployment", "copied", uses)
 	annotations := copied.GetAnnotations()
@@ -241,7 +241,7 @@ func onlyAWrongProofIsRejected(t *testing.T, cp *controlplane.ControlPlane) {
 		began := time.Now()
 		code, retry, answer = annotateOnce(f, w, wrongProof(attempts+n))
 		return code == http.StatusServiceUnavailable || time.Since(began) < webhookTimeout
-	}))
+	}), "an attempt was conclusive")
 	assert.Equal(t, http.StatusServiceUnavailable, code, "what cannot be verified is rejected")
 	assert.NotEmpty(t, retry, "and the client gets a time to try again")
 	assert.Contains(t, answer, `"causes":[{"reason":"DigestUnverifiable"}]`, "no other 503 has that cause")

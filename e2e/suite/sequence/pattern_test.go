@@ -48,7 +48,7 @@ func releaseOfOneAmongManyObjects(s *fixture.Fixture) error {
 		created = fmt.Sprintf("many-new-%d", n)
 		inTime, err = releaseWithOne(s, w, n, created)
 		return inTime
-	}))
+	}), "an attempt was conclusive")
 	if err != nil {
 		return err
 	}

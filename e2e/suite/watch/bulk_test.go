@@ -148,7 +148,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 			wire.Break(t, reason)
 			await(t, true, func() bool { _, err := bulk.LastWatchError(); return err != nil })
 			require.Error(t, <-errs)
-			assert.True(t, book.contains("level=WARN"))
+			assert.True(t, book.contains("level=WARN"), "the error of the watch is a warning in the log")
 			apply(t, configMap(ns, "a", "1"))
 			await(t, []string{"a"}, names(bulk))
 		})
