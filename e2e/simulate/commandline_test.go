@@ -147,8 +147,10 @@ func TestRulesAreReadFromTheFlags(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, [3]time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second}, [3]time.Duration{all.Settle, all.SettleMax, all.Refractory})
-	assert.True(t, all.Direct)
-	assert.True(t, all.RerunFinished && all.AutoReloadAll && all.ReloadOnCreate && all.ReloadOnDelete && all.CustomKind && all.ReloadMissingRequired && all.Revision)
+	assert.True(t, all.Direct, "--direct is given")
+	assert.NotContains(t, []bool{
+		all.RerunFinished, all.AutoReloadAll, all.ReloadOnCreate, all.ReloadOnDelete, all.CustomKind, all.ReloadMissingRequired, all.Revision,
+	}, false)
 	assert.Equal(t, "env-vars", all.Strategy)
 	assert.Equal(t, 4*time.Second, all.Retry)
 	assert.Equal(t, configurationObject, all.Configuration.String())

@@ -50,11 +50,11 @@ func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
 	for seed := range uint64(seeds) {
 		weights := swarm(rand.New(rand.NewPCG(seed, 0)), c, history.Setup{})
 		first, found := c.Find(act.AskRun)
-		require.True(t, found)
+		require.True(t, found, "the catalogue has the act")
 		factor := weights[first.Name] / first.Weight
 		for _, name := range act.RunActs() {
 			e, found := c.Find(name)
-			require.True(t, found)
+			require.True(t, found, "the catalogue has the act %s", name)
 			assert.Equal(t, factor, weights[name]/e.Weight, "%s by seed %d", name, seed)
 		}
 		if factor > unit {
@@ -125,7 +125,8 @@ func TestEachHistoryCanHaveARolloutThatIsRestarted(t *testing.T) {
 		assert.Contains(t, h.Setup.Flags, customKind)
 		assert.Equal(t, act.CreateRollout, h.Steps[0].Do)
 		assert.Equal(t, act.AskRestart, h.Steps[1].Do)
-		assert.True(t, slices.ContainsFunc(h.Steps[2:], func(s history.Step) bool { return s.On == act.Rollout }))
+		edits := slices.ContainsFunc(h.Steps[2:], func(s history.Step) bool { return s.On == act.Rollout })
+		assert.True(t, edits, "seed %d has another act on the Rollout", seed)
 	}
 }
 

@@ -58,6 +58,6 @@ func TestRestoreOfEtcdIsJudged(t *testing.T) {
 func TestRestoreWaitsForTheWatchesOfProcessesThatRun(t *testing.T) {
 	t.Parallel()
 	s := &simulation{slots: []*slot{{current: &replica{name: "replica-0.1"}}, {}}}
-	assert.True(t, s.runs("replica-0.1"))
+	assert.True(t, s.runs("replica-0.1"), "the process has not ended")
 	assert.False(t, s.runs("replica-1.1"), "it has ended")
 }

@@ -67,7 +67,8 @@ func TestSituationBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
 			h.Steps = slices.DeleteFunc(h.Steps, func(s history.Step) bool { return s.Do == "" })
 			require.NoError(t, Catalogue().Check(h))
 			if situation.undisturbed {
-				assert.False(t, slices.ContainsFunc(h.Steps, func(s history.Step) bool { _, fault := findFault(s.Do); return fault }))
+				faults := slices.ContainsFunc(h.Steps, func(s history.Step) bool { _, fault := findFault(s.Do); return fault })
+				assert.False(t, faults, "the history has no faults")
 				return
 			}
 			var at, situationAt time.Duration
@@ -144,6 +145,6 @@ func TestFinaleDeletesWhatIsThere(t *testing.T) {
 	} {
 		assert.Equal(t, test.want, mayExist(test.steps, "configmaps/shop/app"), name)
 	}
-	assert.False(t, mayExist(nil, act.LateConfig))
-	assert.True(t, mayExist([]history.Step{{Do: act.CreateConfig, On: act.LateConfig}}, act.LateConfig))
+	assert.False(t, mayExist(nil, act.LateConfig), "the object does not exist in the beginning")
+	assert.True(t, mayExist([]history.Step{{Do: act.CreateConfig, On: act.LateConfig}}, act.LateConfig), "the object was created")
 }

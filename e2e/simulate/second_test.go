@@ -60,12 +60,12 @@ func TestFlagsOfTheSecondInstallation(t *testing.T) {
 func TestReplicasAfterThoseOfTheFirstInstallationAreOfTheSecond(t *testing.T) {
 	t.Parallel()
 	s := &simulation{history: history.History{Setup: history.Setup{Replicas: 2, Second: &history.Second{Replicas: 1}}}}
-	assert.False(t, s.isSecond("replica-1.3"))
-	assert.True(t, s.isSecond("replica-2"))
-	assert.True(t, s.isSecond("replica-2.1"))
-	assert.False(t, s.isSecond("user"))
+	assert.False(t, s.isSecond("replica-1.3"), "slot 1 is of the first installation")
+	assert.True(t, s.isSecond("replica-2"), "slot 2 is of the second installation")
+	assert.True(t, s.isSecond("replica-2.1"), "slot 2 is of the second installation, also after a restart")
+	assert.False(t, s.isSecond("user"), "a user is no replica")
 	s.history.Setup.Second = nil
-	assert.False(t, s.isSecond("replica-2"))
+	assert.False(t, s.isSecond("replica-2"), "there is no second installation")
 }
 
 func TestWithoutASecondInstallationThereAreNoSides(t *testing.T) {

@@ -195,7 +195,7 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o.Short)
 	assert.LessOrEqual(t, len(o.Short.Steps), needed)
-	assert.True(t, hasSignature(o.Violations, h.Law))
+	assert.True(t, hasSignature(o.Violations, h.Law), "the shortened history breaks the same law")
 	assert.Equal(t, h.Law, o.Short.Law)
 	assert.NotEmpty(t, o.Trace, "a run that breaks a law has a trace")
 
@@ -204,13 +204,13 @@ func TestShrinkKeepsWhatFails(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, o.Short)
 	assert.NotEmpty(t, o.Trace)
-	assert.True(t, hasSignature(o.Violations, h.Law))
+	assert.True(t, hasSignature(o.Violations, h.Law), "the history breaks the law that is not wanted")
 }
 
 func TestProgramKnowsCustomResourcesByItsConfigurationOnly(t *testing.T) {
 	t.Parallel()
-	assert.True(t, knowsGraph(history.Setup{}))
-	assert.True(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s", configMapFlag}}))
+	assert.True(t, knowsGraph(history.Setup{}), "there are no custom resources")
+	assert.True(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s", configMapFlag}}), "it has a configuration")
 	assert.False(t, knowsGraph(history.Setup{Graph: true, Flags: []string{"--settle=0s"}}), "it holds them, which is no failure")
 }
 

@@ -169,7 +169,7 @@ func TestRejectedWriteIsATypedError(t *testing.T) {
 		return &answer
 	}
 	rejected, ok := errors.AsType[*RejectedError](f.do("release", "deployments/shop/cart", "version", "2"))
-	require.True(t, ok)
+	require.True(t, ok, "the error says how the write was rejected")
 	assert.Equal(t, 409, rejected.Status)
 	assert.Equal(t, "Conflict", rejected.Reason)
 }

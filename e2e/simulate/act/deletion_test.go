@@ -41,7 +41,7 @@ func TestWorkloadIsDeletedWithAPolicyAndCreatedAgain(t *testing.T) {
 						assert.Contains(t, string(r.Body), tc.policy)
 					}
 				}
-				assert.True(t, deleted)
+				assert.True(t, deleted, "the workload was deleted by a request")
 				live := f.get(cart)
 				if tc.image == "" {
 					assert.Nil(t, live)

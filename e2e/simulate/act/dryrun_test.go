@@ -84,7 +84,7 @@ func TestRejectedDryRunKeepsTheUserFromNoWrite(t *testing.T) {
 	}
 	require.NoError(t, f.do("release", cart, "version", "2", "dry", "first"))
 	assert.Len(t, f.written(), 2)
-	assert.True(t, rejectedFor(f.do("release", cart, "version", "2", "dry", "only"), "Conflict"))
+	assert.True(t, rejectedFor(f.do("release", cart, "version", "2", "dry", "only"), "Conflict"), "the user sees the rejection")
 }
 
 func TestDryRunWithoutAnAnswerEndsTheAct(t *testing.T) {

@@ -90,7 +90,7 @@ func TestUserRestartsARollout(t *testing.T) {
 	require.NoError(t, f.do(RestartRollout, Rollout, "in", "1m"))
 	at, err := time.Parse(time.RFC3339, world.Text(f.get(Rollout), "spec", "restartAt"))
 	require.NoError(t, err)
-	assert.False(t, at.Before(before.Add(time.Minute)))
+	assert.False(t, at.Before(before.Add(time.Minute)), "the restart is in a minute")
 	require.NoError(t, f.do("apply-workload", Rollout, "version", "2"))
 	assert.NotEmpty(t, world.Text(f.get(Rollout), "spec", "restartAt"), "a manifest that is applied does not own it")
 	require.NoError(t, f.do("replace-workload", Rollout, "version", "3"))

@@ -35,7 +35,7 @@ func TestEveryReferenceIsToAKnownConfigObject(t *testing.T) {
 			_, err := configData(world.ConfigMaps, name)
 			assert.NoError(t, err, p.name)
 		}
-		assert.False(t, strings.HasSuffix(p.name, copySuffix))
+		assert.False(t, strings.HasSuffix(p.name, copySuffix), "%s has a name that only copies may have", p.name)
 	}
 }
 

@@ -217,7 +217,7 @@ func TestRejections(t *testing.T) {
 				assert.Equal(t, `299 - "mind"`, a.Header.Get("Warning"))
 				assert.Equal(t, "w.example.com", replies[0].Webhook)
 				_, stored := s.Get(worldKey("deployments", "cart"))
-				assert.False(t, stored)
+				assert.False(t, stored, "a rejected object is not stored")
 			})
 		}
 	}

@@ -221,8 +221,8 @@ func TestConfigStateSyncs(t *testing.T) {
 			ref := reference.Ref{Kind: reference.ConfigMap, Name: "app"}
 			before, err := store.ReadLive(ctx, "shop", []reference.Ref{ref, {Kind: reference.Secret, Name: "none"}})
 			require.NoError(t, err)
-			require.False(t, before[ref].Absent)
-			assert.True(t, before[reference.Ref{Kind: reference.Secret, Name: "none"}].Absent)
+			require.False(t, before[ref].Absent, "the ConfigMap exists")
+			assert.True(t, before[reference.Ref{Kind: reference.Secret, Name: "none"}].Absent, "the Secret does not exist")
 			_, err = s.Store(app, world.Object{"data": map[string]any{"a": "2"}})
 			require.NoError(t, err)
 			expect(t, changes, "Modified configmap/app")

@@ -44,7 +44,7 @@ func TestWatchesOfAWithdrawnResourceEnd(t *testing.T) {
 		custom, builtin := watch(t, s, rollouts+"?watch=true"), watch(t, s, deployments+"?watch=true")
 		assert.Equal(t, []string{"ADDED pay"}, custom.next())
 		s.Withdraw(world.Rollouts, false)
-		assert.True(t, s.Remove(worldKey("rollouts", "pay")))
+		assert.True(t, s.Remove(worldKey("rollouts", "pay")), "the object was stored")
 		assert.Equal(t, []string{"end"}, custom.next(), "what is deleted then is not delivered")
 		post(t, s, deployments, cartBody)
 		assert.Equal(t, []string{"ADDED cart"}, builtin.next())

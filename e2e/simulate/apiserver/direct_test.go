@@ -79,12 +79,12 @@ func TestRemoveEndsWhatFinalizersHold(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	key := worldKey("configmaps", "app")
-	assert.False(t, s.Remove(key))
+	assert.False(t, s.Remove(key), "the object was never stored")
 	_, err := s.Store(key, decoded(t, `{"metadata":{"finalizers":["a.b/c"]}}`))
 	require.NoError(t, err)
-	require.True(t, s.Remove(key))
+	require.True(t, s.Remove(key), "the object was stored")
 	_, ok := s.Get(key)
-	assert.False(t, ok)
+	assert.False(t, ok, "the object is gone, whatever its finalizers")
 	assert.Empty(t, s.List(world.ConfigMaps, "shop"))
 }
 

@@ -109,10 +109,10 @@ func TestHangingRequestEndsWithTheServer(t *testing.T) {
 		}()
 		sleep(time.Hour)
 		synctest.Wait()
-		assert.False(t, ended)
+		assert.False(t, ended, "the request hangs")
 		s.Stop()
 		synctest.Wait()
-		assert.True(t, ended)
+		assert.True(t, ended, "the server has stopped")
 	})
 }
 
@@ -135,8 +135,8 @@ func TestGateOrdersRequests(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, calls, 1)
 		assert.Equal(t, "create", calls[0].Verb)
-		assert.True(t, calls[0].DryRun)
-		assert.False(t, calls[0].Write())
+		assert.True(t, calls[0].DryRun, "the request has dryRun=All")
+		assert.False(t, calls[0].Write(), "a dry run writes nothing")
 		assert.Equal(t, "shop", calls[0].Key.Namespace)
 		assert.JSONEq(t, `{"metadata":{"name":"app"}}`, string(calls[0].Body))
 		close(pass)

@@ -25,7 +25,7 @@ func lossy(t *testing.T, s *apiserver.Server) time.Time {
 	sleep(time.Minute)
 	set(t, s, "edited", "new")
 	set(t, s, "created", "new")
-	require.True(t, s.Remove(worldKey("configmaps", "deleted")))
+	require.True(t, s.Remove(worldKey("configmaps", "deleted")), "the object was stored")
 	sleep(time.Minute)
 	return snapshot
 }
@@ -106,7 +106,7 @@ func TestReadsOfVersionsAfterARestore(t *testing.T) {
 		assert.Empty(t, running.next())
 		s.Restore(snapshot)
 		assert.Equal(t, []string{"end"}, running.next())
-		assert.True(t, <-running.aborted)
+		assert.True(t, <-running.aborted, "the server has cut the watch")
 
 		assert.Equal(t, []string{"ERROR 410 Expired", "end"}, watch(t, s, configMaps+"?watch=1&resourceVersion=4").next())
 		assert.Equal(t, http.StatusGatewayTimeout, get(t, s, configMaps+"?resourceVersion=8").Code)

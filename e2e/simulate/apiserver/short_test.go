@@ -99,7 +99,7 @@ func TestShortListLooksWholeOrStaysOpen(t *testing.T) {
 				assert.NotContains(t, string(rest), "of-b")
 			}
 			require.Len(t, replies, 1)
-			assert.True(t, replies[0].Lost)
+			assert.True(t, replies[0].Lost, "the rest of the answer was lost")
 		})
 	}
 }

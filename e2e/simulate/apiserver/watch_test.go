@@ -195,7 +195,7 @@ func TestWatchBookmarks(t *testing.T) {
 		assert.Equal(t, []string{"BOOKMARK "}, w.next(), "the last comes before the end")
 		sleep(2 * time.Second)
 		assert.Equal(t, []string{"end"}, w.next())
-		assert.False(t, <-w.aborted)
+		assert.False(t, <-w.aborted, "the watch has ended in good order")
 		assert.Empty(t, s.Watches())
 	})
 }

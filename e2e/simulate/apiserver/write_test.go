@@ -31,7 +31,7 @@ func TestCreateSetsIdentityAndDefaults(t *testing.T) {
 		assert.EqualValues(t, want, field(u, strings.Split(path, ".")...), path)
 	}
 	stored, ok := s.Get(worldKey("deployments", "cart"))
-	require.True(t, ok)
+	require.True(t, ok, "the object is stored")
 	containers, _ := field(world.Meta(stored), "spec", "template", "spec", "containers").([]any)
 	container, _ := containers[0].(map[string]any)
 	assert.Equal(t, "IfNotPresent", container["imagePullPolicy"])
@@ -307,7 +307,7 @@ func TestNamespaceEndsInTwoSteps(t *testing.T) {
 	a := post(t, s, configMaps, `{"metadata":{"name":"app"}}`)
 	require.Equal(t, 403, a.Code)
 	assert.Contains(t, a.failure().Message, "because it is being terminated")
-	require.True(t, s.Remove(world.Key{Resource: world.Namespaces, Name: "shop"}))
+	require.True(t, s.Remove(world.Key{Resource: world.Namespaces, Name: "shop"}), "the namespace was stored")
 	assert.Equal(t, 404, get(t, s, "/api/v1/namespaces/shop").Code)
 }
 

@@ -81,7 +81,7 @@ func TestEveryActOccursInATour(t *testing.T) {
 		for _, s := range h.Steps {
 			names = append(names, s.Do)
 			e, known := simulate.Catalogue().Find(s.Do)
-			require.True(t, known)
+			require.True(t, known, "the catalogue has the act %s", s.Do)
 			assert.NoError(t, e.Check(s))
 		}
 	}

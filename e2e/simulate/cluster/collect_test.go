@@ -38,7 +38,7 @@ func TestTerminatingNamespaceIsEmptiedAndRemoved(t *testing.T) {
 		k.settle()
 		assert.Empty(t, k.pods())
 		_, ok := k.store.Get(shop)
-		assert.False(t, ok)
+		assert.False(t, ok, "the namespace is empty, and gone")
 	})
 }
 
@@ -57,7 +57,7 @@ func TestTerminatingNamespaceWaitsForFinalizers(t *testing.T) {
 		k.delete(app)
 		k.settle()
 		_, ok := k.store.Get(shop)
-		assert.False(t, ok)
+		assert.False(t, ok, "the namespace is empty, and gone")
 	})
 }
 
@@ -83,7 +83,7 @@ func TestForegroundDeletionEndsAfterTheDependents(t *testing.T) {
 					k.deleteWith(cart, "foregroundDeletion")
 					k.settle()
 					_, there := k.store.Get(cart)
-					assert.False(t, there)
+					assert.False(t, there, "the dependents are gone, and the workload too")
 					assert.Empty(t, k.list(world.ControllerRevisions))
 				})
 			}

@@ -215,7 +215,7 @@ func TestRecreateStartsNewPodsWhenTheOldAreGone(t *testing.T) {
 		cart := k.apply(workload("Deployment", "cart:1", "strategy: {type: Recreate}"))
 		k.settle()
 		k.choose = func(pending []string) string {
-			assert.False(t, len(k.running("cart:1")) > 0 && len(k.running("cart:2")) > 0)
+			assert.False(t, len(k.running("cart:1")) > 0 && len(k.running("cart:2")) > 0, "pods of only one template run")
 			return pending[0]
 		}
 		k.image(cart, "cart:2")

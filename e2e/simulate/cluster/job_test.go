@@ -71,7 +71,7 @@ func TestRunCronJobCreatesAJobFromTheTemplate(t *testing.T) {
 		created := map[string]bool{}
 		for range 5 {
 			key, ok := k.c.RunCronJob(nightly)
-			require.True(t, ok)
+			require.True(t, ok, "the CronJob is run")
 			created[key.Name] = true
 			k.sleep(time.Second)
 			k.settle()
@@ -83,7 +83,7 @@ func TestRunCronJobCreatesAJobFromTheTemplate(t *testing.T) {
 		assert.Equal(t, "nightly", jobs[0].GetLabels()["app"])
 		k.set(nightly, true, "spec", "suspend")
 		_, ok := k.c.RunCronJob(nightly)
-		assert.False(t, ok)
+		assert.False(t, ok, "a suspended CronJob is not run")
 		k.delete(nightly)
 		k.settle()
 		assert.Empty(t, k.list(world.Jobs))
@@ -104,7 +104,7 @@ func TestScheduledRunHonoursTheConcurrencyPolicy(t *testing.T) {
 				k.set(nightly, policy, "spec", "concurrencyPolicy")
 				k.settle()
 				_, ok := k.c.RunCronJob(nightly)
-				require.True(t, ok)
+				require.True(t, ok, "the first run has nothing to wait for")
 				k.settle()
 				_, ok = k.c.RunCronJob(nightly)
 				assert.Equal(t, want.runs, ok)
@@ -129,6 +129,6 @@ func TestScheduleDoesNotCountJobsOfOthers(t *testing.T) {
 		k.settle()
 		assert.NotContains(t, k.get(nightly)["status"], "active")
 		_, ok := k.c.RunCronJob(nightly)
-		assert.True(t, ok)
+		assert.True(t, ok, "the Job of a user is no run of the schedule")
 	})
 }

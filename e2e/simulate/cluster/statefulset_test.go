@@ -251,7 +251,7 @@ func TestStatefulSetWaitsForMinReadySeconds(t *testing.T) {
 		k.settle()
 		assert.Len(t, k.ready(), 1)
 		at, ok := k.c.Next()
-		require.True(t, ok)
+		require.True(t, ok, "there is a time to wait for")
 		assert.InDelta(t, 10, time.Until(at).Seconds(), 1)
 		k.sleep(time.Until(at))
 		k.settle()

@@ -91,6 +91,6 @@ func TestSameSequenceGivesTheSameObjects(t *testing.T) {
 			stored = append(stored, all)
 		})
 	}
-	assert.True(t, slices.Equal(traces[0], traces[1]))
+	assert.True(t, slices.Equal(traces[0], traces[1]), "both runs do the same in the same order")
 	assert.Equal(t, stored[0], stored[1])
 }

@@ -80,7 +80,7 @@ func TestShrinkKeepsTheTimeThatMatters(t *testing.T) {
 	}
 	shrunk := Shrink(long(40), fails, 1000)
 	assert.Equal(t, []string{"2", "20"}, names(shrunk))
-	assert.True(t, fails(shrunk))
+	assert.True(t, fails(shrunk), "the shortened history still fails")
 	assert.Zero(t, shrunk.Steps[0].Wait)
 	assert.LessOrEqual(t, time.Duration(shrunk.Steps[1].Wait), 131400*time.Millisecond)
 }
@@ -134,7 +134,7 @@ func TestShrinkStaysWithinItsBudget(t *testing.T) {
 		calls := 0
 		shrunk := Shrink(long(100), func(h History) bool { calls++; return inOrder(h, "17", "80") }, budget)
 		assert.LessOrEqual(t, calls, budget)
-		assert.True(t, inOrder(shrunk, "17", "80"))
+		assert.True(t, inOrder(shrunk, "17", "80"), "the order of the steps remains")
 	}
 }
 

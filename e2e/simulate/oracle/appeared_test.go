@@ -105,10 +105,10 @@ func TestPendingAppearanceIsOwed(t *testing.T) {
 	s := newHarness(t, Options{ReloadOnCreate: true})
 	beginMatching(s)
 	law := &appearedLaw{ledger: s.oracle.ledger}
-	assert.False(t, law.owes(s.now))
+	assert.False(t, law.owes(s.now), "nothing has appeared")
 	s.set(secret("db-2"), "1")
-	assert.True(t, law.owes(s.now))
+	assert.True(t, law.owes(s.now), "the Secret matches the pattern, and has appeared")
 	s.reload(cart, "b")
 	s.later(time.Second)
-	assert.False(t, law.owes(s.now))
+	assert.False(t, law.owes(s.now), "the workload was reloaded")
 }

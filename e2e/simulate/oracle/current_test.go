@@ -170,6 +170,6 @@ func TestPodWithoutRevisionIsMatchedByItsFields(t *testing.T) {
 		world.Section(o, "spec")["nodeName"] = "node-a"
 		world.Section(o, "metadata", "labels")["pod-template-hash"] = "x"
 	})
-	assert.True(t, madeFrom(pod, template, prefix))
-	assert.False(t, madeFrom(pod, world.Section(manifest(cart, "two"), "spec", "template"), prefix))
+	assert.True(t, madeFrom(pod, template, prefix), "the pod has the fields of its template")
+	assert.False(t, madeFrom(pod, world.Section(manifest(cart, "two"), "spec", "template"), prefix), "its image is another one")
 }

@@ -38,7 +38,7 @@ func TestDeniedWritesAreVisible(t *testing.T) {
 			s.event(cart, "failed", "Warning", "ReloadFailed")
 			s.wait(3 * time.Minute)
 			q, ok := s.oracle.AskWhy(s.now)
-			require.True(s.t, ok)
+			require.True(s.t, ok, "the oracle asks for an explanation")
 			s.oracle.Why(q, printed, s.now)
 		})
 	}

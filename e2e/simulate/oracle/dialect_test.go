@@ -125,9 +125,9 @@ func TestBothDialectsAreAUnion(t *testing.T) {
 	assert.Equal(t, []ref{{"configmaps", "app"}, {"configmaps", "extra"}, {"secrets", "db"}}, w.refs)
 	assert.Equal(t, triggers{created: true, deleted: true}, w.triggers[ref{"configmaps", "app"}])
 	assert.Equal(t, triggers{}, w.triggers[ref{"secrets", "db"}])
-	assert.False(t, w.unclear)
+	assert.False(t, w.unclear, "the oracle knows these annotations")
 	s.edit(cart, func(o world.Object) { setAnnotation(o, rolloutStrategy, "restart") })
-	assert.False(t, w.unclear)
+	assert.False(t, w.unclear, "the oracle knows this annotation")
 	s.edit(cart, func(o world.Object) { setAnnotation(o, otherDomain+"other", "restart") })
 	assert.True(t, w.unclear, "the oracle does not know this one")
 }

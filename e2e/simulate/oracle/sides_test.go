@@ -69,11 +69,11 @@ func TestEachOfTwoInstallationsHasALeader(t *testing.T) {
 	t.Parallel()
 	s := newHarness(t, besideEachOther())
 	s.startSecond()
-	assert.True(t, s.oracle.leads(replica))
-	assert.True(t, s.oracle.leads(second))
-	assert.False(t, s.oracle.leads("replica-0.2"))
+	assert.True(t, s.oracle.leads(replica), "the first installation has a leader")
+	assert.True(t, s.oracle.leads(second), "the second installation has a leader of its own")
+	assert.False(t, s.oracle.leads("replica-0.2"), "an installation has only one leader")
 	assert.False(t, s.oracle.faults.covered(replica, s.now), "no replica of the other installation takes over")
-	assert.True(t, s.oracle.faults.working())
+	assert.True(t, s.oracle.faults.working(), "both installations have a replica")
 	s.oracle.Fault(Fault{At: s.now, Kind: "down", Scope: second, Begin: true})
 	assert.False(t, s.oracle.faults.working(), "one installation has no replica")
 }
@@ -101,7 +101,7 @@ func TestWorkloadsThatAreTrackedInPartAreNotJudged(t *testing.T) {
 		w := s.oracle.workloads[idOf(cart)]
 		assert.Equal(t, half, w.inPart)
 		assert.Equal(t, half, w.unclear)
-		assert.True(t, w.shared)
-		assert.False(t, w.moved)
+		assert.True(t, w.shared, "both installations track the workload")
+		assert.False(t, w.moved, "the workload belongs to the same installations as before")
 	}
 }

@@ -31,7 +31,7 @@ func TestVariablesOfAStrategyAreManaged(t *testing.T) {
 	plain := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1")), path...)
 	ours := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_APP_CONFIGMAP", "0a")), path...)
 	other := world.Section(withEnv(manifest(cart, "one"), variable("VERSION", "1"), variable("STAKATER_TEAM", "0a")), path...)
-	assert.True(t, sameTemplate(plain, ours, prefix))
+	assert.True(t, sameTemplate(plain, ours, prefix), "the program has added its variable")
 	assert.NotEqual(t, managedAnnotationsIn(plain, prefix), managedAnnotationsIn(ours, prefix))
 	assert.False(t, sameTemplate(plain, other, prefix), "Reloader has no variable of that name")
 	assert.Equal(t, "STAKATER_MY_APP_V2_SECRET", variableOf(ref{"secrets", "my-app.v2"}))

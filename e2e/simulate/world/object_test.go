@@ -33,8 +33,8 @@ func TestWithSharesAllButThePath(t *testing.T) {
 	changed := world.With(o, "1", "metadata", "labels", "a")
 	assert.Equal(t, world.Object{"name": "cart", "labels": world.Object{"a": "1"}}, changed["metadata"])
 	assert.Equal(t, world.Object{"name": "cart"}, o["metadata"], "what is stored does not change")
-	assert.True(t, world.Same(world.Section(o, "spec"), world.Section(changed, "spec")))
-	assert.False(t, world.Same(nil, nil))
+	assert.True(t, world.Same(world.Section(o, "spec"), world.Section(changed, "spec")), "the labels are no part of the spec")
+	assert.False(t, world.Same(nil, nil), "absent parts are not the same")
 	assert.Equal(t, world.Object{"a": "1"}, world.With(nil, "1", "a"))
 }
 
