@@ -96,8 +96,8 @@ type Chain struct {
 	*graphState
 	evaluator *evaluator
 	notifier  *notifier
-	// loop and webhook read custom resources live, each for one part of the program; rechecks does where watches fail or are behind, so that
-	// reads of a resource that hang hold up no reload.
+	// loop and webhook read custom resources live, each for one part of the program; rechecks does while watches fail, so that reads of a
+	// resource that hang hold up no reload.
 	loop, webhook, rechecks *liveReader
 }
 
@@ -210,14 +210,19 @@ func (c *Chain) State(namespace string, ref reference.Ref) digest.State {
 	return state
 }
 
-// Referred returns the config objects, by namespace, to which custom resources refer; those that may not be watched are left out. What
-// happens to them is no concern of an index of workloads: what stands in for a watch that fails has to know them.
+// Referred returns the objects, by namespace, to which custom resources refer; those that may not be watched are left out. What happens to
+// them is no concern of an index of workloads: what stands in for a watch that fails has to know them.
 func (c *Chain) Referred() map[string][]reference.Ref {
 	referred := map[string][]reference.Ref{}
-	for _, key := range c.configObjects() {
-		if ref, ok := key.Ref(); ok && !namespaces(c.options.Namespaces).outside(key.Namespace) {
-			referred[key.Namespace] = append(referred[key.Namespace], ref)
+	for _, key := range c.referred() {
+		if key.Namespace != "" && namespaces(c.options.Namespaces).outside(key.Namespace) {
+			continue
 		}
+		ref, ok := key.Ref()
+		if !ok {
+			ref = reference.Ref{Kind: reference.CustomKind(key.GroupResource()), Name: key.Name}
+		}
+		referred[key.Namespace] = append(referred[key.Namespace], ref)
 	}
 	return referred
 }

@@ -56,7 +56,7 @@ func (c *Chain) Contested() int { return len(c.evaluator.publisher.contested) }
 // PublishedNamespaces is of how many namespaces digests are being written, or are to be written.
 func (c *Chain) PublishedNamespaces() int { return len(c.evaluator.publisher.in) }
 
-// Recheck takes in what watches have not delivered of a custom resource as a Store does.
-func Recheck(ctx context.Context, from watchedConfig, c *Chain, namespace string, ref reference.Ref) error {
-	return c.rechecks.recheck(ctx, from, namespace, ref)
+// RecheckBelow takes in what watches have not delivered of a custom resource, and of what is below it, as a Store does.
+func RecheckBelow(ctx context.Context, from watchedConfig, c *Chain, namespace string, ref reference.Ref) error {
+	return c.loop.recheckBelow(ctx, from, namespace, ref)
 }

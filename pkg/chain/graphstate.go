@@ -174,14 +174,14 @@ func (a *graphState) Exists(namespace string, ref reference.Ref) bool {
 	return ok && a.graph != nil && a.graph.Exists(key)
 }
 
-// configObjects returns the config objects in the graph.
-func (a *graphState) configObjects() []referent.Key {
+// referred returns the objects in the graph that others refer to.
+func (a *graphState) referred() []referent.Key {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.graph == nil {
 		return nil
 	}
-	return a.graph.ConfigObjects()
+	return a.graph.Referred()
 }
 
 // Path returns the objects that lead up to a custom resource that a workload of a namespace tracks. It begins with the cause and

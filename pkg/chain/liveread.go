@@ -253,12 +253,12 @@ func (f *liveRead) readAll(ctx context.Context, custom []referent.Key, config ma
 }
 
 // object reads a custom resource.
-func (f *liveRead) object(ctx context.Context, key referent.Key) (liveObject, error) {
-	resource, ok := f.graphState.resource(key)
-	if !ok || !resource.ClusterScoped && f.namespaces.outside(key.Namespace) {
+func (l *liveReader) object(ctx context.Context, key referent.Key) (liveObject, error) {
+	resource, ok := l.graphState.resource(key)
+	if !ok || !resource.ClusterScoped && l.namespaces.outside(key.Namespace) {
 		return liveObject{key: key}, nil // the configuration has changed, or the namespace is not watched, which the sources of the graph say
 	}
-	object, err := f.get(ctx, resource, key)
+	object, err := l.get(ctx, resource, key)
 	if err != nil && !apianswer.NotFound(err) {
 		return liveObject{}, fmt.Errorf("read %s: %w", key, err)
 	}

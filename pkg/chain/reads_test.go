@@ -393,7 +393,7 @@ func TestAdmissionReadsFiftyObjectsAtMost(t *testing.T) {
 	})
 }
 
-func TestReferredNamesTheConfigObjectsOfTheGraph(t *testing.T) {
+func TestReferredNamesWhatCustomResourcesReferTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "ns")
@@ -405,9 +405,12 @@ func TestReferredNamesTheConfigObjectsOfTheGraph(t *testing.T) {
 		w.put(services, "s", map[string]any{"secret": "tls"})
 		w.put(services, "t", map[string]any{"secret": "missing"})
 		w.put(services, "u", map[string]any{"secret": "far", "in": "elsewhere"})
+		w.put(proxies, "p", map[string]any{"service": "s"})
 		w.Configure(definitions)
 		w.pass(time.Second)
-		want := map[string][]reference.Ref{"ns": {{Kind: reference.Secret, Name: "missing"}, tls}}
+		want := map[string][]reference.Ref{
+			"ns": {{Kind: reference.Secret, Name: "missing"}, tls, {Kind: "kafkaservices.kroxylicious.io", Name: "s"}},
+		}
 		assert.Equal(t, want, w.Referred(), "a namespace that is not watched is left out")
 		assert.Equal(t, want, chain.Store{Chain: w.Chain}.Referred())
 	})

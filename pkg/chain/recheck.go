@@ -28,9 +28,20 @@ type watchedConfig interface {
 	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
-// recheck reads a custom resource live, with all that is below it, and has each watch make up for what it has not delivered. That of custom
-// resources lists all of them again: the objects of a graph are those of one list and of the watch behind it.
-func (l *liveReader) recheck(ctx context.Context, config watchedConfig, namespace string, ref reference.Ref) error {
+// recheck reads a custom resource live, and has its watch make up for what it has not delivered. That lists all objects again: those of a
+// graph are those of one list and of the watch behind it. What is below the resource is read by itself, where its watch fails.
+func (l *liveReader) recheck(ctx context.Context, namespace string, ref reference.Ref) error {
+	_, key, _ := l.graphState.state(namespace, ref)
+	object, err := l.object(ctx, key)
+	if err != nil {
+		return err
+	}
+	l.inbox.gather(func(p *pending) { p.found = append(p.found, object) })
+	return nil
+}
+
+// recheckBelow is recheck with all that is below the resource, config objects included.
+func (l *liveReader) recheckBelow(ctx context.Context, config watchedConfig, namespace string, ref reference.Ref) error {
 	f, err := l.begin(config, namespace, []reference.Ref{ref})
 	if err == nil {
 		err = f.follow(ctx)

@@ -49,16 +49,25 @@ func (s Store) ReadLive(ctx context.Context, namespace string, refs []reference.
 	return states, err
 }
 
-// Recheck reads a config object while its watch fails or is behind. A custom resource is read with all that it refers to.
+// Recheck reads one object while its watch fails, and takes in what that has not delivered.
 func (s Store) Recheck(ctx context.Context, namespace string, ref reference.Ref) error {
 	if ref.Kind.Custom() {
-		return s.Chain.rechecks.recheck(ctx, s.Store, namespace, ref)
+		return s.Chain.rechecks.recheck(ctx, namespace, ref)
 	}
 	return s.Store.Recheck(ctx, namespace, ref)
 }
 
-// Referred returns the config objects, by namespace, to which custom resources refer. While their watch fails, Recheck reads them, too:
-// their events reach the Chain.
+// RecheckBelow is Recheck for the loop, where a live read has found something else than the watches have delivered. A custom resource is
+// read with all that it refers to.
+func (s Store) RecheckBelow(ctx context.Context, namespace string, ref reference.Ref) error {
+	if ref.Kind.Custom() {
+		return s.Chain.loop.recheckBelow(ctx, s.Store, namespace, ref)
+	}
+	return s.Store.Recheck(ctx, namespace, ref)
+}
+
+// Referred returns the objects, by namespace, to which custom resources refer. While their watch fails, Recheck reads them, too: their
+// events reach the Chain.
 func (s Store) Referred() map[string][]reference.Ref { return s.Chain.Referred() }
 
 // Admission is a configstate.Admission that knows custom resources, too.

@@ -202,11 +202,11 @@ func (g *Graph) UnreadConfig() []Key {
 	return sorted(keys)
 }
 
-// ConfigObjects returns the ConfigMaps and Secrets that are referred to, sorted.
-func (all nodes) ConfigObjects() []Key {
+// Referred returns the nodes that others depend on, sorted: all ConfigMaps and Secrets, and the custom resources that are no roots.
+func (all nodes) Referred() []Key {
 	var keys []Key
 	for key, n := range all {
-		if n.resource.builtin {
+		if len(n.parents(all)) > 0 {
 			keys = append(keys, key)
 		}
 	}

@@ -55,9 +55,10 @@ type Options struct {
 	CountByNamespace bool
 }
 
-// Store gives the state of config objects; configstate.Store is one.
+// Store gives the state of config objects; chain.Store is one.
 type Store interface {
 	gather.Store
+	tracking.Store
 	OnEvent(func(configstate.Event))
 	WaitForSync(ctx context.Context) error
 }

@@ -138,8 +138,10 @@ func (b *base) catchUp(ctx context.Context, s gather.Subject, live map[reference
 }
 
 // recheck takes in those config objects of which a live read has found something else than the watches have delivered. It reports whether
-// there are any.
+// there are any. The reload has a slot for its writes, so that this takes no longer than a write.
 func (b *base) recheck(ctx context.Context, s gather.Subject, live map[reference.Ref]digest.State) (behind bool) {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
 	known := b.gather.Store.Cached(s.Key.Namespace, slices.Collect(maps.Keys(live)))
 	for ref, read := range live {
 		seen, watched := known[ref]
@@ -147,7 +149,7 @@ func (b *base) recheck(ctx context.Context, s gather.Subject, live map[reference
 			continue
 		}
 		behind = true
-		if err := b.gather.Store.Recheck(ctx, s.Key.Namespace, ref); err != nil {
+		if err := b.gather.Store.RecheckBelow(ctx, s.Key.Namespace, ref); err != nil {
 			log.FromContext(ctx).V(1).Info("cannot read what a watch has not delivered", "workload", s.Key, "error", textOf(err))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,7 +41,7 @@ func (l *lagging) ReadLive(ctx context.Context, namespace string, refs []referen
 
 func (l *lagging) Cached(string, []reference.Ref) map[reference.Ref]digest.State { return l.cached }
 
-func (l *lagging) Recheck(_ context.Context, _ string, ref reference.Ref) error {
+func (l *lagging) RecheckBelow(_ context.Context, _ string, ref reference.Ref) error {
 	l.rechecked = append(l.rechecked, ref)
 	return l.err
 }
@@ -231,4 +233,28 @@ func TestContentOfCustomResourcesIsComparedWithWhatIsStored(t *testing.T) {
 			assert.Equal(t, tc.behind, len(store.rechecked) == 1)
 		})
 	}
+}
+
+// hanging is a Store whose watches are behind, and whose API server does not answer.
+type hanging struct{ lagging }
+
+func (h *hanging) RecheckBelow(ctx context.Context, _ string, _ reference.Ref) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A namespace has few slots for writes.
+func TestLoopCatchesUpNoLongerThanAWriteTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app, db := reference.Ref{Kind: reference.ConfigMap, Name: "app"}, reference.Ref{Kind: reference.ConfigMap, Name: "db"}
+		old, live := digest.State{Absent: true}, digest.State{UID: "uid", ResourceVersion: "7"}
+		store := &hanging{lagging{cached: map[reference.Ref]digest.State{app: old, db: old}}}
+		actions := newActions(Options{Gather: gather.Gatherer{Store: store}}, &reloadtest.Outbox{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		assert.True(t, actions.base.recheck(ctx, reloadtest.Web(t), map[reference.Ref]digest.State{app: live, db: live}))
+		assert.LessOrEqual(t, time.Since(began), writeLimit)
+	})
 }

@@ -61,7 +61,7 @@ func (s Subject) Reported() report.Subject {
 	}
 }
 
-// Store gives the state of config objects; configstate.Store is one.
+// Store gives the state of config objects; chain.Store is one.
 type Store interface {
 	// Cached returns what is known without a request; it may lack Entries, and Refs of which nothing is known.
 	Cached(namespace string, refs []reference.Ref) map[reference.Ref]digest.State
@@ -71,8 +71,9 @@ type Store interface {
 	ReadLive(ctx context.Context, namespace string, refs []reference.Ref) (map[reference.Ref]digest.State, error)
 	// Learn reads the labels and annotations of objects that are Unseen: one request for each.
 	Learn(ctx context.Context, namespace string, refs []reference.Ref) error
-	// Recheck takes in the metadata of an object as if its watch had delivered them: one request.
-	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
+	// RecheckBelow takes in what the watches have not delivered of an object: of a config object its metadata, by one request; a custom
+	// resource is read with all that it refers to.
+	RecheckBelow(ctx context.Context, namespace string, ref reference.Ref) error
 	// Created returns the resourceVersion of the creation of an object that was seen, and has the labels and annotations of then.
 	Created(namespace string, ref reference.Ref) string
 }

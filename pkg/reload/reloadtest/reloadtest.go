@@ -63,6 +63,9 @@ func (s *Store) WaitForSync(context.Context) error { return s.Err }
 // Recheck does nothing.
 func (s *Store) Recheck(context.Context, string, reference.Ref) error { return nil }
 
+// RecheckBelow finds nothing.
+func (s *Store) RecheckBelow(context.Context, string, reference.Ref) error { return nil }
+
 // Cached has seen nothing.
 func (s *Store) Cached(string, []reference.Ref) map[reference.Ref]digest.State {
 	return map[reference.Ref]digest.State{}

@@ -150,13 +150,15 @@ func (r referring) Referred() map[string][]reference.Ref { return r.referred }
 func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 	t.Parallel()
 	db, tls := reference.Ref{Kind: reference.Secret, Name: "db"}, reference.Ref{Kind: reference.Secret, Name: "tls"}
-	l, store, _ := trackingWithFailing(t, failing{"secrets": true}, nil, nil)
+	route := reference.Ref{Kind: "routes.example.org", Name: "r"}
+	l, store, _ := trackingWithFailing(t, failing{"secrets": true, "routes.example.org": true}, nil, nil)
 	l.tracking.rechecks.with.Store = referring{store, map[string][]reference.Ref{
 		"shop": {db, tls, {Kind: reference.ConfigMap, Name: "settings"}}, "elsewhere": {tls},
+		"": {route},
 	}}
 	recheckOnce(t.Context(), l.tracking.rechecks)
 	assert.ElementsMatch(t, []index.Object{
-		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls}, {Namespace: "elsewhere", Ref: tls},
+		{Namespace: "bank", Ref: db}, {Namespace: "shop", Ref: db}, {Namespace: "shop", Ref: tls}, {Namespace: "elsewhere", Ref: tls}, {Ref: route},
 	}, store.seen, "each once, and nothing of a watch that works")
 }
 

@@ -45,15 +45,16 @@ type Workloads interface {
 	Get(namespace, name string) (workload.Summary, bool)
 }
 
-// Store reads config objects whose watch fails; configstate.Store does.
+// Store reads config objects whose watch fails; chain.Store does.
 type Store interface {
+	// Recheck reads one object, and takes in what its watch has not delivered.
 	Recheck(ctx context.Context, namespace string, ref reference.Ref) error
 }
 
-// Referents is a Store that knows custom resources; chain.Store is one. Changes of the config objects below them are no events of what
-// workloads track.
+// Referents is a Store that knows custom resources; chain.Store is one. Changes of the objects below them are no events of what workloads
+// track.
 type Referents interface {
-	// Referred returns the config objects, by namespace, to which custom resources refer.
+	// Referred returns the objects, by namespace, to which custom resources refer; cluster-scoped ones are in the empty namespace.
 	Referred() map[string][]reference.Ref
 }
 
