@@ -57,7 +57,7 @@ func (b *builder) publishes(namespace string) bool {
 // reportUnpublished creates an Event on a custom resource whose digest cannot be written.
 func reportUnpublished(recorder events.EventRecorder) func(chain.Unpublished) {
 	return func(u chain.Unpublished) {
-		text := "cannot publish the digest; pod-reloader retries with growing pauses. Let its ServiceAccount write the annotation, or remove publish: true from the configuration"
+		text := "cannot publish the digest; pod-reloader retries. " + u.Remedy
 		if u.More {
 			text += ". Further objects of this namespace have no Event; the metric pod_reloader_referent_unpublished counts them"
 		}

@@ -53,6 +53,9 @@ func (c *Chain) Due() int {
 
 func (c *Chain) Contested() int { return len(c.evaluator.publisher.contested) }
 
+// AwaitingKeys is how many digests wait for the digest keys.
+func (c *Chain) AwaitingKeys() int { return len(c.evaluator.publisher.keys.unknown) }
+
 // PublishedNamespaces is of how many namespaces digests are being written, or are to be written.
 func (c *Chain) PublishedNamespaces() int { return len(c.evaluator.publisher.in) }
 

@@ -2,6 +2,10 @@ package chain
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -13,6 +17,8 @@ const (
 	keysAgain = time.Second
 	// keysAfterFailure is when they are read again after a failure.
 	keysAfterFailure = 10 * time.Second
+	// reportKeys is how many reads in a row must fail until the digests that wait are reported.
+	reportKeys = 3
 )
 
 // keyReads are the reads of the digest keys before a published digest is replaced whose key the ring in memory does not have: the ring may
@@ -23,10 +29,11 @@ type keyReads struct {
 	unknown map[referent.Key]unknownKey
 	// read is when the last read began that has succeeded.
 	read time.Time
-	// waits: a read is under way, or must not begin yet.
-	waits bool
-	// failure is why the last read has failed; empty where it has not.
-	failure string
+	// reading: a read is under way, or must not begin yet.
+	reading bool
+	// failures is how many reads in a row have failed, and failure why the last one has; empty where it has not.
+	failures int
+	failure  string
 }
 
 // unknownKey is the id of a key that the ring does not have, and since when that is known.
@@ -48,10 +55,14 @@ func (k *keyReads) isLost(key referent.Key, id digest.KeyID, now time.Time) bool
 		k.unknown[key] = unknownKey{id: id, since: now}
 		return false
 	}
-	return !k.read.Before(met.since)
+	return !k.waits(met)
 }
 
-// mayReplace reports whether the digest of an object may be replaced. If that is not known, it has the keys read; the object stays due.
+// waits reports whether a digest waits for the keys: they were not read since it was met.
+func (k *keyReads) waits(met unknownKey) bool { return k.read.Before(met.since) }
+
+// mayReplace reports whether the digest of an object may be replaced. If that is not known, it has the keys read, and the object is due again
+// with them.
 func (u *publisher) mayReplace(key referent.Key) bool {
 	id := u.graphState.graph.PublishedUnder(key)
 	if id == "" {
@@ -59,45 +70,92 @@ func (u *publisher) mayReplace(key referent.Key) bool {
 		return true
 	}
 	_, arrived := u.graphState.ring().Key(id)
-	if !arrived && u.keys.isLost(key, id, u.now()) {
+	switch {
+	case arrived:
+		u.due(key) // the graph is about to be made again with it
+		return false
+	case u.keys.isLost(key, id, u.now()):
 		return true
-	}
-	u.due(key)
-	if !arrived { // otherwise the graph is about to be made again with it
+	default:
 		u.readKeys()
+		return false
 	}
-	return false
 }
 
 // readKeys reads the keys, one read after the other.
 func (u *publisher) readKeys() {
-	if u.keys.waits {
+	if u.keys.reading {
 		return
 	}
-	u.keys.waits = true
+	u.keys.reading = true
 	u.lifetime.run(func(ctx context.Context) {
 		began, err := u.keys.refresh(ctx)
 		u.inbox.arrive(func(p *pending) { p.keysRead = &keysRead{began, err} })
 	})
 }
 
-// takeKeys takes in that the keys were read, and when they may be read again.
+// takeKeys takes in that the keys were read, or are others, and when they may be read again.
 func (u *publisher) takeKeys(p pending) {
 	if p.keysReadable {
-		u.keys.waits = false
+		u.keys.reading = false
+		for _, met := range u.keys.unknown {
+			if u.keys.waits(met) {
+				u.readKeys()
+				break
+			}
+		}
+	}
+	if p.rekeyed {
+		u.dueWithKeys()
 	}
 	if p.keysRead == nil {
 		return
 	}
-	wait, failure := keysAfterFailure, ""
+	wait := keysAgain
 	if err := p.keysRead.err; err != nil {
-		failure = err.Error()
+		wait = keysAfterFailure
+		u.keysUnread(err)
 	} else {
-		u.keys.read, wait = p.keysRead.began, keysAgain
+		u.keys.read, u.keys.failures, u.keys.failure = p.keysRead.began, 0, ""
+		u.dueWithKeys()
 	}
-	if failure != "" && failure != u.keys.failure {
+	u.inbox.gatherAfter(wait, func(p *pending) { p.keysReadable = true })
+}
+
+// dueWithKeys marks the objects that wait for the keys.
+func (u *publisher) dueWithKeys() {
+	for key := range u.keys.unknown {
+		u.due(key)
+	}
+}
+
+// errKeysUnread is why a digest under an unknown key is not replaced.
+var errKeysUnread = errors.New("the digest is under a key that is not known, and the Secret of the digest keys cannot be read")
+
+// keysUnread takes in that the keys cannot be read. The digests that wait for them are not published, which is reported where it lasts.
+func (u *publisher) keysUnread(err error) {
+	u.keys.failures++
+	if failure := err.Error(); failure != u.keys.failure {
+		u.keys.failure = failure
 		u.log.Info("cannot read the digest keys; digests under an unknown key are not replaced until then", "error", failure)
 	}
-	u.keys.failure = failure
-	u.inbox.gatherAfter(wait, func(p *pending) { p.keysReadable = true })
+	lasts := u.keys.failures >= reportKeys
+	for _, key := range slices.SortedFunc(maps.Keys(u.keys.unknown), referent.Key.Compare) {
+		switch {
+		case !u.publishes(key.Namespace):
+			delete(u.keys.unknown, key)
+			u.due(key) // when the namespace comes back into scope
+		case u.keys.waits(u.keys.unknown[key]) && u.unpublished.waitsForKeys(key, lasts, u.now()):
+			u.reportUnread(key, err)
+		}
+	}
+}
+
+// reportUnread reports an object whose digest waits for the keys.
+func (u *publisher) reportUnread(key referent.Key, err error) {
+	resource, ok := u.graphState.schema.Resource(key.GroupResource())
+	object := u.sources.identified(key)
+	if ok && object != nil { // else a watch that has taken the place of another one has not listed it yet
+		u.report(written{publication{key: key, resource: resource, object: object}, fmt.Errorf("%w: %w", errKeysUnread, err)})
+	}
 }

@@ -110,6 +110,7 @@ func (u *publisher) clear() {
 	clear(u.restoring)
 	clear(u.ignored.reported)
 	clear(u.keys.unknown)
+	u.keys.failures = 0
 }
 
 // publish writes the annotations of nodes that have changed, and of all nodes when this process begins to lead.
@@ -349,17 +350,11 @@ func (u *publisher) publication(key referent.Key) (publication, bool) {
 	if u.unpublished.waits(key, value) || !u.mayReplace(key) || u.mustWait(key) {
 		return publication{}, false
 	}
-	stored := u.sources.stored(key)
-	if stored == nil {
+	object := u.sources.identified(key)
+	if object == nil {
 		u.due(key) // a watch that has taken the place of another one has not listed it yet
 		return publication{}, false
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(stored.GroupVersionKind())
-	object.SetNamespace(key.Namespace)
-	object.SetName(key.Name)
-	object.SetUID(stored.GetUID())
-	object.SetResourceVersion(stored.GetResourceVersion())
 	if value != "" {
 		object.SetAnnotations(map[string]string{resource.Annotation: value})
 	}

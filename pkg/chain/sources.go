@@ -100,6 +100,21 @@ func (s *sources) stored(key referent.Key) *unstructured.Unstructured {
 	return nil
 }
 
+// identified returns what identifies an object and its version, as a watch has delivered it; nil if none has.
+func (s *sources) identified(key referent.Key) *unstructured.Unstructured {
+	stored := s.stored(key)
+	if stored == nil {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(stored.GroupVersionKind())
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	object.SetUID(stored.GetUID())
+	object.SetResourceVersion(stored.GetResourceVersion())
+	return object
+}
+
 // takeChangedSources returns what is held that the graph does not have, of the sources whose state is another one than before: with that,
 // the reason is another one.
 func (s *sources) takeChangedSources(graph *referent.Graph, held map[referent.Key]time.Time) []referent.Change {

@@ -40,8 +40,9 @@ type Unpublished struct {
 	Object *unstructured.Unstructured
 	// Annotation is the key of the digest.
 	Annotation string
-	// Err is what the API server answered.
-	Err error
+	// Err is what the API server answered, and Remedy what to do.
+	Err    error
+	Remedy string
 	// More says that further objects of the namespace are not reported.
 	More bool
 }
@@ -71,15 +72,7 @@ type failure struct {
 // failed adds a failure, and returns how long the next attempt waits, and whether to report it. An attempt that waits already is
 // replaced.
 func (u *unpublished) failed(key referent.Key, value string, err error, now time.Time) (wait time.Duration, report bool) {
-	if u.failures == nil {
-		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
-	}
-	f, ok := u.failures[key]
-	if !ok {
-		f = &failure{}
-		u.failures[key] = f
-		u.count.Store(int64(len(u.failures)))
-	}
+	f := u.of(key)
 	if f.value != value {
 		f.value, f.times = value, 0
 	}
@@ -90,6 +83,28 @@ func (u *unpublished) failed(key referent.Key, value string, err error, now time
 	f.observe(err, now)
 	news := (isRefused(err) || wait >= reportWait) && !f.mayBeStart(now)
 	return wait, news && u.report(f, key.Namespace, now)
+}
+
+// waitsForKeys adds a failure of an object whose next attempt follows a read of the digest keys, and returns whether to report it: where that
+// lasts.
+func (u *unpublished) waitsForKeys(key referent.Key, lasts bool, now time.Time) (report bool) {
+	f := u.of(key)
+	f.last, f.due = now, time.Time{}
+	return lasts && u.report(f, key.Namespace, now)
+}
+
+// of returns the failure of an object, which is new if there is none.
+func (u *unpublished) of(key referent.Key) *failure {
+	if u.failures == nil {
+		u.failures, u.reported = map[referent.Key]*failure{}, map[string]int{}
+	}
+	f, ok := u.failures[key]
+	if !ok {
+		f = &failure{}
+		u.failures[key] = f
+		u.count.Store(int64(len(u.failures)))
+	}
+	return f
 }
 
 // observe records since when a permission is missing.
@@ -267,6 +282,16 @@ func (u *publisher) report(w written) {
 	bare := w.object.DeepCopy()
 	bare.SetAnnotations(nil)
 	for _, handler := range u.handlers {
-		handler(Unpublished{Object: bare, Annotation: w.resource.Annotation, Err: w.err, More: u.unpublished.full(w.key.Namespace)})
+		handler(Unpublished{
+			Object: bare, Annotation: w.resource.Annotation, Err: w.err, Remedy: remedy(w.err), More: u.unpublished.full(w.key.Namespace),
+		})
 	}
+}
+
+// remedy is what to do about a digest that cannot be published.
+func remedy(err error) string {
+	if errors.Is(err, errKeysUnread) {
+		return "Let its ServiceAccount read the Secret of the digest keys"
+	}
+	return "Let its ServiceAccount write the annotation, or remove publish: true from the configuration"
 }
