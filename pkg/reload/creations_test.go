@@ -161,3 +161,19 @@ func TestCreationDuringAReconciliationIsKept(t *testing.T) {
 		})
 	}
 }
+
+// A Job whose Record cannot be stored may take days.
+func TestNothingIsKeptOfACreationWhoseRecordIsInMemory(t *testing.T) {
+	t.Parallel()
+	j := newUnrecordedJob(t)
+	j.API.Before = refuseJobs
+	j.States = map[reference.Ref]digest.State{j.App: j.At("new", "0")}
+	l := j.leader(t)
+	l.state.Creations.Created(reloadtest.JobKey, "1")
+	j.reconcile(t, l)
+	require.Contains(t, j.API.Calls, "patch Job")
+	assert.Empty(t, l.state.Creations.Version(reloadtest.JobKey))
+	j.API.Calls = nil
+	j.reconcile(t, l)
+	assert.Empty(t, j.API.Calls, "the Record is in memory")
+}

@@ -61,6 +61,7 @@ func (a adoptions) adopt(ctx context.Context, s gather.Subject, in policy.Input,
 	answer, err := a.patchAnnotations(ctx, s, map[string]any{key: text})
 	if err != nil {
 		if a.keepRecord(ctx, s, text, err) {
+			a.state.Creations.Recorded(s.Key, born)
 			return adopted(s, outdated)
 		}
 		return failed{s, failedWrite(s.Object.Kind, reasonAdoptionFailed, err)}

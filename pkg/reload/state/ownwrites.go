@@ -104,9 +104,11 @@ func (t *takeovers) IsPending(key workload.Key, id digest.KeyID, version string)
 	return unseen
 }
 
-// Record records that a Record under a foreign key was taken over, by a write with a resourceVersion; none if the id is empty.
+// Record records that a Record under a foreign key was taken over, by a write with a resourceVersion; none if the id is empty. Then it
+// was a hash alone that was foreign, of which nothing is kept: after a migration, each workload has had one.
 func (t *takeovers) Record(key workload.Key, id digest.KeyID, version string) {
 	if id == "" {
+		t.drop(key, func(e *takenOver) bool { return len(e.versions) == 0 })
 		return
 	}
 	t.with(key, func(e *takenOver) {
@@ -121,11 +123,12 @@ func (t *takeovers) Record(key workload.Key, id digest.KeyID, version string) {
 
 // ForgetOwn forgets that the keys of a ring were taken over: they are not foreign any more, and may be lost once more.
 func (t *takeovers) ForgetOwn(key workload.Key, ring digest.Ring) {
-	t.find(key, func(e *takenOver) {
+	t.drop(key, func(e *takenOver) bool {
 		maps.DeleteFunc(e.versions, func(id digest.KeyID, _ string) bool { return holds(ring, id) })
 		if holds(ring, e.met) {
 			e.met = ""
 		}
+		return e.met == "" && len(e.versions) == 0
 	})
 }
 

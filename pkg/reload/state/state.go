@@ -99,6 +99,15 @@ func (p *perWorkload[Entry]) get(key workload.Key) (entry Entry) {
 	return entry
 }
 
+// drop drops the entry of a workload, under the lock, if there is one and f allows it.
+func (p *perWorkload[Entry]) drop(key workload.Key, f func(*Entry) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.entries[key]; ok && f(e) {
+		delete(p.entries, key)
+	}
+}
+
 // Forget drops the entry of a workload.
 func (p *perWorkload[Entry]) Forget(key workload.Key) {
 	p.mu.Lock()

@@ -176,6 +176,29 @@ func TestForeignKeyIsMetOnce(t *testing.T) {
 	assert.Equal(t, t0.Add(time.Hour), m.RecordForeign(cart, "aaaaaaaa", t0.Add(time.Hour)), "another key")
 }
 
+// After a migration, each workload has had a hash of another program.
+func TestNothingIsKeptOfAForeignHashThatIsAdopted(t *testing.T) {
+	t.Parallel()
+	cart, pay := workload.Key{Name: "cart"}, workload.Key{Name: "pay"}
+	m := &takeovers{}
+	m.RecordForeign(cart, "aaaaaaaa", time.Time{})
+	m.Record(cart, "", "10")
+	assert.Empty(t, m.entries)
+
+	ring := digesttest.Ring(t, "a")
+	ours, _ := ring.Newest()
+	m.Record(cart, ours.ID, "10")
+	m.RecordForeign(pay, ours.ID, time.Time{})
+	m.ForgetOwn(cart, ring)
+	m.ForgetOwn(pay, ring)
+	assert.Empty(t, m.entries, "of keys that are ours again, either")
+
+	m.Record(cart, "bbbbbbbb", "11")
+	m.RecordForeign(cart, "aaaaaaaa", time.Time{})
+	m.Record(cart, "", "12")
+	assert.False(t, m.Allowed(cart, "bbbbbbbb"), "the Record of another installation was taken over")
+}
+
 // Another writer may name a new key in each Record.
 func TestForeignKeysThatAreTakenOverAreBounded(t *testing.T) {
 	t.Parallel()

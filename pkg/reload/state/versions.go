@@ -105,9 +105,5 @@ func (b *Creations) ForgetBefore(key workload.Key, version string) {
 
 // Recorded forgets a creation whose configuration has been recorded, but not that of another workload of the name, created since.
 func (b *Creations) Recorded(key workload.Key, version string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e, ok := b.entries[key]; ok && e.version == version {
-		delete(b.entries, key)
-	}
+	b.drop(key, func(e *creation) bool { return e.version == version })
 }
