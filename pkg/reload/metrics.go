@@ -40,14 +40,15 @@ func newMetrics(reg prometheus.Registerer, oldest func() (since time.Time, count
 	}, []string{"verdict", "reason"})}
 }
 
-// verdict counts a decision that was not routine. What it counts is bounded: actions and types of changes.
-func (m *metrics) verdict(v policy.Verdict) {
+// verdict counts a decision that was not routine, by what was known. What it counts is bounded: actions and types of changes. A hash that is
+// known alone may be another program's, such as SAP's: nothing is recorded under its key.
+func (m *metrics) verdict(known policy.Known, v policy.Verdict) {
 	action, reason := string(v.Action), changeTypes(v.Changes)
 	switch {
 	case v.Action != policy.Nothing:
-	case v.Foreign != "":
+	case v.Foreign != "" && known.Hash == "":
 		action, reason = "adopt", "foreign-key"
-	case len(v.Adopt) > 0:
+	case v.Foreign != "", len(v.Adopt) > 0:
 		action, reason = "adopt", "unknown"
 	default:
 		return

@@ -25,17 +25,19 @@ func TestVerdictsAreCountedByReason(t *testing.T) {
 	modified, deleted := policy.Change{Ref: ref, Type: policy.Modified}, policy.Change{Ref: ref, Type: policy.Deleted}
 	registry := prometheus.NewRegistry()
 	m := newMetrics(registry, new(state.State).Due.Oldest, time.Now)
+	adopted := policy.Verdict{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: "aaaaaaaa"}
 	for _, v := range []policy.Verdict{
 		{Action: policy.Reload, Changes: []policy.Change{modified, modified}},
 		{Action: policy.Reload, Changes: []policy.Change{modified, deleted}},
 		{Action: policy.Hold, Changes: []policy.Change{deleted}},
 		{Action: policy.Nothing, Adopt: []reference.Ref{ref}},
 		{Action: policy.Nothing, Adopt: []reference.Ref{ref, {Kind: reference.Secret, Name: "app"}}},
-		{Action: policy.Nothing, Adopt: []reference.Ref{ref}, Foreign: "aaaaaaaa"},
+		adopted,
 		{Action: policy.Nothing},
 	} {
-		m.verdict(v)
+		m.verdict(policy.Known{}, v)
 	}
+	m.verdict(policy.Known{Hash: "that of another program"}, adopted)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP pod_reloader_verdicts_total Decisions to reload, hold or adopt, by reason: created, modified, deleted, several; unknown or foreign-key for adopt.
 # TYPE pod_reloader_verdicts_total counter
@@ -43,7 +45,7 @@ pod_reloader_verdicts_total{reason="deleted",verdict="hold"} 1
 pod_reloader_verdicts_total{reason="foreign-key",verdict="adopt"} 1
 pod_reloader_verdicts_total{reason="modified",verdict="reload"} 1
 pod_reloader_verdicts_total{reason="several",verdict="reload"} 1
-pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 2
+pod_reloader_verdicts_total{reason="unknown",verdict="adopt"} 3
 `), "pod_reloader_verdicts_total"), "what is routine is not counted")
 }
 

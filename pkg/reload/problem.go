@@ -109,7 +109,6 @@ func list[T fmt.Stringer](named []T, others int) string {
 
 // reportHold reports why a reload that is due is not made.
 func (p problems) reportHold(ctx context.Context, s gather.Subject, verdict policy.Verdict) {
-	p.metrics.verdict(verdict)
 	if verdict.Action != policy.Hold {
 		p.events.Clear(s.Reported(), reasonHeld)
 		return

@@ -215,6 +215,7 @@ func rank(a policy.Assessment) inflight.Class {
 // apply does what the Verdict calls for.
 func (l *loop) apply(ctx context.Context, s gather.Subject, in policy.Input, a policy.Assessment) action.Outcome {
 	verdict := a.Verdict
+	l.problems.metrics.verdict(in.Known, verdict)
 	l.problems.reportHold(ctx, s, verdict)
 	switch {
 	case verdict.Action == policy.Reload:

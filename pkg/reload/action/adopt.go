@@ -211,7 +211,7 @@ func (a adoptions) checkForeign(ctx context.Context, s gather.Subject, known pol
 	since := a.state.Takeovers.RecordForeign(s.Key, id, a.now())
 	read, err := a.gather.Keys.Refresh(ctx)
 	if err != nil {
-		return failed{s, failedWrite(notOfTheWorkload, reasonForeignKey, err)}
+		return failed{s, failedWrite(notOfTheWorkload, reasonAdoptionFailed, err)}
 	}
 	_, found := a.gather.Keys.Ring().Key(id)
 	switch {

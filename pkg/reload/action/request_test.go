@@ -154,6 +154,7 @@ func TestForeignKeysAreTakenOverOnlyIfTheyAreGone(t *testing.T) {
 			got, _ := ended.(failed)
 			assert.Equal(t, tc.soon, got.failure.soon)
 			assert.Equal(t, tc.soon, got.failure.quiet, "the user has nothing to do about what passes")
+			assert.Equal(t, tc.keys.Err != nil, got.failure.reason == reasonAdoptionFailed, "a hash may be of another program")
 		})
 	}
 }
