@@ -122,10 +122,10 @@ func TestRunOfAReleaseIsOwedOnce(t *testing.T) {
 	l.state.Changes.EventArrived(s.Key, now) // another change, which has to settle
 	s.Events = l.state.Changes.BeginAttempt(s.Key)
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.Equal(t, state.DueRun, l.state.Runs.Pending(s.Key))
-	l.state.Runs.ClearPending(s.Key)
+	assert.Equal(t, state.DueRun, l.state.Runs.Pending(s.CronJob()))
+	l.state.Runs.ClearPending(s.CronJob())
 	l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
-	assert.Equal(t, state.NoRun, l.state.Runs.Pending(s.Key), "the reload is not new any more")
+	assert.Equal(t, state.NoRun, l.state.Runs.Pending(s.CronJob()), "the reload is not new any more")
 }
 
 // A key that is in the ring is not foreign: where it is lost again, it is taken over again.

@@ -33,13 +33,13 @@ func TestReloadBeforeTheExclusionIsReported(t *testing.T) {
 			l.leads.Begin(now.Add(-time.Minute))
 			s.View.Managed = stamp.Managed{stamp.Hash: last.Hash, stamp.LastReload: last.String()}
 			exclude(&s)
-			l.state.Runs.Require(s.Key, state.DueRun)
+			l.state.Runs.Require(s.CronJob(), state.DueRun)
 			for range 2 {
 				l.actions.Close(t.Context(), l.reconcileInScope(t.Context(), s))
 			}
 			assert.Equal(t, []string{"pod template updated: configmap/app modified"}, out.Notes(), "once")
 			assert.Zero(t, writer.writes)
-			assert.Equal(t, state.NoRun, l.state.Runs.Pending(s.Key), "no run waits until it is included again")
+			assert.Equal(t, state.NoRun, l.state.Runs.Pending(s.CronJob()), "no run waits until it is included again")
 		})
 	}
 }

@@ -48,7 +48,7 @@ func (l *loop) resumeOrReconcile(ctx context.Context, key workload.Key) (ended a
 	}
 	switch l.tracking.Scope(ctx, s.Key, s.Object.Labels()) {
 	case tracking.Outside:
-		l.state.Runs.ClearPending(s.Key)
+		l.state.Runs.ClearPending(s.CronJob())
 		return action.InOrder{Subject: s}, 0
 	case tracking.Unknown:
 		return action.Waiting(l.tracking.LookAgain()), 0 // what is due stays due

@@ -141,7 +141,7 @@ func (a *Actions) UpToDate(ctx context.Context, s gather.Subject) Outcome { retu
 // LeaveAlone ends what is pending for a workload that is not to be reloaded: the run of a CronJob, and a dummy that was stored while no
 // webhook answered. Where an annotation ignores the workload, nothing is written.
 func (a *Actions) LeaveAlone(ctx context.Context, s gather.Subject) Outcome {
-	a.state.Runs.ClearPending(s.Key)
+	a.state.Runs.ClearPending(s.CronJob())
 	if s.View.Ignored {
 		return InOrder{s}
 	}

@@ -45,7 +45,7 @@ func (i idle) end(ctx context.Context, s gather.Subject) Outcome {
 		i.state.Changes.ForgetHandled(s.Key) // the run waits, not the configuration: what comes now is given the time to settle
 		return ended
 	}
-	ended, wait := i.purge(ctx, s), i.state.Runs.WaitForOthers(s.Key, i.now())
+	ended, wait := i.purge(ctx, s), i.state.Runs.WaitForOthers(s.CronJob(), i.now())
 	if inOrder, ok := ended.(InOrder); ok && wait > 0 {
 		return inOrderUntil{inOrder, wait}
 	}

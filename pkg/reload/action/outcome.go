@@ -82,11 +82,11 @@ func (o reloaded) close(ctx context.Context, b *base) reconcile.Result {
 	log.FromContext(ctx).Info("reloaded the workload", "workload", s.Key, "changes", policy.Describe(o.changes), "hash", o.last.Hash)
 	result := InOrder{s}.close(ctx, b)
 	if s.Effects.NeedsRun {
-		b.state.Runs.Require(s.Key, state.DueRun)
+		b.state.Runs.Require(s.CronJob(), state.DueRun)
 		return queue.After(time.Second, queue.Retry)
 	}
 	if s.Effects.Run.Job != "" {
-		b.state.Runs.Answered(s.Key) // an earlier attempt may have had no answer
+		b.state.Runs.Answered(s.CronJob()) // an earlier attempt may have had no answer
 	}
 	return result
 }
@@ -107,7 +107,7 @@ func (o failed) close(ctx context.Context, b *base) reconcile.Result {
 		b.state.Changes.MarkActedOn(s.Key)
 	}
 	if (s.Effects.Run.Job != "" || s.Effects.NeedsRun) && !f.unstamped && apianswer.MayBeStored(f.err) {
-		b.state.Runs.Require(s.Key, state.DueRun) // the stamp may be stored, and newer than the content of the Job
+		b.state.Runs.Require(s.CronJob(), state.DueRun) // the stamp may be stored, and newer than the content of the Job
 	}
 	b.metrics.failed(f.reason)
 	news := !starting && !f.behind && (!f.quiet || b.backoff.HasFailedLong(s.Key))

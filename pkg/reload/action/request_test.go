@@ -257,7 +257,7 @@ func TestAnswerToARequestForTheLiveState(t *testing.T) {
 			assert.Equal(t, tc.notes, out.Notes())
 			assert.Equal(t, tc.notes == nil || tc.owes, result.RequeueAfter > 0)
 			assert.Equal(t, tc.notes == nil, actions.backoff.Failing(s.Key), "it is tried again")
-			assert.Equal(t, tc.owes, actions.state.Runs.Pending(s.Key) == state.DueRun)
+			assert.Equal(t, tc.owes, actions.state.Runs.Pending(s.CronJob()) == state.DueRun)
 			assert.False(t, actions.state.Writes.IsCacheBehind(s.Key, 0, now), "without generations, that cannot be known")
 		})
 	}

@@ -47,7 +47,7 @@ func (r runs) runIfDue(
 	if !isRunDue(*s, verdict) {
 		return nil
 	}
-	r.state.Runs.Supersede(s.Key)
+	r.state.Runs.Supersede(s.CronJob())
 	due, err := cronrun.Of(s.View, ring, states)
 	if err != nil {
 		return failed{*s, unreadable(err)}
@@ -80,15 +80,15 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 	}
 	cron := cronrun.CronJob{Object: o}
 	due.After = s.View.Managed[stamp.LastReload]
-	made, again := r.state.Runs.JobFor(s.Key, due)
+	made, again := r.state.Runs.JobFor(s.CronJob(), due)
 	if again && made.Content == due.Content {
 		due.Job = made.Job
 		s.Effects.Run = due // by an earlier attempt, perhaps under other digest keys
-		r.state.Runs.AddDigests(s.Key, due)
+		r.state.Runs.AddDigests(s.CronJob(), due)
 		return nil
 	}
-	due.Job = r.jobName(s.Key, cron, due)
-	if r.state.Runs.Wait(s.Key, due.Job, r.now(), r.gates.Refractory) > 0 {
+	due.Job = r.jobName(s.CronJob(), cron, due)
+	if r.state.Runs.Wait(s.CronJob(), due.Job, r.now(), r.gates.Refractory) > 0 {
 		s.Effects.Run, s.Effects.NeedsRun = made, true // another Job would be too soon; the stamp does not wait for it
 		return nil
 	}
@@ -96,9 +96,9 @@ func (r runs) run(ctx context.Context, s *gather.Subject, verdict policy.Verdict
 }
 
 // jobName returns the name of a Job. A content that has come back after another one was run gets one of its own.
-func (r runs) jobName(key workload.Key, cron cronrun.CronJob, due cronrun.Run) string {
+func (r runs) jobName(of state.CronJob, cron cronrun.CronJob, due cronrun.Run) string {
 	name := cron.JobName(due.Follows, due.Content)
-	if last, before := r.state.Runs.MadeBefore(key, name); before {
+	if last, before := r.state.Runs.MadeBefore(of, name); before {
 		return cron.JobName(last, due.Content)
 	}
 	return name
@@ -116,9 +116,10 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 	case err == nil:
 		r.events.Clear(s.Reported(), reasonRunRefused)
 		return nil
-	case apianswer.Unauthorized(err) && r.state.Runs.Pending(s.Key) == state.UnprovenRun:
+	case apianswer.Unauthorized(err) && r.state.Runs.Pending(s.CronJob()) == state.UnprovenRun:
 		now := r.now()
-		s.Effects.NeedsRun = now.Sub(r.state.Runs.Postpone(s.Key, unproven, now, unprovenLook)) < unprovenFor
+		since, _ := r.state.Runs.Postpone(s.CronJob(), state.ProofWait, now, unprovenLook)
+		s.Effects.NeedsRun = now.Sub(since) < unprovenFor
 		return nil // whether a run is due is not known, and a user is not asked for permissions that nothing needs
 	case apianswer.Unauthorized(err) && !apierrors.IsUnauthorized(err):
 		// The next run has the new configuration; a reload that waited for a permission would delay that, too.
@@ -126,7 +127,7 @@ func (r runs) afterRun(s *gather.Subject, job string, err error) Outcome {
 		return nil
 	case errors.Is(err, errActive):
 		s.Effects.NeedsRun = true // it follows; the stamp does not wait for it
-		if now := r.now(); r.state.Runs.Postpone(s.Key, job, now, otherJobsLook).Equal(now) {
+		if _, begins := r.state.Runs.Postpone(s.CronJob(), state.JobsWait, r.now(), otherJobsLook); begins {
 			r.events.EmitRunPostponed(s.Reported(), job, textOf(err))
 		}
 		return nil
@@ -155,8 +156,8 @@ func (r runs) require(s gather.Subject) {
 	default:
 		changes = nil // its run, if any, has waited for nothing
 	}
-	if r.state.Runs.FirstDecision(s.Key, cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, changes) {
-		r.state.Runs.Require(s.Key, pending)
+	if r.state.Runs.FirstDecision(s.CronJob(), cronrun.NameOf(last)) && cronrun.IsDue(s.Object.Kind, s.View.Intent, changes) {
+		r.state.Runs.Require(s.CronJob(), pending)
 	}
 }
 
@@ -164,25 +165,27 @@ func (r runs) require(s gather.Subject) {
 // content, unless a later reload makes another. Where only that has changed which does not run the CronJob, none is due. It also makes one
 // where the content has changed back after a Job was made and before its reload was stamped: that Job has a content that is not there any more.
 func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
-	pending := r.state.Runs.Pending(s.Key) != state.NoRun
-	last, replaces := r.state.Runs.Unstamped(s.Key, s.View.Managed[stamp.LastReload])
+	pending := r.state.Runs.Pending(s.CronJob()) != state.NoRun
+	last, replaces := r.state.Runs.Unstamped(s.CronJob(), s.View.Managed[stamp.LastReload])
 	if !pending && replaces == "" {
+		r.state.Runs.EndWait(s.CronJob())
 		return nil
 	}
 	due := cronrun.Recorded(s.View)
 	switch {
-	case r.state.Runs.HasRun(s.Key, due.Content):
-		r.state.Runs.ClearPending(s.Key)
+	case r.state.Runs.HasRun(s.CronJob(), due.Content):
+		r.state.Runs.ClearPending(s.CronJob())
 		return nil
 	case due.Content == replaces:
 		due.Follows = last // the last reload may have a Job with this content
 	case !pending:
+		r.state.Runs.EndWait(s.CronJob())
 		return nil
 	}
-	if r.state.Runs.WaitForOthers(s.Key, r.now()) > 0 {
+	if r.state.Runs.WaitForOthers(s.CronJob(), r.now()) > 0 {
 		return nil
 	}
-	if wait := max(r.WaitToWrite(s), r.state.Runs.Wait(s.Key, "", r.now(), r.gates.Refractory)); wait > 0 {
+	if wait := max(r.WaitToWrite(s), r.state.Runs.Wait(s.CronJob(), "", r.now(), r.gates.Refractory)); wait > 0 {
 		return Waiting(queue.After(wait, queue.Retry))
 	}
 	if !r.MayWrite(s, inflight.Background) {
@@ -191,7 +194,7 @@ func (r runs) runPending(ctx context.Context, s gather.Subject) Outcome {
 	unnamed := policy.Verdict{Changes: []policy.Change{{Ref: policy.Any}}}
 	ended := r.run(ctx, &s, unnamed, due)
 	if ended == nil && !s.Effects.NeedsRun {
-		r.state.Runs.ClearPending(s.Key)
+		r.state.Runs.ClearPending(s.CronJob())
 	}
 	return ended
 }
@@ -205,8 +208,6 @@ const otherJobsLook = 7 * time.Second
 const (
 	unprovenLook = time.Minute
 	unprovenFor  = 10 * time.Minute
-	// unproven is in place of the name of the Job: its wait has not begun.
-	unproven = "unproven"
 )
 
 // errActive says that the concurrency policy allows no run now.
@@ -215,7 +216,7 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
 	others, err := r.otherJobs(ctx, s, cron, due)
-	if err != nil || r.hasStarted(ctx, s, due, others.started) || r.wasMade(s.Key, others) {
+	if err != nil || r.hasStarted(ctx, s, due, others.started) || r.wasMade(s.CronJob(), others) {
 		return err
 	}
 	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(others.active))
@@ -244,7 +245,7 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 // ran records that a Job is made, by this attempt or by an earlier one.
 func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, existed bool) {
 	s.Effects.Run = due
-	r.state.Runs.RecordJob(s.Key, due, r.now())
+	r.state.Runs.RecordJob(s.CronJob(), due, r.now())
 	log.FromContext(ctx).Info("created a Job for the CronJob", "workload", s.Key, "job", due.Job, "existed", existed)
 }
 
@@ -266,7 +267,7 @@ type otherJobs struct {
 // an earlier reload.
 func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) (found otherJobs, err error) {
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	names, mayBeMade := []string{due.Job}, r.state.Runs.Pending(s.Key) == state.UnprovenRun
+	names, mayBeMade := []string{due.Job}, r.state.Runs.Pending(s.CronJob()) == state.UnprovenRun
 	if !cron.Exclusive() || mayBeMade && !cron.MayWait(last.Time) {
 		return otherJobs{}, nil
 	}
@@ -292,14 +293,14 @@ func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.Cro
 
 // wasMade reports whether an earlier leader may have made the Job of its reload. It has not where the run had to wait for a Job that is still
 // active: then it is pending, as with that leader.
-func (r runs) wasMade(key workload.Key, others otherJobs) bool {
-	if r.state.Runs.Pending(key) != state.UnprovenRun {
+func (r runs) wasMade(of state.CronJob, others otherJobs) bool {
+	if r.state.Runs.Pending(of) != state.UnprovenRun {
 		return false
 	}
 	if others.made || !others.waited {
 		return true
 	}
-	r.state.Runs.Require(key, state.DueRun)
+	r.state.Runs.Require(of, state.DueRun)
 	return false
 }
 
@@ -307,12 +308,12 @@ func (r runs) wasMade(key workload.Key, others otherJobs) bool {
 // that. It is the run: where the Jobs follow each other without a pause, no other one would ever be made.
 func (r runs) hasStarted(ctx context.Context, s *gather.Subject, due cronrun.Run, started string) bool {
 	lastReload := s.View.Managed[stamp.LastReload]
-	if started == "" || !r.state.Runs.AwaitsStamped(s.Key, lastReload) {
+	if started == "" || !r.state.Runs.AwaitsStamped(s.CronJob(), lastReload) {
 		return false
 	}
 	run := cronrun.Recorded(s.View)
 	run.Job, run.After = started, lastReload
-	r.state.Runs.RecordJob(s.Key, run, r.now())
+	r.state.Runs.RecordJob(s.CronJob(), run, r.now())
 	log.FromContext(ctx).Info("a Job of the CronJob has started with its new configuration: the run that was pending is not made", "workload", s.Key, "job", started)
 	return run.Content == due.Content
 }

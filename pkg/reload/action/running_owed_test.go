@@ -121,10 +121,10 @@ func TestAnsweredStampOwesNoRun(t *testing.T) {
 	u.run(t, "B")
 	require.Error(t, u.unanswered(t, false, "B"))
 	s, verdict := u.subject(t)
-	require.Equal(t, state.DueRun, u.actions.state.Runs.Pending(s.Key))
+	require.Equal(t, state.DueRun, u.actions.state.Runs.Pending(s.CronJob()))
 	s.Effects.Run.Job = "app-1"
 	u.actions.Close(t.Context(), reloaded{s, verdict.Changes, record.LastReload{Hash: "2"}, 1})
-	assert.Equal(t, state.NoRun, u.actions.state.Runs.Pending(s.Key))
+	assert.Equal(t, state.NoRun, u.actions.state.Runs.Pending(s.CronJob()))
 
 	u.later()
 	assert.Zero(t, u.inOrder(t))

@@ -144,11 +144,11 @@ func TestReleaseOfAnotherCronJobRunsNothing(t *testing.T) {
 	}})
 	s.View.Managed = stamp.Managed{stamp.Hash: r.last.Hash, stamp.LastReload: r.last.String()}
 	r.actions.RequireRun(s)
-	assert.Equal(t, state.NoRun, r.actions.state.Runs.Pending(s.Key))
+	assert.Equal(t, state.NoRun, r.actions.state.Runs.Pending(s.CronJob()))
 	r.last.Time = r.now.Add(time.Second)
 	s.View.Managed[stamp.LastReload] = r.last.String()
 	r.actions.RequireRun(s)
-	assert.Equal(t, state.DueRun, r.actions.state.Runs.Pending(s.Key))
+	assert.Equal(t, state.DueRun, r.actions.state.Runs.Pending(s.CronJob()))
 }
 
 // The loop has made the Job for the change, and a release stamps it before the loop does.

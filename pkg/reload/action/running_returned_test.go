@@ -63,7 +63,7 @@ func (u *unstamped) statesOf(content string) map[reference.Ref]digest.State {
 func (u *unstamped) subject(t *testing.T, tracked ...reference.Ref) (gather.Subject, policy.Verdict) {
 	t.Helper()
 	s, verdict := dueCronJob(true)
-	s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": "u1", "name": "backup"}, "spec": u.spec})
+	s.Object = reloadtest.Summary(s.Object.Kind, map[string]any{"metadata": map[string]any{"uid": u.uid, "name": "backup"}, "spec": u.spec})
 	for _, ref := range tracked {
 		s.View.Intent.Tracked[ref] = annotation.Trigger{AtOnce: true}
 	}

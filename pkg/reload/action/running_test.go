@@ -239,10 +239,10 @@ func TestOwedRunIsNotMadeForWhatDoesNotRunTheCronJob(t *testing.T) {
 	b.reload = "2"
 	require.Nil(t, actions.runs.run(t.Context(), &s, verdict, cronrun.Run{Hash: "1", Content: cronrun.Recorded(s.View).Content}))
 	require.Len(t, b.jobs, 1)
-	actions.state.Runs.Require(s.Key, state.DueRun)
+	actions.state.Runs.Require(s.CronJob(), state.DueRun)
 	assert.Zero(t, actions.UpToDate(t.Context(), s).close(t.Context(), actions.base).RequeueAfter)
 	assert.Len(t, b.jobs, 1)
-	assert.Equal(t, state.NoRun, actions.state.Runs.Pending(s.Key))
+	assert.Equal(t, state.NoRun, actions.state.Runs.Pending(s.CronJob()))
 }
 
 // A digest key that is rotated between the Job and the stamp makes it no other run, for this leader and for the next.
@@ -267,5 +267,5 @@ func TestRotatedKeyMakesNoSecondJob(t *testing.T) {
 	assert.False(t, s.Effects.NeedsRun, "the run has been made")
 	last := record.LastReload{Hash: due.Hash}
 	assert.False(t, s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, nil, last), "the stamp under the newest key has the content of the Job")
-	assert.True(t, actions.state.Runs.HasRun(s.Key, due.Same[0]), "and so has its Record")
+	assert.True(t, actions.state.Runs.HasRun(s.CronJob(), due.Same[0]), "and so has its Record")
 }

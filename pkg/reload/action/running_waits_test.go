@@ -310,7 +310,7 @@ func TestRunThatWaitsForAChangeThatIsTakenBack(t *testing.T) {
 			o.purges = tc.purges
 			require.Error(t, o.unanswered(t, false, "B"))
 			s, _ := o.subject(t)
-			assert.Equal(t, tc.want, o.actions.state.Runs.Pending(s.Key))
+			assert.Equal(t, tc.want, o.actions.state.Runs.Pending(s.CronJob()))
 			assert.Empty(t, o.jobs)
 		})
 	}
@@ -352,7 +352,7 @@ func TestNextLeaderLooksOnlyWhereARunMayHaveWaited(t *testing.T) {
 		o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
 		s, _ := o.subject(t)
 		o.actions.RequireRun(s)
-		assert.Equal(t, want, o.actions.state.Runs.Pending(s.Key), policy)
+		assert.Equal(t, want, o.actions.state.Runs.Pending(s.CronJob()), policy)
 	}
 }
 

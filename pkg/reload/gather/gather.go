@@ -52,6 +52,9 @@ type Effects struct {
 	Unwritten bool
 }
 
+// CronJob returns the workload as the state of runs names it.
+func (s Subject) CronJob() state.CronJob { return state.CronJob{Key: s.Key, UID: s.Object.UID()} }
+
 // Reported returns the workload as Events are about it.
 func (s Subject) Reported() report.Subject {
 	did := s.Effects

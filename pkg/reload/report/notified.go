@@ -36,7 +36,7 @@ func (r *Reporter) EmitResumed(s Subject, since string) {
 	r.inform(s, reasonResumed, since, text+" roll out")
 }
 
-// EmitRunPostponed sends the Event about a run that waits for other Jobs, once for each Job to be made.
+// EmitRunPostponed sends the Event about a run that waits for other Jobs. job is the Job to be made when the wait began.
 func (r *Reporter) EmitRunPostponed(s Subject, job, text string) {
 	r.inform(s, reasonRunPostponed, job, text)
 }

@@ -28,20 +28,40 @@ const (
 	DueRun
 )
 
+// CronJob names one CronJob: one that is created again under the name of another has another UID.
+type CronJob struct {
+	workload.Key
+
+	UID string
+}
+
 type run struct {
 	cronrun.Run
-	at time.Time
+	// uid is that of the CronJob.
+	uid string
+	at  time.Time
 	// names are those of the Jobs that were made after the same last reload, in order; keptNames at most.
 	names   []string
 	pending PendingRun
-	// waiting is the Job that waits for others, if any.
 	waiting waitingRun
 }
 
-// waitingRun is a Job to be made that must wait for others.
+// RunWait is what a run waits for.
+type RunWait int
+
+const (
+	// NoWait means that it waits for nothing.
+	NoWait RunWait = iota
+	// ProofWait means that the Jobs cannot be listed which prove that it is due.
+	ProofWait
+	// JobsWait means that other Jobs are active.
+	JobsWait
+)
+
+// waitingRun is what a run waits for, if for anything.
 type waitingRun struct {
-	job string
-	// since is when the wait began, look when those are looked at again.
+	reason RunWait
+	// since is when the wait began, look when the Jobs are looked at again.
 	since, look time.Time
 }
 
@@ -49,25 +69,25 @@ type waitingRun struct {
 const keptNames = 100
 
 // RecordJob records that a Job was made. No other one is pending then.
-func (r *runs) RecordJob(key workload.Key, made cronrun.Run, at time.Time) {
-	r.with(key, func(e *run) {
+func (r *runs) RecordJob(of CronJob, made cronrun.Run, at time.Time) {
+	r.with(of, func(e *run) {
 		names := []string{made.Job}
 		if e.After == made.After {
 			names = append(e.names[max(0, len(e.names)-keptNames+1):], made.Job)
 		}
-		*e = run{Run: made, at: at, names: names}
+		*e = run{Run: made, uid: e.uid, at: at, names: names}
 	})
 }
 
 // MadeBefore returns the last Job, if one of a name was made before it.
-func (r *runs) MadeBefore(key workload.Key, job string) (last string, ok bool) {
-	e := r.get(key)
+func (r *runs) MadeBefore(of CronJob, job string) (last string, ok bool) {
+	e := r.get(of)
 	return e.Job, e.Job != job && slices.Contains(e.names, job)
 }
 
 // Unstamped returns the last Job and the content that its reload replaces, if a workload whose last reload is this one lacks that reload.
-func (r *runs) Unstamped(key workload.Key, lastReload string) (job, replaces string) {
-	e := r.get(key)
+func (r *runs) Unstamped(of CronJob, lastReload string) (job, replaces string) {
+	e := r.get(of)
 	if e.After != lastReload {
 		return "", ""
 	}
@@ -75,13 +95,13 @@ func (r *runs) Unstamped(key workload.Key, lastReload string) (job, replaces str
 }
 
 // AddDigests records what another attempt at the same reload knows of the Job that was made.
-func (r *runs) AddDigests(key workload.Key, made cronrun.Run) {
-	r.with(key, func(e *run) { e.Run = made })
+func (r *runs) AddDigests(of CronJob, made cronrun.Run) {
+	r.with(of, func(e *run) { e.Run = made })
 }
 
 // Wait returns how long to wait before another Job: under constant change each attempt at a reload finds another content.
-func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.Duration) time.Duration {
-	e := r.get(key)
+func (r *runs) Wait(of CronJob, job string, now time.Time, distance time.Duration) time.Duration {
+	e := r.get(of)
 	if e.Job == job {
 		return 0
 	}
@@ -90,8 +110,8 @@ func (r *runs) Wait(key workload.Key, job string, now time.Time, distance time.D
 
 // JobFor returns the last Job, if it was made for the same reload as one that is due: after the same last reload. A Job that was pending for
 // that one was made after it, too, but follows the reload before it.
-func (r *runs) JobFor(key workload.Key, due cronrun.Run) (made cronrun.Run, ok bool) {
-	e := r.get(key)
+func (r *runs) JobFor(of CronJob, due cronrun.Run) (made cronrun.Run, ok bool) {
+	e := r.get(of)
 	if e.Job == "" || e.After != due.After || e.Follows != due.Follows {
 		return cronrun.Run{}, false
 	}
@@ -99,75 +119,101 @@ func (r *runs) JobFor(key workload.Key, due cronrun.Run) (made cronrun.Run, ok b
 }
 
 // HasRun reports whether the last Job was made with a content.
-func (r *runs) HasRun(key workload.Key, content string) bool {
-	e := r.get(key)
+func (r *runs) HasRun(of CronJob, content string) bool {
+	e := r.get(of)
 	return e.Job != "" && (e.Content == content || slices.Contains(e.Same, content))
 }
 
 // Require records that another Job is pending.
-func (r *runs) Require(key workload.Key, pending PendingRun) {
-	r.with(key, func(e *run) { e.pending = max(e.pending, pending) })
+func (r *runs) Require(of CronJob, pending PendingRun) {
+	r.with(of, func(e *run) { e.pending = max(e.pending, pending) })
 }
 
 // Supersede records that a later reload makes the Job that may be pending for one of an earlier leader.
-func (r *runs) Supersede(key workload.Key) {
-	r.find(key, func(e *run) {
+func (r *runs) Supersede(of CronJob) {
+	r.find(of, func(e *run) {
 		if e.pending == UnprovenRun {
-			e.pending = NoRun
+			e.pending, e.waiting = NoRun, waitingRun{}
 		}
 	})
 }
 
 // Pending returns whether another Job is pending.
-func (r *runs) Pending(key workload.Key) PendingRun { return r.get(key).pending }
+func (r *runs) Pending(of CronJob) PendingRun { return r.get(of).pending }
 
-// Postpone records that a Job must wait for others, and after which time those are looked at again. It returns when the wait of that Job
-// began, which is now at first.
-func (r *runs) Postpone(key workload.Key, job string, now time.Time, again time.Duration) (since time.Time) {
-	r.with(key, func(e *run) {
-		since = now
-		if e.waiting.job == job {
-			since = e.waiting.since
+// Postpone records that a run must wait, and after which time the Jobs are looked at again. It returns when that wait began, and
+// whether it begins now. What has changed meanwhile, so that the Job has another name, is part of the same wait.
+func (r *runs) Postpone(of CronJob, reason RunWait, now time.Time, again time.Duration) (since time.Time, begins bool) {
+	r.with(of, func(e *run) {
+		if begins = e.waiting.reason != reason; begins {
+			e.waiting = waitingRun{reason: reason, since: now}
 		}
-		e.waiting = waitingRun{job, since, now.Add(again)}
+		e.waiting.look, since = now.Add(again), e.waiting.since
 	})
-	return since
+	return since, begins
 }
 
-// WaitForOthers returns how long to wait before the Jobs are looked at again that a pending one waits for; 0 if none is pending.
-func (r *runs) WaitForOthers(key workload.Key, now time.Time) time.Duration {
-	e := r.get(key)
-	if e.pending == NoRun {
-		return 0
-	}
-	return max(e.waiting.look.Sub(now), 0)
+// WaitForOthers returns how long to wait before the Jobs are looked at again that a run waits for; 0 if none waits.
+func (r *runs) WaitForOthers(of CronJob, now time.Time) time.Duration {
+	return max(r.get(of).waiting.look.Sub(now), 0)
+}
+
+// EndWait records that no run waits, as where what has changed was taken back before the stamp.
+func (r *runs) EndWait(of CronJob) {
+	r.find(of, func(e *run) { e.waiting = waitingRun{} })
 }
 
 // AwaitsStamped reports whether a Job is pending with the content that is stamped: none was made since the last reload.
-func (r *runs) AwaitsStamped(key workload.Key, lastReload string) bool {
-	e := r.get(key)
+func (r *runs) AwaitsStamped(of CronJob, lastReload string) bool {
+	e := r.get(of)
 	return e.pending != NoRun && (e.Job == "" || e.After != lastReload)
 }
 
 // Answered records that the last Job has the content that is stamped: no other one is pending for it. What its reload replaces is kept, since
 // the stamp can be lost.
-func (r *runs) Answered(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.waiting = NoRun, waitingRun{} })
+func (r *runs) Answered(of CronJob) {
+	r.find(of, func(e *run) { e.pending, e.waiting = NoRun, waitingRun{} })
 }
 
 // ClearPending records that no Job is pending.
-func (r *runs) ClearPending(key workload.Key) {
-	r.find(key, func(e *run) { e.pending, e.Replaces, e.waiting = NoRun, "", waitingRun{} })
+func (r *runs) ClearPending(of CronJob) {
+	r.find(of, func(e *run) { e.pending, e.Replaces, e.waiting = NoRun, "", waitingRun{} })
 }
 
 // FirstDecision records that it is decided whether a reload needs a Job. It reports whether that was open.
-func (r *runs) FirstDecision(key workload.Key, reload string) (open bool) {
+func (r *runs) FirstDecision(of CronJob, reload string) (open bool) {
 	sum := DigestOf(reload)
-	r.judged.with(key, func(e *uint64) { open, *e = *e != sum, sum })
+	r.judged.with(of.Key, func(e *uint64) { open, *e = *e != sum, sum })
 	return open
 }
 
-// Forget drops what is kept of a CronJob.
+// with calls f with the entry of a CronJob, under the lock. That of another one of the name is dropped: what ends late for it, after the watch
+// has shown its deletion, is not of this one.
+func (r *runs) with(of CronJob, f func(*run)) {
+	r.perWorkload.with(of.Key, func(e *run) {
+		if e.uid != of.UID {
+			*e = run{uid: of.UID}
+		}
+		f(e)
+	})
+}
+
+// find calls f with the entry of a CronJob, under the lock, if there is one.
+func (r *runs) find(of CronJob, f func(*run)) {
+	r.perWorkload.find(of.Key, func(e *run) {
+		if e.uid == of.UID {
+			f(e)
+		}
+	})
+}
+
+// get returns a copy of the entry of a CronJob; zero if there is none.
+func (r *runs) get(of CronJob) (entry run) {
+	r.find(of, func(e *run) { entry = *e })
+	return entry
+}
+
+// Forget drops what is kept of the CronJobs of a name.
 func (r *runs) Forget(key workload.Key) {
 	r.perWorkload.Forget(key)
 	r.judged.Forget(key)
