@@ -8,9 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,67 +66,6 @@ func (c CronJob) policy() string {
 	return policy
 }
 
-// Has reports whether one of some Jobs belongs to the CronJob and has one of some names, whatever has become of it.
-func (c CronJob) Has(jobs []unstructured.Unstructured, names ...string) bool {
-	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
-		return slices.Contains(names, job.GetName()) && slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-	})
-}
-
-// Started returns the name of one of some Jobs that belong to the CronJob and were created, no earlier than in the second of a time, from its pod
-// template with a hash, whatever has become of it; empty for none.
-func (c CronJob) Started(jobs []unstructured.Unstructured, hashAnnotation, hash string, since time.Time) string {
-	for _, job := range jobs {
-		stamped, _, _ := unstructured.NestedString(job.Object, "spec", "template", "metadata", "annotations", hashAnnotation)
-		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-		if created := job.GetCreationTimestamp(); owned && stamped == hash && !created.Time.Before(since.Truncate(time.Second)) {
-			return job.GetName()
-		}
-	}
-	return ""
-}
-
-// MayWait reports whether a run for a reload at a time may still have to wait for other Jobs. Where the schedule has started a Job since,
-// that has the configuration of the reload. The status names no active Job that the controller of CronJobs has not created.
-func (c CronJob) MayWait(since time.Time) bool {
-	text, _, _ := unstructured.NestedString(c.Raw, "status", "lastScheduleTime")
-	scheduled, _ := time.Parse(time.RFC3339, text)
-	return c.policy() == "Forbid" && !c.suspended() && !scheduled.After(since)
-}
-
-// HasWaited reports whether one of some Jobs has been active since before a time, and was created from another pod template than that with a
-// hash. With Forbid, no run with that template has been made.
-func (c CronJob) HasWaited(jobs []unstructured.Unstructured, hashAnnotation, hash string, since time.Time) bool {
-	return slices.ContainsFunc(jobs, func(job unstructured.Unstructured) bool {
-		stamped, _, _ := unstructured.NestedString(job.Object, "spec", "template", "metadata", "annotations", hashAnnotation)
-		created := job.GetCreationTimestamp()
-		return stamped != hash && created.Time.Before(since.Truncate(time.Second)) && len(c.Active([]unstructured.Unstructured{job})) > 0
-	})
-}
-
-// ActiveJob is a Job that has not finished.
-type ActiveJob struct {
-	Name string
-	UID  types.UID
-}
-
-// String returns the name, for messages.
-func (j ActiveJob) String() string { return j.Name }
-
-// Active returns those of some Jobs that belong to the CronJob and have not ended. The controller of CronJobs counts one as active until no pod
-// of it is left, also while it is being deleted. Only with Replace such a Job does not count: it would be deleted again.
-func (c CronJob) Active(jobs []unstructured.Unstructured) []ActiveJob {
-	var active []ActiveJob
-	for _, job := range jobs {
-		owned := slices.ContainsFunc(job.GetOwnerReferences(), ownedBy(c.UID()))
-		counts := job.GetDeletionTimestamp() == nil || c.policy() != "Replace"
-		if owned && counts && !(workload.Object{Kind: workload.Job(), Raw: job.Object}).Ended() {
-			active = append(active, ActiveJob{job.GetName(), job.GetUID()})
-		}
-	}
-	return active
-}
-
 // owner makes the CronJob the controller of a Job, which its history limits then count. It does not block the deletion of its
 // owner: with the admission plugin OwnerReferencesPermissionEnforcement that needs a permission of its own.
 func (c CronJob) owner() []metav1.OwnerReference {
@@ -136,10 +73,6 @@ func (c CronJob) owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: "batch/v1", Kind: "CronJob", Name: c.Name(), UID: types.UID(c.UID()), Controller: &controller,
 	}}
-}
-
-func ownedBy(uid string) func(metav1.OwnerReference) bool {
-	return func(owner metav1.OwnerReference) bool { return string(owner.UID) == uid }
 }
 
 // longestPrefix is how much of the name of a CronJob the names of its Jobs have; a CronJob's name has at most 52 bytes.

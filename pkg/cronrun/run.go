@@ -110,6 +110,13 @@ func reloads(view stamp.View) (last, before string) {
 	return NameOf(all[0]), before
 }
 
+// LastReload returns the last reload of a workload that was created at a time; false if it is not that of its pod template, or was copied from
+// another workload.
+func LastReload(view stamp.View, created time.Time) (record.LastReload, bool) {
+	last, err := record.ParseLastReload(view.Managed[stamp.LastReload])
+	return last, err == nil && last.BelongsTo(view.Managed[stamp.Hash]) && !last.Time.Before(created)
+}
+
 // JobNames returns the names that the Jobs of the reloads of a CronJob may have, as far as last-reload keeps them, for one content. A later
 // reload that does not run the CronJob leaves the content as it is.
 func (c CronJob) JobNames(view stamp.View, content string) []string {

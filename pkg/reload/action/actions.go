@@ -96,7 +96,7 @@ func New(o Options) *Actions {
 	a := &Actions{
 		base: b, webhook: o.Webhook,
 		pauses:   pauses{b, o.PausedAt, o.UnreadPausePeriod},
-		runs:     runs{b},
+		runs:     runs{b, &jobLists{}},
 		restarts: restarts{b},
 		notices:  notices{b},
 	}

@@ -40,9 +40,9 @@ type batch struct {
 	unlisted error
 	jobs     map[string]int
 	active   []unstructured.Unstructured
-	// largest is how many Jobs the largest page of a list has had.
-	largest int
-	deleted []string
+	// largest is how many Jobs the largest page of a list has had, lists how many pages were listed.
+	largest, lists int
+	deleted        []string
 	// undeleted is the error of a deletion.
 	undeleted error
 	// purges says that a patch is stored, and a reload request in it purged.
@@ -72,6 +72,7 @@ func (b *batch) Get(_ context.Context, key client.ObjectKey, object client.Objec
 func (b *batch) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
+	b.lists++
 	b.largest = max(b.largest, reloadtest.Page(list, b.active, o))
 	return b.unlisted
 }

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/inflight"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
-	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/queue"
@@ -38,7 +36,12 @@ func isRunDue(s gather.Subject, verdict policy.Verdict) bool {
 }
 
 // runs makes Jobs of CronJobs whose reload runs them at once.
-type runs struct{ *base }
+type runs struct {
+	*base
+
+	// shared are lists of Jobs that several CronJobs may use.
+	shared *jobLists
+}
 
 // runIfDue runs a CronJob whose reload asks for it, with the states that the stamp is made from.
 func (r runs) runIfDue(
@@ -144,8 +147,8 @@ func (r runs) require(s gather.Subject) {
 	if !s.Object.Kind.Schedules() {
 		return
 	}
-	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
-	if err != nil || !last.BelongsTo(s.View.Managed[stamp.Hash]) || last.Time.Before(s.Object.Created()) || r.gather.NotifyOnly {
+	last, ok := cronrun.LastReload(s.View, s.Object.Created())
+	if !ok || r.gather.NotifyOnly {
 		return
 	}
 	pending, changes := state.DueRun, cronrun.ChangesOfWrite(last)
@@ -216,23 +219,23 @@ var errActive = errors.New("concurrencyPolicy is Forbid: the run waits until no 
 // makeJob makes a Job as far as the CronJob lets it.
 func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) error {
 	others, err := r.otherJobs(ctx, s, cron, due)
-	if err != nil || r.hasStarted(ctx, s, due, others.started) || r.wasMade(s.CronJob(), others) {
+	if err != nil || r.hasStarted(ctx, s, due, others.Started) || r.wasMade(s.CronJob(), others) {
 		return err
 	}
-	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(others.active))
-	if !others.made && action == cronrun.Replace {
-		others.made, err = r.replaceJobs(ctx, s, job, others.active)
+	job, action := cron.Job(due.Job, r.annotations.ConfigHash, due.Hash), cron.Decide(len(others.Active))
+	if !others.Made && action == cronrun.Replace {
+		others.Made, err = r.replaceJobs(ctx, s, job, others.Active)
 	}
 	switch {
 	case err != nil:
 		return err
-	case others.made:
+	case others.Made:
 		r.ran(ctx, s, due, true) // an earlier attempt has made it; it may have finished
 		return nil
 	case action == cronrun.Skip:
 		return nil
 	case action == cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, reference.List(others.active, reference.MaxNamed))
+		return fmt.Errorf("%w: %s", errActive, reference.List(others.Active, reference.MaxNamed))
 	}
 	err = r.create(ctx, *s, job)
 	if err != nil && !apianswer.AlreadyExists(err) {
@@ -252,52 +255,48 @@ func (r runs) ran(ctx context.Context, s *gather.Subject, due cronrun.Run, exist
 // jobsAtOnce is how many Jobs of a namespace are in memory at a time: there may be thousands. That many usual ones are no large response.
 const jobsAtOnce = 25
 
-// otherJobs are those Jobs of a CronJob that matter to a run of it.
-type otherJobs struct {
-	// made says that the Job of the run exists, whatever has become of it.
-	made bool
-	// started is one that was created from the stamped pod template since the last reload; empty for none.
-	started string
-	// waited says that one has been active since before the last reload.
-	waited bool
-	active []cronrun.ActiveJob
-}
-
 // otherJobs returns the Jobs of a CronJob whose runs depend on others, before the Job of a run is made. An earlier leader may have made that for
 // an earlier reload.
-func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) (found otherJobs, err error) {
-	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
+func (r runs) otherJobs(ctx context.Context, s *gather.Subject, cron cronrun.CronJob, due cronrun.Run) (cronrun.Others, error) {
+	last, _ := cronrun.LastReload(s.View, cron.Created())
 	names, mayBeMade := []string{due.Job}, r.state.Runs.Pending(s.CronJob()) == state.UnprovenRun
 	if !cron.Exclusive() || mayBeMade && !cron.MayWait(last.Time) {
-		return otherJobs{}, nil
+		return cronrun.Others{}, nil
 	}
+	list := func() ([]cronrun.Job, error) { return r.listJobs(ctx, s.Key.Namespace, cron.Owns) }
 	if mayBeMade {
 		names = append(names, cron.JobNames(s.View, due.Content)...)
+		list = func() ([]cronrun.Job, error) { return r.sharedJobs(ctx, s.Key.Namespace) }
 	}
-	hash := s.View.Managed[stamp.Hash]
-	explained := err == nil && last.BelongsTo(hash)
-	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(job unstructured.Unstructured) {
-		one := []unstructured.Unstructured{job}
-		found.made = found.made || cron.Has(one, names...)
-		found.active = append(found.active, cron.Active(one)...)
-		if explained {
-			found.started = cmp.Or(found.started, cron.Started(one, r.annotations.ConfigHash, hash, last.Time))
-			found.waited = found.waited || cron.HasWaited(one, r.annotations.ConfigHash, hash, last.Time)
-		}
-	}, client.InNamespace(s.Key.Namespace))
+	jobs, err := list()
 	if err != nil {
-		return otherJobs{}, fmt.Errorf("list the active jobs before job %s: %w", due.Job, err)
+		return cronrun.Others{}, fmt.Errorf("list the active jobs before job %s: %w", due.Job, err)
 	}
-	return found, nil
+	return cron.Others(s.View, jobs, names...), nil
+}
+
+// sharedJobs returns the Jobs of a namespace, by a list that may be some time old.
+func (r runs) sharedJobs(ctx context.Context, namespace string) ([]cronrun.Job, error) {
+	return r.shared.of(ctx, namespace, r.now(), func() ([]cronrun.Job, error) { return r.listJobs(ctx, namespace, cronrun.Job.IsOwned) })
+}
+
+// listJobs lists those Jobs of a namespace that are kept.
+func (r runs) listJobs(ctx context.Context, namespace string, keep func(cronrun.Job) bool) (jobs []cronrun.Job, err error) {
+	err = r.gather.List(ctx, workload.Job().GroupVersionKind, jobsAtOnce, func(raw unstructured.Unstructured) {
+		if job := cronrun.JobOf(raw, r.annotations.ConfigHash); keep(job) {
+			jobs = append(jobs, job)
+		}
+	}, client.InNamespace(namespace))
+	return jobs, err
 }
 
 // wasMade reports whether an earlier leader may have made the Job of its reload. It has not where the run had to wait for a Job that is still
 // active: then it is pending, as with that leader.
-func (r runs) wasMade(of state.CronJob, others otherJobs) bool {
+func (r runs) wasMade(of state.CronJob, others cronrun.Others) bool {
 	if r.state.Runs.Pending(of) != state.UnprovenRun {
 		return false
 	}
-	if others.made || !others.waited {
+	if !others.ProveWait() {
 		return true
 	}
 	r.state.Runs.Require(of, state.DueRun)

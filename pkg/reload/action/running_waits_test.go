@@ -222,6 +222,13 @@ func TestRunThatWaitsIsMadeByTheNextLeader(t *testing.T) {
 	}
 }
 
+// unlistable is the error of a list without the permission for it.
+func unlistable() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", nil)
+	err.ErrStatus.Message = `jobs.batch is forbidden: User "x" cannot list resource "jobs"`
+	return err
+}
+
 // The permissions may be granted anew when the leader changes. An installation that never has them is not asked for them.
 func TestNextLeaderThatMayNotListTheJobsLooksAgain(t *testing.T) {
 	t.Parallel()
@@ -238,9 +245,7 @@ func TestNextLeaderThatMayNotListTheJobsLooksAgain(t *testing.T) {
 			o.change(t, "B")
 			o.looks(t, time.Minute)
 			o.now = o.now.Add(time.Minute)
-			forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "", nil)
-			forbidden.ErrStatus.Message = `jobs.batch is forbidden: User "x" cannot list resource "jobs"`
-			o.unlisted = forbidden
+			o.unlisted = unlistable()
 			o.actions = newActions(Options{Client: o.batch, Gates: o.actions.gates, Gather: o.actions.gather}, o.out)
 			notes := len(o.out.Notes())
 			s, _ := o.subject(t)
