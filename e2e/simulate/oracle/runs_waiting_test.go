@@ -22,18 +22,25 @@ func (s *harness) ends(name string) {
 	s.change(nil, key, nil, edited(s.objects[key], isDone))
 }
 
+// stampsBesideAnActiveJob stamps a change while another Job of the CronJob is active, and returns the CronJob from before the stamp.
+func (s *harness) stampsBesideAnActiveJob(policy string) (before world.Object) {
+	s.createCronJob(withPolicy(policy))
+	s.runsByHand()
+	s.wait(time.Minute)
+	s.set(configMap("app"), "2")
+	s.wait(time.Second)
+	before = s.objects[nightly]
+	s.reloadCronJob()
+	s.waitFor(20 * time.Second)
+	return before
+}
+
 func TestRunsThatWait(t *testing.T) {
 	t.Parallel()
 	// waits stamps a change while another Job of the CronJob is active.
 	waits := func(policy string, then ...func(s *harness)) func(s *harness) {
 		return func(s *harness) {
-			s.createCronJob(withPolicy(policy))
-			s.runsByHand()
-			s.wait(time.Minute)
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
-			s.reloadCronJob()
-			s.waitFor(20 * time.Second)
+			s.stampsBesideAnActiveJob(policy)
 			for _, next := range then {
 				next(s)
 			}
@@ -67,14 +74,7 @@ func TestScheduledJobThatCountsAsTheRun(t *testing.T) {
 	// scheduled has the schedule start a Job while the run of a change waits for another one.
 	scheduled := func(policy string, earlier bool, then ...func(s *harness)) func(s *harness) {
 		return func(s *harness) {
-			s.createCronJob(withPolicy(policy))
-			template := s.objects[nightly]
-			s.runsByHand()
-			s.wait(time.Minute)
-			s.set(configMap("app"), "2")
-			s.wait(time.Second)
-			s.reloadCronJob()
-			s.waitFor(20 * time.Second)
+			template := s.stampsBesideAnActiveJob(policy)
 			if !earlier {
 				template = s.objects[nightly]
 			}
