@@ -44,9 +44,10 @@ func (f *whyFlags) command(p Process) *cobra.Command {
 
 It uses your permissions: get on the workload, its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
 Events, list on ConfigMaps and Secrets for annotations of Stakater's Reloader, list on SecretProviderClasses and
-SecretProviderClassPodStatuses with --enable-csi-integration, list on Namespaces with --namespace-selector, and, for the custom
-resources of --config, list and watch on them, get on the ConfigMaps and Secrets that they name, get on the resources that labels
-of the workload name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
+SecretProviderClassPodStatuses with --enable-csi-integration, list on Namespaces with --namespace-selector, list on Jobs for a
+CronJob with concurrencyPolicy Forbid, and, for the custom resources of --config, list and watch on them, get on the ConfigMaps
+and Secrets that they name, get on the resources that labels of the workload name, and get on the ConfigMap of --config. It
+reports what it cannot read, except for the Lease.
 The flags of the installation are those of its Deployment, which needs get on it; without that permission, repeat them.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
@@ -65,7 +66,8 @@ The flags of the installation are those of its Deployment, which needs get on it
 	f.registerInstallation(cmd)
 	f.manager.Share(flags, "namespaces", "namespaces-to-ignore", "namespace-selector", "object-selector", "workload-kinds", "secrets",
 		"ignored-workload-types", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix", "missing-required", "refractory",
-		"rerun-finished-jobs", "reload-strategy", "webhook-url", "digest-key-secret", "leader-election-id", "leader-election-namespace")
+		"rerun-finished-jobs", "run-cronjobs", "reload-strategy", "webhook-url", "digest-key-secret", "leader-election-id",
+		"leader-election-namespace")
 	f.manager.ShareStakater(flags)
 	return cmd
 }
@@ -167,13 +169,16 @@ func (f *whyFlags) readWorkload(
 		},
 	}
 	in.View, in.Problems = reader.Read(in.Object)
+	if in.Object.Kind.Schedules() && q.reload.WithoutRuns {
+		in.View.Intent = in.View.Intent.NotAtOnce()
+	}
 	return in, []error{handled.problem, custom.failed}, nil
 }
 
 // readContext reads the digest keys and what else bears on the workload. The errors say what cannot be read.
 func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question, in *explain.Input) []error {
 	u := &unstructured.Unstructured{Object: in.Object.Raw}
-	var unread [5]error
+	var unread [6]error
 	in.Ring, unread[0] = f.ring(ctx, c)
 	in.KeySecret, in.NoKey = f.home+"/"+f.key, f.noKey(unread[0])
 	outside, problem := outside(ctx, c, q.selection.Scope, u)
@@ -181,6 +186,7 @@ func (f *whyFlags) readContext(ctx context.Context, c client.Reader, q question,
 	in.Warnings, unread[2] = warnings(ctx, c, u)
 	in.FailingWatch, unread[3] = watchFailure(ctx, c, f.home)
 	in.Lease, unread[4] = leaseOf(ctx, c, q.lease)
+	in.Jobs, unread[5] = jobs(ctx, c, *in)
 	return unread[:]
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/scope"
@@ -31,6 +33,8 @@ const (
 	eventsAtOnce = 20
 	// maxReasons is how many Warnings are kept of a workload, one for each reason.
 	maxReasons = 50
+	// jobsAtOnce is how many Jobs one request lists.
+	jobsAtOnce = 25
 )
 
 // leaseOf reads the lease of the installation; nil if there is none, or no permission to read it, as where one replica runs without
@@ -139,4 +143,24 @@ func watchFailure(ctx context.Context, c client.Reader, namespace string) (*expl
 		}
 	}
 	return youngest, nil
+}
+
+// jobs are those of the namespace, where the run of a CronJob may wait for one of them.
+func jobs(ctx context.Context, c client.Reader, in explain.Input) (found []cronrun.Job, err error) {
+	if !explain.RunMayWait(in) {
+		return nil, nil
+	}
+	of, page := cronrun.CronJob{Object: in.Object}, &unstructured.UnstructuredList{}
+	page.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("JobList"))
+	err = pages(ctx, c, page, func() {
+		for _, raw := range page.Items {
+			if job := cronrun.JobOf(raw, in.Keys.ConfigHash); of.Owns(job) {
+				found = append(found, job)
+			}
+		}
+	}, client.InNamespace(in.Object.Namespace()), client.Limit(jobsAtOnce))
+	if err != nil {
+		return nil, fmt.Errorf("cannot show whether the run for the last reload waits, since the Jobs cannot be listed: %w", err)
+	}
+	return found, nil
 }

@@ -63,6 +63,8 @@ type Input struct {
 	Paths [][]string
 	// Warnings are the Warning Events that pod-reloader has sent about the workload, in any order.
 	Warnings []Warning
+	// Jobs are those of the namespace, if RunMayWait.
+	Jobs []cronrun.Job
 	// Now is the present time.
 	Now time.Time
 }
@@ -90,6 +92,8 @@ type Report struct {
 	LastReload *LastReload `json:"lastReload,omitempty"`
 	// Earlier are the reloads before the last one, the newest first, as far as they are recorded.
 	Earlier []EarlierReload `json:"earlier,omitempty"`
+	// Run says that the run of a CronJob for the last reload waits, and for which Jobs; empty if it is not known to wait.
+	Run string `json:"run,omitempty"`
 	// Paths lead from what has changed below a custom resource, or from what holds one, up to the workload.
 	Paths [][]string `json:"paths,omitempty"`
 	// Warnings are the last Warning Events since the last reload, or that it does not end, one a reason, newest first: they say why what
@@ -158,6 +162,7 @@ func Explain(in Input) Report {
 		Problems:      problems(in),
 	}
 	r.LastReload, r.Earlier = lastReloads(in)
+	r.Run = run(in)
 	for _, path := range in.Paths {
 		r.Paths = append(r.Paths, append(slices.Clone(path), strings.ToLower(r.Kind)+"/"+r.Name))
 	}
@@ -259,7 +264,7 @@ func outlivesReload(in Input, w Warning) bool {
 	switch w.Reason {
 	case "RecordContested": // one look at the workload does not show whether it has ended
 		return true
-	case "RunForbidden":
+	case reasonRunRefused:
 		return !hasRun(in, w.Time)
 	case "RequestContested":
 		return in.View.Managed[stamp.Dummy] != ""

@@ -25,6 +25,9 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\nNot tracked: %s\n", reason)
 	}
 	r.writeLast(&b)
+	if r.Run != "" {
+		fmt.Fprintf(&b, "\nThe run for the last reload %s.\n", r.Run)
+	}
 	for _, path := range r.Paths {
 		fmt.Fprintf(&b, "\nPath: %s\n", strings.Join(path, " → "))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -106,12 +107,27 @@ func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
 	for _, w := range []observe.Workload{forbid, replace, allow} {
 		uids[w.Name] = active(s, w)
 	}
+	s.Await("the next second, since the time of a creation has no fraction", func() error {
+		if job := jobs(s, allow)[0]; !time.Now().Truncate(time.Second).After(job.CreationTimestamp.Time) {
+			return errors.New("the Job is from this second")
+		}
+		return nil
+	})
 
 	s.SetConfigMap("app", "key", "2")
 	for _, w := range []observe.Workload{forbid, replace, allow} {
 		s.AwaitChanges(w, 1, "it is reloaded, whatever its run waits for")
 	}
 	s.AwaitEvent(forbid, "RunPostponed", "forbid-active")
+	explained := func(w observe.Workload) string {
+		s.Helper()
+		output, err := shared.Why(t.Context(), "cronjob/"+w.Name, "-n", s.Namespace)
+		require.NoError(t, err)
+		return output
+	}
+	const waits = "The run for the last reload waits until no other Job is active (concurrencyPolicy: Forbid): forbid-active."
+	assert.Contains(t, explained(forbid), waits)
+	assert.NotContains(t, explained(allow), "The run for the last reload")
 	assert.Len(t, jobs(s, forbid), 1, "not while another one is active")
 	assert.Len(t, jobs(s, allow), 2, "both may be active")
 	s.Await("the active Job to be replaced", func() error {
@@ -125,6 +141,7 @@ func TestCronJobHonoursItsConcurrencyPolicy(t *testing.T) {
 		client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	s.Await("the run when no Job is active", func() error { return ran(s, forbid) })
 	s.RequireChanges(forbid, 1, "it is one reload")
+	assert.NotContains(t, explained(forbid), "The run for the last reload", "it was made")
 }
 
 // ran reports whether the only Job of a CronJob is one that the program has made with the stamped template.
