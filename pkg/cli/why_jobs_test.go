@@ -31,6 +31,7 @@ type jobPages struct {
 func (p *jobPages) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
+	list.SetContinue("")
 	p.largest = max(p.largest, reloadtest.Page(list, p.jobs, o))
 	return p.err
 }
