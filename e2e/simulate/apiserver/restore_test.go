@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
@@ -140,5 +142,32 @@ func TestRequestUnderWayStoresNothingAfterARestore(t *testing.T) {
 		close(goes)
 		assert.Equal(t, []int{http.StatusGatewayTimeout, http.StatusGatewayTimeout}, []int{<-codes, <-codes})
 		assert.Len(t, s.List(world.ConfigMaps, "shop"), 3)
+	})
+}
+
+// Another attempt would follow the one in which the webhook has failed.
+func TestRequestThatARestoreEndsIsRejectedByNoWebhook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s *apiserver.Server
+		var replies []world.Reply
+		var snapshot time.Time
+		restores := func(context.Context, *admissionv1.AdmissionRequest) (string, error) {
+			if snapshot.IsZero() {
+				return "", nil
+			}
+			s.Restore(snapshot)
+			return "", errors.New("refused")
+		}
+		s = server(t, with(webhook("w.example.com", restores)), func(o *apiserver.Options) {
+			o.OnReply = func(r world.Reply) { replies = append(replies, r) }
+		})
+		post(t, s, deployments, cartBody).object()
+		created := time.Now()
+		sleep(time.Minute)
+		merge(t, s, cart, `{"metadata":{"labels":{"l":"1"}}}`).object()
+		snapshot = created
+		assert.Equal(t, http.StatusGatewayTimeout, merge(t, s, cart, `{"metadata":{"labels":{"l":"2"}}}`).Code)
+		assert.Empty(t, replies[len(replies)-1].Webhook)
 	})
 }

@@ -91,11 +91,11 @@ func (s *Server) update(q *request, produce producer) (answer, error) {
 				return q.ok(http.StatusOK, stored), nil
 			}
 		}
+		q.webhook = "" // what rejected this attempt does not matter any more
 		if err := q.ended(); err != nil {
 			return answer{}, err
 		}
 		old, first = current, false
-		q.webhook = "" // what rejected this attempt does not matter any more
 	}
 }
 
