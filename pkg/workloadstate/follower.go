@@ -23,8 +23,12 @@ type follower struct {
 	log       logr.Logger
 	// listed says that a listing was complete.
 	listed bool
-	// beforeList and beforeWatch are how many lookups there were before the last list, and the last watch, that was accepted.
-	beforeList, beforeWatch int
+	// accepted is how many lookups there were before the last list or watch that was accepted.
+	accepted int
+	// missing says that a request was answered with 404 since the last watch that was accepted, and beforeMissing is how many lookups there
+	// were before the first of them: other namespaces need lookups, too.
+	missing       bool
+	beforeMissing int
 }
 
 // run watches until the context ends. A refusal or an outage is logged once and retried until then.
@@ -66,10 +70,8 @@ func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.
 	to := f.of.target.Load()
 	body, err := to.request(f.namespace).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
 	switch {
-	case err == nil && options.Watch:
-		f.beforeWatch = f.of.lookups.number()
 	case err == nil:
-		f.beforeList = f.of.lookups.number()
+		f.accepted, f.missing = f.of.lookups.number(), f.missing && !options.Watch
 	case f.of.unservedBy(err, to):
 		f.unserved(watchhealth.Watch{Resource: to.resource.String(), Namespace: f.namespace})
 	}
@@ -81,13 +83,16 @@ func (f *follower) request(ctx context.Context, options metav1.ListOptions) (io.
 // meanwhile. A list that is accepted does not prove that a watch is.
 func (f *follower) unserved(about watchhealth.Watch) {
 	lookups, report := &f.of.lookups, f.of.source.options.Discovered
-	if err := lookups.failure(f.beforeWatch); err != nil {
+	if !f.missing {
+		f.missing, f.beforeMissing = true, lookups.number()
+	}
+	if err := lookups.failure(f.beforeMissing); err != nil {
 		report(about, err)
 	}
-	if lookups.show(contradicted, f.beforeWatch) {
+	if lookups.show(contradicted, f.beforeMissing) {
 		report(about, watchhealth.ErrContradicted)
 	}
-	if lookups.show(uninstalled, max(f.beforeList, f.beforeWatch)) {
+	if lookups.show(uninstalled, f.accepted) {
 		f.of.replace(f.namespace, nil, "")
 	}
 }
