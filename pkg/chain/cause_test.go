@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
@@ -53,5 +56,66 @@ func TestCauseOfAnotherNamespaceIsNamedWithIt(t *testing.T) {
 		assert.Equal(t, []string{
 			"secret/tls in namespace infra", "kafkaservices.kroxylicious.io/shared in namespace infra", root,
 		}, w.Path("ns", proxy, cause))
+	})
+}
+
+// An object can be deleted and created again while something else changes, as with its definition. It has changed nothing then.
+func TestObjectThatCameBackAsItWasIsNoCause(t *testing.T) {
+	t.Parallel()
+	service, root := "kafkaservices.kroxylicious.io/s", "kafkaproxies.kroxylicious.io/p"
+	for name, tc := range map[string]struct {
+		resource schema.GroupVersionResource
+		object   string
+		spec     map[string]any
+		secret   string
+		want     string
+	}{
+		"a child":                     {services, "s", map[string]any{"secret": "tls"}, "2", "secret/tls"},
+		"the object itself":           {proxies, "p", map[string]any{"service": "s"}, "2", "secret/tls"},
+		"a child, with another spec":  {services, "s", map[string]any{"secret": "tls", "port": int64(1)}, "2", service + ",secret/tls"},
+		"a child, alone":              {services, "s", map[string]any{"secret": "tls", "port": int64(1)}, "1", service},
+		"the object itself, alone":    {proxies, "p", map[string]any{"service": "s", "port": int64(1)}, "1", root},
+		"the object itself, and more": {proxies, "p", map[string]any{"service": "s", "port": int64(1)}, "2", root + ",secret/tls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.graph()
+				first := w.entry()
+				require.NoError(t, w.client.Resource(tc.resource).Namespace("ns").Delete(t.Context(), tc.object, metav1.DeleteOptions{}))
+				w.pass(time.Second)
+				require.NotNil(t, w.State("ns", proxy).Hold)
+				w.set(tls, tc.secret)
+				w.pass(time.Second)
+				w.put(tc.resource, tc.object, tc.spec)
+				w.pass(time.Second)
+				assert.Equal(t, tc.want, w.State("ns", proxy).Because(first.Short()))
+			})
+		})
+	}
+}
+
+// Where an object may be absent, its absence is a change, and its return another one.
+func TestOptionalObjectThatComesBackIsACause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put(services, "s", map[string]any{})
+		w.put(proxies, "p", map[string]any{"service": "s"})
+		w.Configure([]referent.Definition{
+			{ID: "services", GVR: services},
+			{ID: "proxies", GVR: proxies, Refs: []referent.EdgeDefinition{{Resource: "services", Name: "spec.service", Optional: true}}},
+		})
+		w.pass(time.Second)
+		with := w.entry()
+		require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		w.pass(time.Second)
+		without := w.entry()
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s", w.State("ns", proxy).Because(with.Short()))
+		w.put(services, "s", map[string]any{})
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s", w.State("ns", proxy).Because(without.Short()))
+		assert.Equal(t, with, w.entry())
 	})
 }

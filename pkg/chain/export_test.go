@@ -12,11 +12,11 @@ func ReadLive(ctx context.Context, from configReader, c *Chain, namespace string
 	return c.loop.read(ctx, from, namespace, refs)
 }
 
-// Remembered is how many objects something is remembered of, for tests.
+// Remembered is how many entries of objects are kept, for tests.
 func (c *Chain) Remembered() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.history.held) + len(c.history.tracked)
+	return len(c.history.held) + len(c.history.tracked) + len(c.history.contents)
 }
 
 // Kept is the size in bytes of the JSON of the objects that the watches keep.

@@ -18,16 +18,20 @@ type history struct {
 	refused refusals
 	// tracked has the latest changes of custom resources.
 	tracked map[referent.Key]steps
-	// prunedAt is when the program last dropped entries of held, refused and tracked for objects that are in no graph.
+	// contents are the latest contents of objects, oldest first: one that came back as it was is no cause of a change.
+	contents map[referent.Key][]seen
+	// additions counts what was added.
+	additions int
+	// prunedAt is when the program last dropped the entries of objects that are in no graph.
 	prunedAt time.Time
 }
 
 // clear forgets all, with the end of a configuration.
-func (h *history) clear() { h.held, h.tracked, h.refused = nil, nil, refusals{} }
+func (h *history) clear() { h.held, h.tracked, h.contents, h.refused = nil, nil, nil, refusals{} }
 
 // begin begins with a graph. Under other keys, the same objects are held.
 func (h *history) begin() {
-	h.tracked = map[referent.Key]steps{}
+	h.tracked, h.contents = map[referent.Key]steps{}, map[referent.Key][]seen{}
 	if h.held == nil {
 		h.held = map[referent.Key]time.Time{}
 	}
@@ -40,6 +44,10 @@ func (h *history) add(graph *referent.Graph, changes []referent.Change, keys []d
 		return // the configuration has changed meanwhile
 	}
 	h.prune(graph, now)
+	h.additions++
+	for _, change := range changes {
+		h.see(change.Key, graph)
+	}
 	for _, change := range changes {
 		if _, was := h.held[change.Key]; !change.Held {
 			delete(h.held, change.Key)
@@ -86,7 +94,7 @@ func (h *history) prune(graph *referent.Graph, now time.Time) {
 		return
 	}
 	most := 2*graph.Len() + spare
-	if max(len(h.held), len(h.refused), len(h.tracked)) < most {
+	if max(len(h.held), len(h.refused), len(h.tracked), len(h.contents)) < most {
 		return
 	}
 	h.prunedAt = now
@@ -99,10 +107,67 @@ func (h *history) prune(graph *referent.Graph, now time.Time) {
 	if len(h.tracked) >= most {
 		maps.DeleteFunc(h.tracked, func(key referent.Key, _ steps) bool { return !graph.Has(key) })
 	}
+	if len(h.contents) >= most {
+		maps.DeleteFunc(h.contents, func(key referent.Key, _ []seen) bool { return !graph.Has(key) })
+	}
 }
 
-// maxSteps is how many changes of a custom resource are kept, so that a reload can name what has led to it.
+const (
+	// maxCauses is how many causes a change of a custom resource keeps.
+	maxCauses = 5
+	// mostBelow is below how many objects causes are searched for.
+	mostBelow = 1_000
+)
+
+// causes returns the objects because of which a custom resource is another one than at an earlier addition. The graph does not know what has
+// changed below one that was away.
+func (h *history) causes(change referent.Change, graph *referent.Graph, addition int) []referent.Key {
+	causes := change.Causes
+	if h.wasAway(change.Key, addition) {
+		if below, few := graph.FewBelow(mostBelow, change.Key); few {
+			causes = below
+		}
+	}
+	causes = slices.DeleteFunc(slices.Clone(causes), func(key referent.Key) bool { return h.isAsBefore(key, addition) })
+	return causes[:min(len(causes), maxCauses)]
+}
+
+// wasAway reports whether an object was absent after an addition.
+func (h *history) wasAway(key referent.Key, addition int) bool {
+	return slices.ContainsFunc(h.contents[key], func(s seen) bool { return s.since > addition && s.content.Absent() })
+}
+
+// maxSteps is how many changes of a custom resource, and how many contents of an object, are kept, so that a reload can name what has led
+// to it.
 const maxSteps = 8
+
+// seen is the content of an object since an addition.
+type seen struct {
+	since   int
+	content referent.Content
+}
+
+// see keeps the content of an object. That it is absent counts only after it was there: anyone can ask about any name.
+func (h *history) see(key referent.Key, graph *referent.Graph) {
+	content, known := graph.Content(key)
+	all := h.contents[key]
+	switch {
+	case !known || len(all) == 0 && content.Absent():
+	case len(all) == 0 || !all[len(all)-1].content.Equal(content):
+		h.contents[key] = append(all[max(0, len(all)+1-maxSteps):], seen{h.additions, content})
+	}
+}
+
+// isAsBefore reports whether an object has the content that it had at an earlier addition.
+func (h *history) isAsBefore(key referent.Key, addition int) bool {
+	all := h.contents[key]
+	for _, s := range slices.Backward(all) {
+		if s.since <= addition {
+			return s.content.Equal(all[len(all)-1].content)
+		}
+	}
+	return false
+}
 
 // steps are the latest changes of a custom resource. The list is never changed in place.
 type steps struct {
@@ -110,6 +175,8 @@ type steps struct {
 	// workload is still under an older key.
 	entries []string
 	list    []digest.Step
+	// addition is the one that has brought the present Entries.
+	addition int
 }
 
 func newest(entries []string) string {
@@ -130,14 +197,14 @@ func (h *history) step(change referent.Change, graph *referent.Graph, keys []dig
 	now := entriesOf(state, keys)
 	switch {
 	case !known:
-		h.tracked[change.Key] = steps{entries: now}
+		h.tracked[change.Key] = steps{entries: now, addition: h.additions}
 	case newest(now) != newest(before.entries):
 		one := digest.Step{From: newest(before.entries), Older: before.entries[:max(0, len(before.entries)-1)]}
-		for _, cause := range change.Causes {
+		for _, cause := range h.causes(change, graph, before.addition) {
 			one.Causes = append(one.Causes, cause.Word(change.Key.Namespace))
 		}
 		list := before.list[max(0, len(before.list)+1-maxSteps):]
-		h.tracked[change.Key] = steps{entries: now, list: append(slices.Clone(list), one)}
+		h.tracked[change.Key] = steps{entries: now, list: append(slices.Clone(list), one), addition: h.additions}
 	}
 }
 
