@@ -33,6 +33,7 @@ func TestVisibleBlame(t *testing.T) {
 		"another report":                    {because: "it does not say that anything is removed", happens: after(nil, reported(replica, "ConfigMissing"))},
 		"an Event of a user":                {because: "the program does not say it", happens: after(nil, reported(user, "StampLost"))},
 		"a webhook that removes stamps":     {because: "it is to blame", happens: after(func(s *harness) { s.fault(stripsStamp, "deployments", time.Minute) }, lost)},
+		"a webhook that removes records":    {want: "visible/blamed", because: "it leaves the stamp", happens: after(func(s *harness) { s.fault(stripsRecord, "deployments", time.Minute) }, lost)},
 		"two installations with one digest": {options: two, because: "each may undo what the other one writes", happens: after(nil, lost)},
 	})
 }

@@ -23,7 +23,7 @@ func (l *blamedLaw) stored(c world.Commit) {
 		l.when(c.At), world.Text(about, "kind"), world.Text(about, "name"), noteOf(c.New))
 }
 
-// mayBeUndone reports whether anything has removed or replaced so far what the program writes.
+// mayBeUndone reports whether anything has removed or replaced so far the stamps that the program writes, or its requests for them.
 func (l *blamedLaw) mayBeUndone() bool {
-	return l.options.Sides != nil || slices.ContainsFunc(l.faults.spans, (*span).strips)
+	return l.options.Sides != nil || slices.ContainsFunc(l.faults.spans, (*span).preventsStamps)
 }

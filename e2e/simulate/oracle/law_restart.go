@@ -25,8 +25,7 @@ func (l *restartLaw) stored(c world.Commit) {
 	}
 }
 
-// stamped judges the time of a restart, and that a reload leaves the template of a workload alone that asks for restarts. An installation that
-// reads no annotations of Reloader does not know that it asks.
+// stamped judges the time of a restart, and that a reload leaves the template of a workload alone that asks for restarts.
 func (l *restartLaw) stamped(r restamp) {
 	w, s := r.workload, r.stamp
 	switch {
@@ -37,10 +36,16 @@ func (l *restartLaw) stamped(r restamp) {
 			l.violate(s.at, broken{"kept", w.id.String(), "restart-with-template"},
 				"the program restarted the pods at %s, and changed the template as well", l.when(s.at))
 		}
-	case !l.options.HalfRead && asksForRestarts(r.commit.Old) && s.arrivedAt.Sub(later(l.asked[w], w.changed)) >= notice && l.healthy(w, s.arrivedAt.Add(-notice)):
+	case l.readsRestarts(s.call.Client) && asksForRestarts(r.commit.Old) && s.arrivedAt.Sub(later(l.asked[w], w.changed)) >= notice &&
+		l.healthy(w, s.arrivedAt.Add(-notice)):
 		l.violate(s.at, broken{"kept", w.id.String(), "template-of-restart"},
 			"the program changed the template at %s, although the workload asks for restarts without a new one", l.when(s.at))
 	}
+}
+
+// readsRestarts reports whether a replica reads the annotations by which workloads ask for restarts: those are of Reloader.
+func (l *restartLaw) readsRestarts(client string) bool {
+	return !l.options.HalfRead || !l.options.Second(client)
 }
 
 // judgeTime looks whether a restart is one of now.

@@ -194,7 +194,7 @@ func (l *strippedLaw) watchReload(w *workload, s *stripped, now time.Time) {
 }
 
 // watchRecord judges what is said of a record that is not stored. Where a reload is due, and a webhook removes the stamp or the request as well,
-// that comes first.
+// the Event about the stamp comes first.
 func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 	since, is := l.strippedSince(w, now, stripsRecord, stripsAll)
 	if !is || s.unrecorded.IsZero() || len(w.refs) == 0 || l.held(w) {
@@ -206,10 +206,21 @@ func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 	}
 	s.unrecorded = now // it is judged again later
 	l.count("removed records judged")
-	if !l.said(w, now, "AdoptionFailed", "RecordContested", "RecordTooLarge", "StampLost") {
+	reasons := []string{"AdoptionFailed", "RecordContested", "RecordTooLarge"}
+	if l.stampsPrevented(w, since) {
+		reasons = append(reasons, "StampLost")
+	}
+	if !l.said(w, now, reasons...) {
 		l.violate(now, broken{"visible", w.id.String(), "removed-record"},
 			"it has no record since %s as another webhook removes it, but until %s no Event says so", l.when(since), l.when(now))
 	}
+}
+
+// stampsPrevented reports whether another webhook may have removed a stamp of a workload, or the request for one, since a moment.
+func (l *strippedLaw) stampsPrevented(w *workload, since time.Time) bool {
+	return slices.ContainsFunc(l.faults.spans, func(s *span) bool {
+		return s.preventsStamps() && s.stripsOf(w) && (s.open || s.to.After(since))
+	})
 }
 
 // watchStamp judges what is said of a stamp that is not stored: a content has changed, and the template is as it was.

@@ -40,7 +40,7 @@ type Options struct {
 	// Sides says which of two installations select a workload by their flags; nil where there is one installation. Then InScope follows
 	// from it.
 	Sides func(namespace string, namespaceLabels, objectLabels map[string]string) Sides
-	// HalfRead means that one of two installations reads no annotations of Reloader: it tracks nothing of workloads that have no others.
+	// HalfRead means that the second installation reads no annotations of Reloader: it tracks nothing of workloads that have no others.
 	HalfRead bool
 	// Foreign removes what other webhooks add to a workload; default is nothing. It returns a copy if it changes something.
 	Foreign func(world.Object) world.Object

@@ -66,6 +66,16 @@ func setRestartAt(o world.Object, at time.Time) {
 
 func TestKeptWithoutATemplate(t *testing.T) {
 	t.Parallel()
+	byTemplate := func(s *harness) {
+		s.beginRestartable()
+		s.changesApp("2")
+		s.reload(pay, "b", "configmap/app modified")
+		s.rollout(pay)
+	}
+	// halfRead are two installations of which the second one, with a replica, reads no annotations of Reloader.
+	halfRead := func(second string) Options {
+		return Options{CustomKind: true, HalfRead: true, Second: func(client string) bool { return client == second }}
+	}
 	runLaw(t, "kept", map[string]lawCase{
 		"after a change": {options: customByFlags, because: "it was due", happens: func(s *harness) {
 			s.beginRestartable()
@@ -134,18 +144,11 @@ func TestKeptWithoutATemplate(t *testing.T) {
 			s.objects[pay] = stamped(s.objects[pay], "b")
 			s.restartPay()
 		}},
-		"by a template": {options: customByFlags, want: "kept/template-of-restart", because: "it asks for a restart", happens: func(s *harness) {
-			s.beginRestartable()
-			s.changesApp("2")
-			s.reload(pay, "b", "configmap/app modified")
-			s.rollout(pay)
-		}},
-		"by a template, of an installation that does not read the annotation": {options: Options{CustomKind: true, HalfRead: true}, because: "it knows of no restart", happens: func(s *harness) {
-			s.beginRestartable()
-			s.changesApp("2")
-			s.reload(pay, "b", "configmap/app modified")
-			s.rollout(pay)
-		}},
+		"by a template": {options: customByFlags, want: "kept/template-of-restart", because: "it asks for a restart", happens: byTemplate},
+		"by a template, of an installation that does not read the annotation": {options: halfRead(replica), because: "it knows of no restart", happens: byTemplate},
+		"by a template, of the installation that reads the annotation": {
+			options: halfRead(second), want: "kept/template-of-restart", because: "the other one alone does not read it", happens: byTemplate,
+		},
 		"by a template, just asked": {options: customByFlags, because: "the program may not know of it", happens: func(s *harness) {
 			s.beginRestartable()
 			s.edit(pay, func(o world.Object) { setAnnotation(o, rolloutStrategy, "") })

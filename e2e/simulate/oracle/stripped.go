@@ -17,10 +17,24 @@ const (
 	stripsReload = stripsPrefix + reloadAnnotation
 	stripsRecord = stripsPrefix + recordAnnotation
 	stripsStamp  = stripsPrefix + stampAnnotation
+	// stripsRequest is about the request for a reload on the workload.
+	stripsRequest = stripsPrefix + "the request"
 )
 
 // strips reports whether a fault is such a webhook.
 func (s *span) strips() bool { return strings.HasPrefix(s.kind, stripsPrefix) }
+
+// what returns what such a webhook removes, whether it is called before that of the program or after it.
+func (s *span) what() string { return strings.Replace(s.kind, earlyPrefix, "", 1) }
+
+// preventsStamps reports whether a fault is such a webhook that removes stamps, or the requests for them.
+func (s *span) preventsStamps() bool {
+	switch s.what() {
+	case stripsAll, stripsStamp, stripsRequest:
+		return true
+	}
+	return false
+}
 
 // stripsOf reports whether such a webhook is about a workload: its scope is a namespace or a resource.
 func (s *span) stripsOf(w *workload) bool {
@@ -30,8 +44,7 @@ func (s *span) stripsOf(w *workload) bool {
 // isRemoved reports whether what a write stores of an annotation may lack because such a webhook has removed it, or all of them.
 func (l *faultLog) isRemoved(w *workload, kind string, c world.Commit) bool {
 	return c.Call != nil && slices.ContainsFunc(l.faults.spans, func(s *span) bool {
-		what := strings.Replace(s.kind, earlyPrefix, "", 1)
-		return (what == kind || what == stripsAll) && s.stripsOf(w) && (s.open || !s.to.Before(c.Call.Arrived))
+		return (s.what() == kind || s.what() == stripsAll) && s.stripsOf(w) && (s.open || !s.to.Before(c.Call.Arrived))
 	})
 }
 

@@ -16,12 +16,19 @@ func (s *harness) strips(kind, scope string) {
 func TestStrippedAnnotations(t *testing.T) {
 	t.Parallel()
 	runLaw(t, "visible", map[string]lawCase{
-		"a reload without last-reload":   {want: "visible/unrecorded-reload", because: "no Event says so", happens: strippedReload(stripsReload, "deployments", "Reloaded")},
-		"a reload that is explained":     {because: "an Event says so", happens: strippedReload(stripsReload, "deployments", "Reloaded", "ReloadUnrecorded")},
-		"what the webhook writes again":  {because: "last-reload may be stored", happens: strippedReload("strips early last-reload", "deployments", "Reloaded")},
-		"a record that is removed":       {want: "visible/removed-record", because: "no Event says so", happens: withoutRecord("namespaces/shop")},
-		"a record that another keeps":    {because: "the webhook is about another namespace", happens: withoutRecord("namespaces/bank")},
-		"a record and a stamp":           {because: "an Event says that the stamp is removed", happens: withoutRecord("namespaces/shop", "StampLost")},
+		"a reload without last-reload":  {want: "visible/unrecorded-reload", because: "no Event says so", happens: strippedReload(stripsReload, "deployments", "Reloaded")},
+		"a reload that is explained":    {because: "an Event says so", happens: strippedReload(stripsReload, "deployments", "Reloaded", "ReloadUnrecorded")},
+		"what the webhook writes again": {because: "last-reload may be stored", happens: strippedReload("strips early last-reload", "deployments", "Reloaded")},
+		"a record that is removed":      {want: "visible/removed-record", because: "no Event says so", happens: withoutRecord("namespaces/shop")},
+		"a record that another keeps":   {because: "the webhook is about another namespace", happens: withoutRecord("namespaces/bank")},
+		"a record and the request for a stamp": {because: "an Event says that the stamp is removed", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: stripsRequest, Scope: "deployments", Begin: true})
+			withoutRecord("namespaces/shop", "StampLost")(s)
+		}},
+		"a record and the request of another kind": {want: "visible/removed-record", because: "the stamp is stored", happens: func(s *harness) {
+			s.oracle.Fault(Fault{At: s.now, Kind: stripsRequest, Scope: "daemonsets", Begin: true})
+			withoutRecord("namespaces/shop", "StampLost")(s)
+		}},
 		"a removed record, and an Event": {because: "an Event says so", happens: withoutRecord("namespaces/shop", "AdoptionFailed")},
 	})
 	runLaw(t, "explained", map[string]lawCase{
