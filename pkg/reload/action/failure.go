@@ -31,6 +31,8 @@ type failure struct {
 	quiet bool
 	// conflict means that the webhook has read another configuration than the loop.
 	conflict bool
+	// overtaken means that another writer has changed the workload before the request was stored.
+	overtaken bool
 	// behind means that nothing is due by a live read: it is no news however long it lasts.
 	behind bool
 	// lasting means that the next success does not end it: the loop takes back what it has reported.
@@ -87,6 +89,8 @@ func (f failure) pace() state.Pace {
 	switch {
 	case f.conflict:
 		return state.Conflict
+	case f.overtaken:
+		return state.Overtaken
 	case f.refused, f.behind:
 		return state.Refused
 	case f.soon:

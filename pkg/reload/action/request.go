@@ -3,6 +3,7 @@ package action
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,8 +85,12 @@ func generationAfter(before int64) int64 {
 
 // newReloadRequest returns the request for a reload with a digest.
 func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof string) poke.Request {
-	if r.asksForLive(s, in) {
+	generation, further := s.Object.Generation(), r.pauses.begin(s)
+	switch {
+	case r.asksForLive(s, in):
 		proof = digest.AnyCurrent // also where a Job was made with a content that is known
+	case further == nil && r.backoff.IsOvertaken(s.Key):
+		generation = 0 // the digest is a proof for each
 	}
 	return poke.Request{
 		GroupVersionKind: s.Object.Kind.GroupVersionKind,
@@ -93,10 +98,10 @@ func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof stri
 		Name:             s.Key.Name,
 		Digest:           proof,
 		Refs:             in.Refs,
-		Generation:       s.Object.Generation(),
+		Generation:       generation,
 		UID:              types.UID(s.Object.UID()),
 		Keys:             r.annotations,
-		Further:          r.pauses.begin(s),
+		Further:          further,
 	}
 }
 
@@ -245,6 +250,10 @@ func unread(in policy.Input) []reference.Ref {
 func (r requests) explainNoReload(ctx context.Context, s gather.Subject, in policy.Input, outcome poke.Outcome, err error) failure {
 	moved := failure{reason: reasonReloadFailed, soon: true, quiet: true, conflict: outcome == poke.Conflict, err: cmp.Or(err, fmt.Errorf(
 		"the webhook reports that no reload is due (%s)", outcome))}
+	if outcome == poke.Stale {
+		moved.overtaken = true
+		moved.err = errors.New("another writer has changed the workload before the reload request was stored")
+	}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return moved
 	}

@@ -39,6 +39,7 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 		soon    bool
 	}{
 		"another writer was faster":         {outcome: poke.Current, budget: 1000, reason: "ReloadFailed", soon: true},
+		"the workload was changed":          {outcome: poke.Stale, budget: 10, failed: 100, reason: "ReloadFailed", soon: true},
 		"the state has moved on":            {outcome: poke.Conflict, budget: 10, failed: 100, reason: "ReloadFailed", soon: true},
 		"the budget is below a stamp":       {outcome: poke.Current, budget: 10, reason: "ReloadFailed"},
 		"a stamp is made and is not stored": {outcome: poke.Current, budget: 1000, failed: state.Persistent, reason: reasonLost},
@@ -63,6 +64,30 @@ func TestUnmovedWorkloadIsExplained(t *testing.T) {
 			assert.Equal(t, tc.outcome == poke.Conflict, got.conflict)
 		})
 	}
+}
+
+// A workload may be changed faster than a request for one of its generations is stored.
+func TestRequestLeavesTheGenerationOpenOnAWorkloadThatChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	actions := newActions(Options{Gather: gather.Gatherer{Now: time.Now}}, &reloadtest.Outbox{})
+	s := gather.Subject{Key: workload.Key{Name: "web"}, Object: reloadtest.Summary(workload.Deployment(), map[string]any{
+		"metadata": map[string]any{"generation": int64(7)},
+	})}
+	for n := range int(state.FewConflicts) {
+		assert.Equal(t, int64(7), actions.requests.newReloadRequest(s, policy.Input{}, "digest").Generation, "after %d stale answers", n)
+		stale := actions.requests.explainNoReload(t.Context(), s, policy.Input{}, poke.Stale, nil)
+		assert.EqualError(t, stale.err, "another writer has changed the workload before the reload request was stored")
+		actions.backoff.When(s.Key, stale.pace())
+	}
+	got := actions.requests.newReloadRequest(s, policy.Input{}, "digest")
+	assert.Zero(t, got.Generation, "the digest is a proof for each generation")
+	assert.Equal(t, "digest", got.Digest)
+	for range state.FewConflicts {
+		actions.backoff.When(s.Key, state.Conflict)
+	}
+	got = actions.requests.newReloadRequest(s, policy.Input{}, "digest")
+	assert.Equal(t, int64(7), got.Generation, "a request for the live state proves nothing by its digest")
+	assert.Equal(t, digest.AnyCurrent, got.Digest)
 }
 
 // A replica that has just started does not know the custom resource that this one knows.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -22,13 +23,16 @@ const (
 	// Conflict is for requests that the webhook rejects because the configuration has moved on. They are counted on their own:
 	// after some, a request asks for the live state.
 	Conflict
+	// Overtaken is for requests before which another writer has changed the workload. They are counted on their own: after some, a request
+	// counts for each generation.
+	Overtaken
 )
 
 // Backoff is when to look at a workload again. What may pass soon (the API server restarts, the state moved on) is
 // tried again within seconds; what a user must mend first, ever more rarely, but missing permissions every half minute: they are
 // granted for all workloads at once. Each workload has its own pace.
 type Backoff struct {
-	soon, refused, rarely, conflicts workqueue.TypedRateLimiter[workload.Key]
+	soon, refused, rarely, conflicts, overtaken workqueue.TypedRateLimiter[workload.Key]
 }
 
 // The paces, from the first to the longest wait.
@@ -45,6 +49,7 @@ func NewBackoff() Backoff {
 		refused:   workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRefused),
 		rarely:    workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstRarely, longestRarely),
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
+		overtaken: workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Key](firstSoon, longestSoon),
 	}
 }
 
@@ -53,6 +58,8 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 	switch pace {
 	case Conflict:
 		return b.conflicts.When(key)
+	case Overtaken:
+		return b.overtaken.When(key)
 	case Soon:
 		return b.soon.When(key)
 	case Refused:
@@ -66,6 +73,12 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 // whatever the webhook reads live.
 func (b Backoff) Exceeds(key workload.Key, after ConflictLimit) bool {
 	return b.conflicts.NumRequeues(key) >= int(after)
+}
+
+// IsOvertaken reports whether another writer has changed a workload before so many requests, since the last success, that the next one counts
+// for each generation. It takes 200 ms.
+func (b Backoff) IsOvertaken(key workload.Key) bool {
+	return b.overtaken.NumRequeues(key) >= int(FewConflicts)
 }
 
 // ConflictLimit is after how many conflicts in a row a request asks for the live state.
@@ -82,7 +95,7 @@ const (
 
 // HasFailedLong reports whether a failure that passes by itself has not passed, after some seconds.
 func (b Backoff) HasFailedLong(key workload.Key) bool {
-	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key)) > Persistent
+	return max(b.soon.NumRequeues(key), b.conflicts.NumRequeues(key), b.overtaken.NumRequeues(key)) > Persistent
 }
 
 // HasFailedRepeatedly reports whether what should pass by itself has failed again and again, for some seconds.
@@ -95,13 +108,16 @@ const Persistent = 8
 
 // Failing reports whether the last attempt at a workload failed.
 func (b Backoff) Failing(key workload.Key) bool {
-	return b.soon.NumRequeues(key)+b.refused.NumRequeues(key)+b.rarely.NumRequeues(key)+b.conflicts.NumRequeues(key) > 0
+	return slices.ContainsFunc(b.all(), func(of workqueue.TypedRateLimiter[workload.Key]) bool { return of.NumRequeues(key) > 0 })
 }
 
 // Forget starts a workload's pace again.
 func (b Backoff) Forget(key workload.Key) {
-	b.soon.Forget(key)
-	b.refused.Forget(key)
-	b.rarely.Forget(key)
-	b.conflicts.Forget(key)
+	for _, of := range b.all() {
+		of.Forget(key)
+	}
+}
+
+func (b Backoff) all() []workqueue.TypedRateLimiter[workload.Key] {
+	return []workqueue.TypedRateLimiter[workload.Key]{b.soon, b.refused, b.rarely, b.conflicts, b.overtaken}
 }

@@ -1,0 +1,45 @@
+package edge_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
+)
+
+// Writers of the specification raise the generation between the moment at which the loop reads the workload and that at which its request is
+// stored.
+func TestWorkloadThatIsWrittenAllTheTimeIsReloaded(t *testing.T) {
+	t.Parallel()
+	s := fixture.New(t, shared)
+	s.ConfigMap("app", fixture.Data{"key": "1"})
+	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
+	s.AwaitKnown(w)
+	ctx, stop := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	for writer := range 4 {
+		writing.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, 1+n%100*4+writer)
+				if err := s.Patch(t.Context(), fixture.Object(w), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsConflict(err) {
+					assert.NoError(t, err)
+				}
+			}
+		})
+	}
+	for n := 2; n <= 3; n++ {
+		s.SetConfigMap("app", "key", fmt.Sprint(n))
+		s.AwaitChanges(w, n-1, "its configuration has changed, and so does the workload, all the time")
+	}
+	stop()
+	writing.Wait()
+	s.Settled()
+	s.RequireChanges(w, 2, "each change restarts it once")
+}
