@@ -62,7 +62,7 @@ func (e *evaluator) pause(ctx context.Context) (asked chan struct{}) {
 
 // apply takes in what has gathered, evaluates, and reports what has changed.
 func (e *evaluator) apply(ctx context.Context, p pending) {
-	e.publisher.take(p)
+	e.publisher.take(p) //nolint:contextcheck // a read ends with the configuration
 	reconfigured := p.schema != nil && e.reconfigure(ctx, p.definitions, p.schema)
 	before := e.graphState.graph
 	if graph := e.latest(p); graph != nil {

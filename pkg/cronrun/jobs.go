@@ -78,10 +78,15 @@ func (c CronJob) Others(view stamp.View, jobs []Job, names ...string) (found Oth
 			found.Active = append(found.Active, job.ActiveJob)
 		}
 		found.Made = found.Made || slices.Contains(names, job.Name)
-		if explained && job.hash == hash && !job.created.Before(second) {
-			found.Started = cmp.Or(found.Started, job.Name)
+		if !explained {
+			continue
 		}
-		found.Waited = found.Waited || explained && active && job.hash != hash && job.created.Before(second)
+		switch stamped, before := job.hash == hash, job.created.Before(second); {
+		case stamped && !before:
+			found.Started = cmp.Or(found.Started, job.Name)
+		case !stamped && before && active:
+			found.Waited = true
+		}
 	}
 	return found
 }

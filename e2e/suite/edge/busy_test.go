@@ -1,9 +1,9 @@
 package edge_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,11 +22,11 @@ func TestWorkloadThatIsWrittenAllTheTimeIsReloaded(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	s.AwaitKnown(w)
-	ctx, stop := context.WithCancel(t.Context())
+	var stopped atomic.Bool
 	var writing sync.WaitGroup
 	for writer := range 4 {
 		writing.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; !stopped.Load(); n++ {
 				patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, 1+n%100*4+writer)
 				if err := s.Patch(t.Context(), fixture.Object(w), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsConflict(err) {
 					assert.NoError(t, err)
@@ -38,7 +38,7 @@ func TestWorkloadThatIsWrittenAllTheTimeIsReloaded(t *testing.T) {
 		s.SetConfigMap("app", "key", fmt.Sprint(n))
 		s.AwaitChanges(w, n-1, "its configuration has changed, and so does the workload, all the time")
 	}
-	stop()
+	stopped.Store(true)
 	writing.Wait()
 	s.Settled()
 	s.RequireChanges(w, 2, "each change restarts it once")
