@@ -35,6 +35,8 @@ type shared struct {
 	environment options.Environment
 	// home is the namespace of the installation.
 	home string
+	// flags are those of the command.
+	flags *pflag.FlagSet
 }
 
 func newShared(p Process) shared {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 
 // registerInstallation adds the flags that say which Deployment has the flags of the manager.
 func (s *shared) registerInstallation(cmd *cobra.Command) {
+	s.flags = cmd.Flags()
 	home := cmp.Or(s.environment.OwnNamespace(), "pod-reloader")
 	cmd.Flags().StringVar(&s.home, "installation-namespace", home, "`namespace` of the installation, where its Deployment and its digest key are")
 	s.manager.Share(cmd.Flags(), "installation-name")
@@ -47,8 +49,12 @@ func (s *shared) complete(ctx context.Context, p Process, parse func() (missing,
 	if err := s.inherit(ctx, p, config); err != nil {
 		return nil, err
 	}
-	if missing, err = parse(); err != nil || missing != nil {
-		return nil, usageError{errors.Join(err, missing)}
+	if missing, err = parse(); err != nil {
+		return nil, usageError{fmt.Errorf("with the flags of the Deployment %s/%s, those of the command line take precedence: %w",
+			s.home, s.manager.InstallationName(s.environment), err)}
+	}
+	if missing != nil {
+		return nil, usageError{missing}
 	}
 	return config, nil
 }
@@ -62,36 +68,54 @@ func (s *shared) checkInstallation() error {
 }
 
 // inherit takes over the flags and the variables of the installation, except for the flags that the command line has. A Deployment that
-// does not exist, or may not be read, is a warning: the command line may have all of them.
+// cannot be read is a warning: the command line may have all of them. Only where the API server does not answer, the command ends.
 func (s *shared) inherit(ctx context.Context, p Process, config *rest.Config) error {
 	name := s.manager.InstallationName(s.environment)
 	deployment, err := readDeployment(ctx, config, s.home, name)
-	switch {
-	case apierrors.IsNotFound(err):
-		warn(p, []error{fmt.Errorf("there is no Deployment %s/%s with the flags of the installation: name it with --installation-namespace and --installation-name, or repeat the flags",
-			s.home, name)})
+	if err != nil {
+		if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+			return fmt.Errorf("read the Deployment of the installation: %w", err)
+		}
+		warn(p, []error{fmt.Errorf("the flags of the installation are not known: name its Deployment with --installation-namespace and --installation-name, or repeat them: %w", err)})
 		return nil
-	case apierrors.IsForbidden(err):
-		warn(p, []error{fmt.Errorf("the flags of the installation are not known; repeat them: %w", err)})
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the Deployment of the installation: %w", err)
 	}
 	container, _, ok := containerOf(deployment)
 	if !ok {
 		return nil
 	}
-	s.environment.Getenv = variablesOf(container, deployment.Namespace)
+	own, manifest := s.environment.Getenv, variablesOf(container, deployment.Namespace)
+	s.environment.Getenv = func(name string) string { return cmp.Or(manifest(name), own(name)) } // the manifest may refer to values elsewhere
 	flags := s.manager.All()
 	given := flags.Lookup("config").Changed
-	err = s.manager.Inherit(append(slices.Clone(container.Command[min(1, len(container.Command)):]), container.Args...))
-	if err != nil {
+	if err := s.manager.Inherit(s.flags, argumentsOf(container, manifest)); err != nil {
 		warn(p, []error{fmt.Errorf("flags of the installation are left out: %w", err)})
 	}
-	if err := flags.Set("installation-name", name); err != nil || given {
-		return err
+	if !flags.Lookup("installation-name").Changed && s.environment.Getenv("RELOADER_DEPLOYMENT_NAME") == "" {
+		if err := flags.Set("installation-name", name); err != nil {
+			return err
+		}
+	}
+	if given {
+		return nil
 	}
 	return s.leaveOutFile(p)
+}
+
+// variableReference is what Kubernetes expands in an argument; two dollar signs are one that is meant.
+var variableReference = regexp.MustCompile(`\$\$|\$\([^()]+\)`)
+
+// argumentsOf returns the arguments of a container, with the values of its variables.
+func argumentsOf(container corev1.Container, variable func(name string) string) []string {
+	args := append(slices.Clone(container.Command[min(1, len(container.Command)):]), container.Args...)
+	for i, arg := range args {
+		args[i] = variableReference.ReplaceAllStringFunc(arg, func(text string) string {
+			if text == "$$" {
+				return "$"
+			}
+			return cmp.Or(variable(text[2:len(text)-1]), text)
+		})
+	}
+	return args
 }
 
 // leaveOutFile leaves out a configuration that is a file in the pods of the installation, and none here.

@@ -40,6 +40,8 @@ func (i installed) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 }
 
+const unknownFlags = "the flags of the installation are not known: name its Deployment with --installation-namespace and --installation-name, or repeat them: "
+
 // whyOf reads a command line of why as that of a user of an installation in the namespace tools.
 func whyOf(t *testing.T, api installed, args ...string) (f *whyFlags, asked question, stderr string, err error) {
 	t.Helper()
@@ -92,13 +94,10 @@ func TestCommandsWithoutTheFlagsOfTheInstallation(t *testing.T) {
 		want string
 		args []string
 	}{
-		"no Deployment": {
-			installed{code: http.StatusNotFound},
-			"there is no Deployment tools/pod-reloader with the flags of the installation: name it with --installation-namespace and --installation-name",
-			nil,
-		},
-		"another name":             {installed{code: http.StatusOK}, "there is no Deployment tools/other with", []string{"--installation-name=other"}},
-		"no permission":            {installed{code: http.StatusForbidden}, "the flags of the installation are not known; repeat them: ", nil},
+		"no Deployment":            {installed{code: http.StatusNotFound}, unknownFlags, nil},
+		"another name":             {installed{code: http.StatusOK}, unknownFlags, []string{"--installation-name=other"}},
+		"no permission":            {installed{code: http.StatusForbidden}, unknownFlags, nil},
+		"a failing API server":     {installed{code: http.StatusInternalServerError}, unknownFlags, nil},
 		"flags of another version": {installed{code: http.StatusOK, arguments: []any{"--new", "--refractory=7s"}}, "flags of the installation are left out: --new: unknown flag", nil},
 		"a file in the pods": {
 			installed{code: http.StatusOK, arguments: []any{"--config=/etc/none/config.yaml"}},
@@ -117,11 +116,43 @@ func TestCommandsWithoutTheFlagsOfTheInstallation(t *testing.T) {
 	}
 }
 
-func TestCommandsEndWhereTheInstallationCannotBeRead(t *testing.T) {
+// The command has not the flag, or the value is one of a later version.
+func TestValuesOfTheInstallationThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	_, _, stderr, err := whyOf(t, installed{code: http.StatusInternalServerError}, "deployment/cart")
-	require.ErrorContains(t, err, "read the Deployment of the installation: ")
+	_, asked, stderr, err := whyOf(t, installed{code: http.StatusOK, arguments: []any{"--hash=later", "--settle=soon", "--refractory=7s"}}, "deployment/cart")
+	require.NoError(t, err, "why has neither")
 	assert.Empty(t, stderr)
+	assert.Equal(t, "7s", asked.reload.Refractory.String())
+
+	_, _, _, err = whyOf(t, installed{code: http.StatusOK, arguments: []any{"--reload-strategy=later"}}, "deployment/cart")
+	require.ErrorAs(t, err, &usageError{}, "the command line can correct it")
+	require.ErrorContains(t, err, "with the flags of the Deployment tools/pod-reloader, those of the command line take precedence: --reload-strategy")
+	_, _, _, err = whyOf(t, installed{code: http.StatusOK, arguments: []any{"--reload-strategy=later"}}, "deployment/cart", "--reload-strategy=annotations")
+	assert.NoError(t, err, "it does")
+}
+
+func TestArgumentsOfTheInstallationHaveTheValuesOfItsVariables(t *testing.T) {
+	t.Parallel()
+	_, asked, _, err := whyOf(t, installed{
+		code: http.StatusOK, arguments: []any{"--object-selector=tier=$(TIER)", "--leader-election-id=$(LEASE)", "--installation-name=$$(TIER)"},
+		variables: []any{map[string]any{"name": "TIER", "value": "web"}, map[string]any{"name": "LEASE", "value": "mine"}},
+	}, "deployment/cart")
+	require.ErrorContains(t, err, "$(TIER)", "it is not meant as a reference")
+	assert.Equal(t, "tier=web", asked.selection.Scope.ObjectSelector.String())
+	assert.Equal(t, "mine", asked.lease.Name)
+}
+
+// The name of the Deployment is that of the installation only where nothing else says so.
+func TestNameOfTheInstallationIsThatOfItsManager(t *testing.T) {
+	t.Parallel()
+	for name, api := range map[string]installed{
+		"of a flag":     {code: http.StatusOK, arguments: []any{"--installation-name=mine"}},
+		"of a variable": {code: http.StatusOK, variables: []any{map[string]any{"name": "RELOADER_DEPLOYMENT_NAME", "value": "mine"}}},
+	} {
+		_, asked, _, err := whyOf(t, api, "deployment/cart")
+		require.NoError(t, err, name)
+		assert.Equal(t, "mine", asked.lease.Name, name)
+	}
 }
 
 func TestUnknownKindIsAUsageErrorAlsoWithTheFlagsOfTheInstallation(t *testing.T) {

@@ -16,8 +16,8 @@ type Group struct {
 type Flags struct {
 	groups []Group
 	all    *pflag.FlagSet
-	// given are the flags of a tool's command line, which those of the installation do not replace.
-	given map[string]bool
+	// kept are the flags that a tool does not take over from an installation.
+	kept map[string]bool
 
 	selection                           selectionFlags
 	settle, settleMax, refractory       time.Duration

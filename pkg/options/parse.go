@@ -97,7 +97,7 @@ var wanted = map[string]string{
 
 // set gives a flag a value. The error does not name the flag.
 func (f *Flags) set(flag *pflag.Flag, value string) error {
-	if f.given[flag.Name] {
+	if f.kept[flag.Name] {
 		return nil
 	}
 	err := f.all.Set(flag.Name, value)

@@ -51,10 +51,10 @@ func (f *Flags) KeySecret() (string, error) {
 	return f.digestKeySecret, errors.Join(p...)
 }
 
-// Inherit reads the arguments of a running manager into the flags that the command line of a tool does not have. The error has each one that
-// this version does not accept; the others are read.
-func (f *Flags) Inherit(args []string) error {
-	f.given = map[string]bool{}
-	f.all.VisitAll(func(flag *pflag.Flag) { f.given[flag.Name] = flag.Changed })
+// Inherit reads the arguments of a running manager into those flags of a tool that its command line does not have. The error has each one that
+// this version does not know; the others are read.
+func (f *Flags) Inherit(tool *pflag.FlagSet, args []string) error {
+	f.kept = map[string]bool{}
+	f.all.VisitAll(func(flag *pflag.Flag) { f.kept[flag.Name] = flag.Changed || tool.Lookup(flag.Name) != flag })
 	return f.Parse(args)
 }

@@ -245,8 +245,7 @@ namespace default. */}}
 {{- $found -}}
 {{- end }}
 
-{{/* The flags that say which workloads and objects are handled, and by which annotations, as a list in JSON. The Deployment has them, and
-the command why. */}}
+{{/* The flags that say which workloads and objects are handled, and by which annotations, as a list in JSON: flags of the Deployment. */}}
 {{- define "pod-reloader.workloadFlags" -}}
 {{- $flags := list -}}
 {{- with .Values.namespaces }}{{ $flags = append $flags (printf "--namespaces=%s" (join "," .)) }}{{ end -}}

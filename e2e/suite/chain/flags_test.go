@@ -15,7 +15,7 @@ func TestCommandsReadTheFlagsOfTheInstallation(t *testing.T) {
 	s.make("Part", "root", `{parts: [{name: leaf}]}`)
 	s.tracks("web", theParts+"root")
 	_, err := shared.Graph(t.Context(), "-n", s.Namespace, "--installation-name=absent")
-	require.ErrorContains(t, err, "there is no Deployment "+shared.Namespace()+"/absent with the flags of the installation")
+	require.ErrorContains(t, err, "the flags of the installation are not known")
 	assert.ErrorContains(t, err, "name the configuration of the installation with --config")
 
 	graph, err := shared.Graph(t.Context(), "-n", s.Namespace, theParts+"root")

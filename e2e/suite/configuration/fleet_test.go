@@ -143,7 +143,10 @@ func (r *fleetFixture) explained(name, config string) {
 	text, err := in.WhyAs(r.Context(), in.Identity(), "fleet/"+name, "-n", r.Namespace, "--config="+config)
 	require.NoError(r, err)
 	assert.Contains(r, text, "configmap/app modified")
-	_, err = in.Why(r.Context(), "fleet/"+name, "-n", r.Namespace)
+	text, err = in.Why(r.Context(), "fleet/"+name, "-n", r.Namespace)
+	require.NoError(r, err, "the flag of the Deployment counts")
+	assert.Contains(r, text, "configmap/app modified")
+	_, err = in.Why(r.Context(), "fleet/"+name, "-n", r.Namespace, "--installation-name=absent")
 	require.ErrorContains(r, err, `unknown kind "fleet"`)
 	assert.ErrorContains(r, err, "--config")
 }
