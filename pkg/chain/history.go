@@ -153,7 +153,7 @@ func (h *history) see(key referent.Key, graph *referent.Graph) {
 	all := h.contents[key]
 	switch {
 	case !known || len(all) == 0 && content.Absent():
-	case len(all) == 0 || !all[len(all)-1].content.Equal(content):
+	case len(all) == 0 || all[len(all)-1].content != content:
 		h.contents[key] = append(all[max(0, len(all)+1-maxSteps):], seen{h.additions, content})
 	}
 }
@@ -163,7 +163,7 @@ func (h *history) isAsBefore(key referent.Key, addition int) bool {
 	all := h.contents[key]
 	for _, s := range slices.Backward(all) {
 		if s.since <= addition {
-			return s.content.Equal(all[len(all)-1].content)
+			return s.content == all[len(all)-1].content
 		}
 	}
 	return false

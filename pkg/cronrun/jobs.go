@@ -3,6 +3,7 @@ package cronrun
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,12 +40,19 @@ func JobOf(raw unstructured.Unstructured, hashAnnotation string) Job {
 		ActiveJob: ActiveJob{raw.GetName(), raw.GetUID()}, created: raw.GetCreationTimestamp().Time, deleting: raw.GetDeletionTimestamp() != nil,
 		ended: workload.Object{Kind: workload.Job(), Raw: raw.Object}.Ended(),
 	}
-	job.hash, _, _ = unstructured.NestedString(raw.Object, "spec", "template", "metadata", "annotations", hashAnnotation)
+	if hash, _, _ := unstructured.NestedString(raw.Object, "spec", "template", "metadata", "annotations", hashAnnotation); len(hash) <= longestKept {
+		job.hash = strings.Clone(hash)
+	}
 	for _, owner := range raw.GetOwnerReferences() {
-		job.owners = append(job.owners, string(owner.UID))
+		if len(owner.UID) <= longestKept {
+			job.owners = append(job.owners, strings.Clone(string(owner.UID)))
+		}
 	}
 	return job
 }
+
+// longestKept is the most bytes that are kept of a hash and of a UID, both of which a user may write. Ours, and those of Kubernetes, are shorter.
+const longestKept = 256
 
 // IsOwned reports whether the Job belongs to another object, such as a CronJob.
 func (j Job) IsOwned() bool { return len(j.owners) > 0 }

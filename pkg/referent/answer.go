@@ -40,23 +40,22 @@ func (g *Graph) State(key Key) (digest.State, *Hold) {
 	return state, nil
 }
 
-// Content is what an object itself was, without what is below it; the zero Content is that of an absent one.
-type Content struct{ facts *facts }
+// Content is what an object itself was, without what is below it; the zero Content is that of an absent one. Two contents of an object are the
+// same where they are equal; those of graphs under other digest keys are not. It is a hash, as many are kept of objects with many references.
+type Content struct {
+	exists bool
+	hash   uint64
+}
 
 // Absent reports whether there was no object.
-func (c Content) Absent() bool { return c.facts == nil }
-
-// Equal reports whether two contents of an object are the same. Those of graphs under other digest keys are not.
-func (c Content) Equal(o Content) bool {
-	return c.facts == o.facts || c.facts != nil && o.facts != nil && c.facts.equal(o.facts)
-}
+func (c Content) Absent() bool { return !c.exists }
 
 // Content returns the content of an object; false while it is held for another reason than its own absence.
 func (g *Graph) Content(key Key) (Content, bool) {
 	if hold := g.Hold(key); hold != nil {
 		return Content{}, hold.Reason == Missing && hold.Node == key
 	}
-	return Content{g.nodes[key].facts}, true
+	return Content{exists: true, hash: g.nodes[key].facts.hash()}, true
 }
 
 // Exists reports whether there is an object.

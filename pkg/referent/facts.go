@@ -2,6 +2,7 @@ package referent
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -33,6 +34,29 @@ func (f *facts) equal(o *facts) bool {
 	return f.version.equal(o.version) && f.identity == o.identity && f.published == o.published &&
 		f.links == o.links && slices.Equal(f.children, o.children) && slices.Equal(f.parents, o.parents) &&
 		slices.Equal(f.leftOut, o.leftOut) && f.fault.equal(o.fault) && f.unready.equal(o.unready) && slices.Equal(f.problems, o.problems)
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// hash returns a hash of the facts of an object that nothing holds, in this process.
+func (f *facts) hash() uint64 {
+	var h maphash.Hash
+	h.SetSeed(hashSeed)
+	maphash.WriteComparable(&h, [3]string{f.version.rule, f.version.text, f.published})
+	maphash.WriteComparable(&h, f.identity)
+	maphash.WriteComparable(&h, [6]int{f.links, len(f.version.sums), len(f.children), len(f.parents), len(f.leftOut), len(f.problems)})
+	writeAll(&h, f.version.sums)
+	writeAll(&h, f.children)
+	writeAll(&h, f.parents)
+	writeAll(&h, f.leftOut)
+	writeAll(&h, f.problems)
+	return h.Sum64()
+}
+
+func writeAll[T comparable](h *maphash.Hash, all []T) {
+	for _, one := range all {
+		maphash.WriteComparable(h, one)
+	}
 }
 
 // Object is what counts of an object, for a Graph under any digest keys. Its size does not depend on that of the content.

@@ -59,7 +59,7 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 		if request.Digest == digest.AnyCurrent {
 			s.Effects.NeedsRun = s.Effects.NeedsRun || s.Effects.Run.NeedsAnother(s.Object.Kind, s.View.Intent, verdict.Changes, result.LastReload)
 		}
-		return reloaded{s, verdict.Changes, result.LastReload, generationAfter(request.Generation)}
+		return reloaded{s, verdict.Changes, result.LastReload, cmp.Or(generationAfter(request.Generation), result.Generation)}
 	case poke.Unseen:
 		return r.stampUnseen(ctx, s, verdict, request)
 	case poke.Current, poke.Purged, poke.Stale:
@@ -89,7 +89,7 @@ func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof stri
 	switch {
 	case r.asksForLive(s, in):
 		proof = digest.AnyCurrent // also where a Job was made with a content that is known
-	case further == nil && r.backoff.IsOvertaken(s.Key):
+	case further == nil && proof != digest.AnyCurrent && r.backoff.IsOvertaken(s.Key):
 		generation = 0 // the digest is a proof for each
 	}
 	return poke.Request{
@@ -192,10 +192,10 @@ func mayHaveStamped(request poke.Request, answer poke.Result) bool {
 	return answer.Outcome == poke.Stale && answer.Generation == generationAfter(request.Generation)
 }
 
-// reportedBefore reports whether the answer to a request for the live state has the earlier last-reload annotation. Only without a
-// generation it can pass for a new one.
+// reportedBefore reports whether the answer to a request for the live state, or for each generation, has the earlier last-reload annotation. Only
+// without a generation it can pass for a new one.
 func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) bool {
-	if r.Generation != 0 || r.Digest != digest.AnyCurrent {
+	if r.Generation != 0 || r.Digest != digest.AnyCurrent && s.Object.Generation() == 0 {
 		return false
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
@@ -208,7 +208,8 @@ func (r requests) currentDigest(ctx context.Context, s gather.Subject, in policy
 	if !ok {
 		return "", digest.ErrNoKey
 	}
-	if !isRunDue(s, verdict) && (r.asksForLive(s, in) || r.gates.Unsettled(state.GateInput{Now: r.now(), LastEvent: s.Events.Last})) {
+	unsettled := !r.backoff.IsOvertaken(s.Key) && r.gates.Unsettled(state.GateInput{Now: r.now(), LastEvent: s.Events.Last})
+	if !isRunDue(s, verdict) && (r.asksForLive(s, in) || unsettled) {
 		return digest.AnyCurrent, nil
 	}
 	if err := r.gather.Read(ctx, s, in, unread(in)); err != nil {

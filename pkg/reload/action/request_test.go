@@ -79,6 +79,8 @@ func TestRequestLeavesTheGenerationOpenOnAWorkloadThatChangesAllTheTime(t *testi
 		assert.EqualError(t, stale.err, "another writer has changed the workload before the reload request was stored")
 		actions.backoff.When(s.Key, stale.pace())
 	}
+	live := actions.requests.newReloadRequest(s, policy.Input{}, digest.AnyCurrent)
+	assert.Equal(t, int64(7), live.Generation, "the webhook accepts a request for the live state only for one generation")
 	got := actions.requests.newReloadRequest(s, policy.Input{}, "digest")
 	assert.Zero(t, got.Generation, "the digest is a proof for each generation")
 	assert.Equal(t, "digest", got.Digest)

@@ -72,13 +72,16 @@ func (b Backoff) When(key workload.Key, pace Pace) time.Duration {
 // Exceeds reports whether requests of a workload were rejected so often, since the last success, that the next one asks for
 // whatever the webhook reads live.
 func (b Backoff) Exceeds(key workload.Key, after ConflictLimit) bool {
-	return b.conflicts.NumRequeues(key) >= int(after)
+	conflicts := b.conflicts.NumRequeues(key)
+	return conflicts >= int(after) && conflicts >= b.overtaken.NumRequeues(key)
 }
 
 // IsOvertaken reports whether another writer has changed a workload before so many requests, since the last success, that the next one counts
-// for each generation. It takes 200 ms.
+// for each generation. It takes 200 ms. Where the configuration changes all the time as well, what has failed more often decides: either kind
+// of request has its turn.
 func (b Backoff) IsOvertaken(key workload.Key) bool {
-	return b.overtaken.NumRequeues(key) >= int(FewConflicts)
+	overtaken := b.overtaken.NumRequeues(key)
+	return overtaken >= int(FewConflicts) && overtaken > b.conflicts.NumRequeues(key)
 }
 
 // ConflictLimit is after how many conflicts in a row a request asks for the live state.

@@ -76,3 +76,23 @@ func TestFailuresAreCountedByWhatTheyAre(t *testing.T) {
 		})
 	}
 }
+
+// Where the workload and its configuration change all the time, neither kind of request shuts out the other.
+func TestRequestsForEachGenerationAndForTheLiveStateHaveTheirTurns(t *testing.T) {
+	t.Parallel()
+	b, key := NewBackoff(), workload.Key{Name: "web"}
+	assert.False(t, b.IsOvertaken(key), "there was no failure")
+	for range FewConflicts {
+		b.When(key, Overtaken)
+	}
+	assert.True(t, b.IsOvertaken(key), "another writer was faster each time")
+	for range FewConflicts {
+		assert.False(t, b.Exceeds(key, FewConflicts), "the digest was rejected less often")
+		b.When(key, Conflict)
+	}
+	assert.True(t, b.Exceeds(key, FewConflicts), "the digest was rejected as often")
+	assert.False(t, b.IsOvertaken(key), "the live state is asked for")
+	b.When(key, Overtaken)
+	assert.True(t, b.IsOvertaken(key), "the request for the live state came too late")
+	assert.False(t, b.Exceeds(key, FewConflicts), "one for each generation has its turn")
+}
