@@ -34,12 +34,10 @@ func TestWorkloadThatIsWrittenAllTheTimeIsReloaded(t *testing.T) {
 			}
 		})
 	}
-	for n := 2; n <= 3; n++ {
-		s.SetConfigMap("app", "key", fmt.Sprint(n))
-		s.AwaitChanges(w, n-1, "its configuration has changed, and so does the workload, all the time")
-	}
+	s.SetConfigMap("app", "key", "2")
+	s.AwaitChanges(w, 1, "its configuration has changed, and so does the workload, all the time")
 	stopped.Store(true)
 	writing.Wait()
 	s.Settled()
-	s.RequireChanges(w, 2, "each change restarts it once")
+	s.RequireChanges(w, 1, "it restarts once")
 }
