@@ -41,10 +41,7 @@ func (rs *reloaderSettings) take(deployment *appsv1.Deployment) {
 		}
 		return variable(name)
 	}
-	if len(container.Command) > 1 {
-		rs.parse(container.Command[1:])
-	}
-	rs.parse(container.Args)
+	rs.parse(argumentsOf(container, variable))
 }
 
 // parse reads arguments of Reloader. What this program does not accept is a difference, and no wrong usage.
