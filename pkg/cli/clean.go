@@ -22,8 +22,7 @@ import (
 // cleanFlags are those of the sub-command clean.
 type cleanFlags struct {
 	shared
-	all, allNamespaces           bool
-	selector                     string
+	selected
 	dryRun, yes, withoutRestarts bool
 	in                           io.Reader
 	out                          io.Writer
@@ -63,9 +62,7 @@ it takes over. It fails if the Namespace does not exist.`,
 	}
 	flags := cmd.Flags()
 	f.cluster.register(cmd, "workloads")
-	flags.BoolVar(&f.all, "all", false, "all workloads of the namespace")
-	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "with --all: those of all namespaces")
-	flags.StringVarP(&f.selector, "selector", "l", "", "with --all: only workloads with these `labels`")
+	f.registerSelected(flags)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be removed, and change nothing")
 	flags.BoolVar(&f.withoutRestarts, "without-restarts", false, "leave the pod templates as they are")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
@@ -83,12 +80,11 @@ type cleaning struct {
 
 // parse checks the command line and names all that is wrong with it. The missing flags are those that name the kinds of workloads.
 func (f *cleanFlags) parse(args []string) (c cleaning, missing, err error) {
-	var errs, unknown []error
-	c.selection, _, err = f.manager.CompleteShared(f.environment)
-	errs = append(errs, err)
-	if c.labels, err = labels.Parse(f.selector); err != nil {
-		errs = append(errs, fmt.Errorf("--selector: %q is not a label selector", f.selector))
-	}
+	var unknown []error
+	var sharedErr, selectedErr error
+	c.selection, _, sharedErr = f.manager.CompleteShared(f.environment)
+	c.labels, selectedErr = f.checkSelected(len(args))
+	errs := []error{sharedErr, selectedErr}
 	for _, arg := range args {
 		t, err := newTarget([]string{arg})
 		if err == nil && c.selection.Configuration.IsZero() {
@@ -96,12 +92,6 @@ func (f *cleanFlags) parse(args []string) (c cleaning, missing, err error) {
 			unknown = append(unknown, err)
 		}
 		c.targets, errs = append(c.targets, t), append(errs, err)
-	}
-	switch {
-	case f.all == (len(args) > 0):
-		errs = append(errs, errors.New("name workloads as KIND/NAME, or use --all"))
-	case !f.all && (f.allNamespaces || f.selector != ""):
-		errs = append(errs, errors.New("--all-namespaces and --selector need --all"))
 	}
 	return c, errors.Join(unknown...), errors.Join(errs...)
 }

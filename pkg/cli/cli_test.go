@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		"help":                            {[]string{"--help"}, 0, []string{"Usage:", "--settle", "version", "why", "Workloads:"}, nil, "a newcomer asks for it first"},
 		"help, one dash":                  {[]string{"-help"}, 0, []string{"Usage:"}, nil, "as Go's own flags take it"},
 		"help as a command":               {[]string{"help"}, 0, []string{"Usage:", "--settle"}, nil, "as cobra has it"},
-		"help as a command, on a command": {[]string{"help", "why"}, 0, []string{"why KIND/NAME"}, nil, "as cobra has it"},
+		"help as a command, on a command": {[]string{"help", "why"}, 0, []string{"why [KIND/NAME]"}, nil, "as cobra has it"},
 		"help of why": {
 			[]string{"why", "--help"},
 			0,
@@ -92,7 +92,12 @@ func TestRun(t *testing.T) {
 			[]string{"pod-reloader: --output", `--reloader: "a/b/c": want NAMESPACE/NAME`, "pod-reloader: --namespace-selector", "--from-reloader"},
 			"all that is wrong is named at once",
 		},
-		"why of nothing":       {[]string{"why"}, 2, nil, []string{"pod-reloader: "}, "a usage error"},
+		"why of nothing":         {[]string{"why"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all\n"}, "a usage error"},
+		"why of all, and of one": {[]string{"why", "--all", "deployment/x"}, 2, nil, []string{"pod-reloader: name workloads as KIND/NAME, or use --all\n"}, "which?"},
+		"why of two":             {[]string{"why", "deployment/x", "deployment/y"}, 2, nil, []string{"pod-reloader: name one workload as KIND/NAME"}, "one is explained at a time"},
+		"why of all by labels": {
+			[]string{"why", "--all", "-l", "a b", "--kubeconfig=testdata/none"}, 2, nil, []string{`pod-reloader: --selector: "a b" is not a label selector` + "\n"}, "a usage error",
+		},
 		"no command":           {[]string{"start", "now"}, 2, nil, []string{`pod-reloader: "start" is no command; --help lists them` + "\n"}, "a usage error"},
 		"nearly a command":     {[]string{"wy", "deployment/cart"}, 2, nil, []string{`pod-reloader: "wy" is no command; did you mean why?` + "\n"}, "a slip"},
 		"help on no command":   {[]string{"verify", "--help"}, 2, nil, []string{`pod-reloader: "verify" is no command`}, "the help of another command would mislead"},

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -147,10 +149,16 @@ func (r planReader) namespaces(ctx context.Context, in *plan.Input) error {
 	return nil
 }
 
-// pages lists page by page, of pageSize unless the options have another limit.
+// pages lists page by page, of pageSize unless the options have another limit. Where the use of the pages before has taken so long that the next
+// one has expired, the API server names one of a later state.
 func pages(ctx context.Context, c client.Reader, page client.ObjectList, use func(), opts ...client.ListOption) error {
 	for {
-		if err := c.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(page.GetContinue())}, opts...)...); err != nil {
+		err := c.List(ctx, page, append([]client.ListOption{client.Limit(pageSize), client.Continue(page.GetContinue())}, opts...)...)
+		if later := laterPage(err); later != "" {
+			page.SetContinue(later)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		use()
@@ -158,4 +166,12 @@ func pages(ctx context.Context, c client.Reader, page client.ObjectList, use fun
 			return nil
 		}
 	}
+}
+
+// laterPage returns the page in place of one that has expired; empty if there is none.
+func laterPage(err error) string {
+	if status := apierrors.APIStatus(nil); apierrors.IsResourceExpired(err) && errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
 }

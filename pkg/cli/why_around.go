@@ -22,10 +22,11 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/event"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
-	"github.com/pod-reloader/pod-reloader/pkg/scope"
 	"github.com/pod-reloader/pod-reloader/pkg/watchhealth"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 const (
@@ -36,6 +37,27 @@ const (
 	// jobsAtOnce is how many Jobs one request lists.
 	jobsAtOnce = 25
 )
+
+// installationState is what the installation has, and what bears on all its workloads.
+type installationState struct {
+	ring digest.Ring
+	// keySecret is where the ring is from, noKey why there is none.
+	keySecret, noKey string
+	failingWatch     *explain.Warning
+	lease            *explain.Lease
+	// unread says what cannot be read.
+	unread []error
+}
+
+func (f *whyFlags) readInstalled(ctx context.Context, c client.Reader, lease types.NamespacedName) (in installationState) {
+	var noRing, noEvents, noLease error
+	in.ring, noRing = f.ring(ctx, c)
+	in.keySecret, in.noKey = f.home+"/"+f.key, f.noKey(noRing)
+	in.failingWatch, noEvents = watchFailure(ctx, c, f.home)
+	in.lease, noLease = leaseOf(ctx, c, lease)
+	in.unread = []error{noRing, noEvents, noLease}
+	return in
+}
 
 // leaseOf reads the lease of the installation; nil if there is none, or no permission to read it, as where one replica runs without
 // an election.
@@ -54,38 +76,60 @@ func leaseOf(ctx context.Context, c client.Reader, name types.NamespacedName) (*
 }
 
 // outside says why the installation does not handle a workload; it is empty if it does. The error says that the
-// namespace's labels cannot be read: then the answer leaves them aside. They are listed, not got: that is the permission that
-// an installation with --namespace-selector has itself.
-func outside(ctx context.Context, c client.Reader, s scope.Scope, u *unstructured.Unstructured) (string, error) {
-	var namespaceLabels map[string]string
-	var problem error
-	if s.SelectsNamespaces() {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-		err := c.List(ctx, list, client.MatchingFields{"metadata.name": u.GetNamespace()})
-		if err != nil {
-			s.NamespaceSelector = labels.Everything()
-			problem = fmt.Errorf("cannot check --namespace-selector: %w", err)
-		}
-		for _, namespace := range list.Items {
-			namespaceLabels = namespace.Labels
-		}
+// namespace's labels cannot be read: then the answer leaves them aside.
+func (e *explainer) outside(o workload.Object) (string, error) {
+	s := e.selection.Scope
+	if !s.SelectsNamespaces() {
+		return s.Outside(o.Namespace(), nil, o.Labels()), nil
 	}
-	return s.Outside(u.GetNamespace(), namespaceLabels, u.GetLabels()), problem
+	of, err := e.labelsOf(o.Namespace())
+	if err != nil {
+		s.NamespaceSelector = labels.Everything()
+		err = fmt.Errorf("cannot check --namespace-selector: %w", err)
+	}
+	return s.Outside(o.Namespace(), of, o.Labels()), err
 }
 
-// warnings are the Warning Events that pod-reloader has sent about a workload. Without the permission to list them the Report
+// namespaceLabels lists those of one namespace. They are not got: to list is the permission that an installation with --namespace-selector
+// has itself.
+func namespaceLabels(ctx context.Context, c client.Reader, name string) (map[string]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := c.List(ctx, list, client.MatchingFields{"metadata.name": name}); err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return list.Items[0].Labels, nil
+}
+
+// eventsOf are the Warning Events of a namespace, or of one workload in it.
+type eventsOf struct {
+	namespace string
+	// workload is a UID; empty for all.
+	workload types.UID
+}
+
+// eventsOf returns which Events are listed for a workload. API servers look at all Events of the namespace for each request.
+func (e *explainer) eventsOf(o workload.Object) eventsOf {
+	if e.flags.all {
+		return eventsOf{namespace: o.Namespace()}
+	}
+	return eventsOf{o.Namespace(), types.UID(o.UID())}
+}
+
+// warnings are the Warning Events that pod-reloader has sent about workloads, by their UID, the newest of each reason. Without the permission to list them a Report
 // has less to say, so that is no error of the command.
-func warnings(ctx context.Context, c client.Reader, u *unstructured.Unstructured) ([]explain.Warning, error) {
-	var found []explain.Warning
+func warnings(ctx context.Context, c client.Reader, of eventsOf) (map[types.UID][]explain.Warning, error) {
+	found := map[types.UID][]explain.Warning{}
+	fields := client.MatchingFields{"type": corev1.EventTypeWarning, "reportingController": event.Controller}
+	if of.workload != "" {
+		fields["regarding.uid"] = string(of.workload)
+	}
 	err := eachPage(ctx, c, func(page []eventsv1.Event) {
 		for _, e := range page {
-			found = append(found, warningOf(e))
+			uid := types.UID(strings.Clone(string(e.Regarding.UID)))
+			found[uid] = newest(append(found[uid], warningOf(e)))
 		}
-		found = newest(found)
-	}, client.InNamespace(u.GetNamespace()), client.MatchingFields{
-		"regarding.uid": string(u.GetUID()), "type": corev1.EventTypeWarning, "reportingController": event.Controller,
-	})
+	}, client.InNamespace(of.namespace), fields)
 	if err != nil {
 		return nil, fmt.Errorf("cannot show failed attempts, since the Events cannot be listed: %w", err)
 	}
@@ -145,20 +189,32 @@ func watchFailure(ctx context.Context, c client.Reader, namespace string) (*expl
 	return youngest, nil
 }
 
-// jobs are those of the namespace, where the run of a CronJob may wait for one of them.
-func jobs(ctx context.Context, c client.Reader, in explain.Input) (found []cronrun.Job, err error) {
+// jobsOf are the Jobs of a CronJob, where its run may wait for one of them.
+func (e *explainer) jobsOf(in explain.Input) (found []cronrun.Job, err error) {
 	if !explain.RunMayWait(in) {
 		return nil, nil
 	}
-	of, page := cronrun.CronJob{Object: in.Object}, &unstructured.UnstructuredList{}
+	all, err := e.jobs(in.Object.Namespace())
+	of := cronrun.CronJob{Object: in.Object}
+	for _, job := range all {
+		if of.Owns(job) {
+			found = append(found, job)
+		}
+	}
+	return found, err
+}
+
+// jobs are those of a namespace that belong to another object.
+func jobs(ctx context.Context, c client.Reader, namespace, hashAnnotation string) (found []cronrun.Job, err error) {
+	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("JobList"))
 	err = pages(ctx, c, page, func() {
 		for _, raw := range page.Items {
-			if job := cronrun.JobOf(raw, in.Keys.ConfigHash); of.Owns(job) {
+			if job := cronrun.JobOf(raw, hashAnnotation); job.IsOwned() {
 				found = append(found, job)
 			}
 		}
-	}, client.InNamespace(in.Object.Namespace()), client.Limit(jobsAtOnce))
+	}, client.InNamespace(namespace), client.Limit(jobsAtOnce))
 	if err != nil {
 		return nil, fmt.Errorf("cannot show whether the run for the last reload waits, since the Jobs cannot be listed: %w", err)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,33 +16,27 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
-// handled is what the flags and the configuration say about the target.
-type handled struct {
-	kind workload.Kind
-	// outside says why the installation does not handle the kind; empty if it does.
-	outside string
+// configured is what the flags and the configuration of the installation say about its workloads.
+type configured struct {
+	kinds workload.Kinds
 	// referents are the custom resources of the configuration; nil if it has not been read.
 	referents *referent.Schema
 	// problem says why the configuration could not be read.
 	problem error
 }
 
-// handled finds the kind of the target, among those of the flags and of the configuration. A configuration that cannot be
-// read is only a problem to report if the kind is known without it.
-func (q question) handled(ctx context.Context, config *rest.Config) (h handled, err error) {
+// configured reads the configuration. One that cannot be read is a problem to report, unless the kind of the target is not known without it.
+func (q question) configured(ctx context.Context, config *rest.Config) configured {
+	c := configured{kinds: q.selection.Kinds}
 	if q.selection.Configuration.IsZero() {
-		h.kind, h.outside, err = q.find(q.selection.Kinds)
-		return h, err
+		return c
 	}
 	found, problem := readConfiguration(ctx, config, q.selection.Configuration)
-	h.kind, h.outside, err = q.find(q.selection.Kinds.Override(found.WorkloadKinds...))
-	if err != nil {
-		return h, errors.Join(problem, err)
+	c.kinds = c.kinds.Override(found.WorkloadKinds...)
+	if c.problem = problem; problem == nil {
+		c.referents, _ = referent.Compile(nil, found.Referents, q.selection.Keys.Checksum) // what is read is valid
 	}
-	if h.problem = problem; problem == nil {
-		h.referents, _ = referent.Compile(nil, found.Referents, q.selection.Keys.Checksum) // what is read is valid
-	}
-	return h, nil
+	return c
 }
 
 // find returns the kind of the target among those that are handled, or else among the ignored ones, which are outside.
@@ -57,12 +50,12 @@ func (q question) find(kinds workload.Kinds) (kind workload.Kind, outside string
 }
 
 // known is what the reading of annotations knows of custom resources.
-func (h handled) known() options.Referents {
-	if h.referents == nil {
+func (c configured) known() options.Referents {
+	if c.referents == nil {
 		return options.Referents{}
 	}
 	return options.Referents{Workloads: func(labels map[string]string, owners []reference.Owner) (owned, labelled []reference.Ref, known bool) {
-		owned, labelled = h.referents.Workload(labels, owners)
+		owned, labelled = c.referents.Workload(labels, owners)
 		return owned, labelled, true
 	}}
 }
@@ -72,7 +65,7 @@ func (h handled) known() options.Referents {
 type customObjects struct {
 	annotation.Objects
 
-	exists    func(namespace string, ref reference.Ref) (bool, error)
+	exists    func(objectKey) (bool, error)
 	namespace string
 	// failed is the last error of exists.
 	failed error
@@ -80,30 +73,30 @@ type customObjects struct {
 
 var _ annotation.Objects = &customObjects{}
 
-// existing reads whether custom resources exist.
-func (h handled) existing(ctx context.Context, config *rest.Config) (*customObjects, error) {
+// reader returns what reads whether a custom resource exists.
+func (c configured) reader(ctx context.Context, config *rest.Config) (func(objectKey) (bool, error), error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &customObjects{exists: func(namespace string, ref reference.Ref) (bool, error) {
-		resource, ok := h.referents.Resource(ref.Kind.GroupResource())
+	return func(o objectKey) (bool, error) {
+		resource, ok := c.referents.Resource(o.ref.Kind.GroupResource())
 		if !ok {
 			return false, nil
 		}
 		var at dynamic.ResourceInterface = client.Resource(resource.GVR)
 		if !resource.ClusterScoped {
-			at = client.Resource(resource.GVR).Namespace(namespace)
+			at = client.Resource(resource.GVR).Namespace(o.namespace)
 		}
-		_, err := at.Get(ctx, ref.Name, metav1.GetOptions{})
+		_, err := at.Get(ctx, o.ref.Name, metav1.GetOptions{})
 		if apianswer.NotFound(err) {
 			return false, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("read %s, which a label of the workload names: %w", ref, err)
+			return false, fmt.Errorf("read %s, which a label of the workload names: %w", o.ref, err)
 		}
 		return true, nil
-	}}, nil
+	}, nil
 }
 
 // Traits of a custom resource are whether it exists. One that cannot be read counts, so that its row says why.
@@ -111,7 +104,7 @@ func (o *customObjects) Traits(ref reference.Ref) (annotation.Traits, bool) {
 	if !ref.Kind.Custom() {
 		return o.Objects.Traits(ref)
 	}
-	exists, err := o.exists(o.namespace, ref)
+	exists, err := o.exists(objectKey{o.namespace, ref})
 	if err != nil {
 		o.failed, exists = err, true
 	}

@@ -14,8 +14,9 @@ import (
 // A Record names a custom resource, and the configuration that named it was deleted or cannot be read.
 func TestCustomResourceWithoutConfigurationDoesNotExist(t *testing.T) {
 	t.Parallel()
-	custom, err := handled{}.existing(t.Context(), &rest.Config{})
+	read, err := configured{}.reader(t.Context(), &rest.Config{})
 	require.NoError(t, err)
+	custom := &customObjects{exists: read}
 	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
 	assert.False(t, exists, "no configuration names its resource")
 	assert.NoError(t, custom.failed)
@@ -25,7 +26,7 @@ func TestCustomResourceWithoutConfigurationDoesNotExist(t *testing.T) {
 func TestCustomResourceThatCannotBeReadCounts(t *testing.T) {
 	t.Parallel()
 	forbidden := errors.New("forbidden")
-	custom := customObjects{exists: func(string, reference.Ref) (bool, error) { return false, forbidden }}
+	custom := customObjects{exists: func(objectKey) (bool, error) { return false, forbidden }}
 	traits, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
 	assert.True(t, exists, "it is unknown, so that it counts as one that exists")
 	assert.True(t, traits.Marked, "it is unknown, so that it counts as one that is marked")

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,9 +47,10 @@ func TestEventsOfAWorkloadAreListedInPages(t *testing.T) {
 		p.items = append(p.items, e)
 	}
 	p.items[65].Reason = strings.Repeat("y", 100<<10)
-	found, err := warnings(t.Context(), p, &unstructured.Unstructured{})
+	all, err := warnings(t.Context(), p, eventsOf{namespace: "shop"})
 	require.NoError(t, err)
 	assert.Equal(t, 4, p.pages)
+	found := all[""]
 	require.Len(t, found, 50, "there are 61 reasons")
 	for n, w := range found {
 		assert.True(t, strings.HasPrefix(w.Message, strconv.Itoa(69-n)+"x"), "the newest ones: %.10s", w.Message)
@@ -84,9 +84,9 @@ func TestWatchesThatFailAreFoundOnALaterPage(t *testing.T) {
 
 func TestWarningsThatCannotBeListed(t *testing.T) {
 	t.Parallel()
-	_, err := warnings(t.Context(), eventLister{err: errors.New("forbidden")}, &unstructured.Unstructured{})
+	_, err := warnings(t.Context(), eventLister{err: errors.New("forbidden")}, eventsOf{})
 	require.EqualError(t, err, "cannot show failed attempts, since the Events cannot be listed: forbidden")
-	found, err := warnings(t.Context(), eventLister{}, &unstructured.Unstructured{Object: map[string]any{}})
+	found, err := warnings(t.Context(), eventLister{}, eventsOf{})
 	require.NoError(t, err)
 	assert.Empty(t, found)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
@@ -54,17 +55,20 @@ func TestJobsAreListedWhereARunMayWait(t *testing.T) {
 	}
 	p.jobs[59].SetName("long")
 	p.jobs[59].Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"uid": "u1"}}
-	found, err := jobs(t.Context(), p, in)
+	e := explainer{jobs: func(namespace string) ([]cronrun.Job, error) {
+		return jobs(t.Context(), p, namespace, in.Keys.ConfigHash)
+	}}
+	found, err := e.jobsOf(in)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Equal(t, "long", found[0].Name)
 	assert.Equal(t, 25, p.largest)
 
 	p.err = errors.New("forbidden")
-	_, err = jobs(t.Context(), p, in)
+	_, err = e.jobsOf(in)
 	require.EqualError(t, err, "cannot show whether the run for the last reload waits, since the Jobs cannot be listed: forbidden")
 	in.View.Intent = in.View.Intent.NotAtOnce()
-	found, err = jobs(t.Context(), p, in)
+	found, err = e.jobsOf(in)
 	require.NoError(t, err, "a CronJob that is not run needs no permission")
 	assert.Empty(t, found)
 }

@@ -27,23 +27,21 @@ var _ annotation.Objects = &listedObjects{}
 // annotations.
 const metadataAtOnce = 50
 
-// listing lists the metadata of config objects.
-func listing(ctx context.Context, c client.Reader, namespace string, dialect annotation.Stakater) *listedObjects {
-	return &listedObjects{known: map[reference.Kind]annotation.Listed{}, list: func(kind reference.Kind) (annotation.Listed, error) {
-		gvk, _ := kind.GroupVersionKind()
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk)
-		objects := annotation.Listed{}
-		err := pages(ctx, c, list, func() {
-			for _, meta := range list.Items {
-				objects[reference.Ref{Kind: kind, Name: meta.Name}] = dialect.Traits(kind, meta.Labels, meta.Annotations)
-			}
-		}, client.InNamespace(namespace), client.Limit(metadataAtOnce))
-		if err != nil && !withoutDriver(kind, err) {
-			return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", kind.Resource(), err)
+// listObjects lists the metadata of config objects.
+func listObjects(ctx context.Context, c client.Reader, of objectsOf, dialect annotation.Stakater) (annotation.Listed, error) {
+	gvk, _ := of.kind.GroupVersionKind()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	objects := annotation.Listed{}
+	err := pages(ctx, c, list, func() {
+		for _, meta := range list.Items {
+			objects[reference.Ref{Kind: of.kind, Name: meta.Name}] = dialect.Traits(of.kind, meta.Labels, meta.Annotations)
 		}
-		return objects, nil
-	}}
+	}, client.InNamespace(of.namespace), client.Limit(metadataAtOnce))
+	if err != nil && !withoutDriver(of.kind, err) {
+		return nil, fmt.Errorf("what the annotations select is not known: list %s: %w", of.kind.Resource(), err)
+	}
+	return objects, nil
 }
 
 // of returns the objects of a kind; none where they cannot be listed.

@@ -14,14 +14,21 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
+// listing has the objects of one namespace.
+func listing(ctx context.Context, c client.Reader) *listedObjects {
+	e := explainer{objects: once(func(of objectsOf) (annotation.Listed, error) {
+		return listObjects(ctx, c, of, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	})}
+	return e.listing("shop")
+}
+
 // A user without the permission to list Secrets can ask about a workload that depends on no list of them.
 func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	t.Parallel()
 	l := &lister{t: t, failed: "Secret"}
-	dialect := annotation.Stakater{Keys: annotation.NewStakaterKeys()}
 	custom := customObjects{
-		Objects: listing(t.Context(), l, "shop", dialect),
-		exists:  func(string, reference.Ref) (bool, error) { return true, nil },
+		Objects: listing(t.Context(), l),
+		exists:  func(objectKey) (bool, error) { return true, nil },
 	}
 	_, exists := custom.Traits(reference.Ref{Kind: "filters.example.com", Name: "auth"})
 	assert.True(t, exists, "it was found by its own read")
@@ -41,11 +48,29 @@ func TestWhyListsOnlyTheKindsThatAreAskedFor(t *testing.T) {
 	require.EqualError(t, custom.Err(), "what the annotations select is not known: list secrets: forbidden")
 }
 
+// The reason is that of the workload that depends on the kind.
+func TestKindThatCannotBeListedIsNoProblemOfOtherWorkloads(t *testing.T) {
+	t.Parallel()
+	l := &lister{t: t, failed: "Secret"}
+	e := explainer{objects: once(func(of objectsOf) (annotation.Listed, error) {
+		return listObjects(t.Context(), l, of, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	})}
+	for range 2 {
+		with, without := e.listing("shop"), e.listing("shop")
+		with.Traits(reference.Ref{Kind: reference.Secret, Name: "app"})
+		require.ErrorContains(t, with.Err(), "list secrets: forbidden")
+		_, exists := without.Traits(reference.Ref{Kind: reference.ConfigMap, Name: "app"})
+		assert.True(t, exists, "the ConfigMaps are listed")
+		require.NoError(t, without.Err(), "the workload does not depend on Secrets")
+	}
+	assert.Equal(t, []string{"Secret shop", "ConfigMap shop"}, l.asked, "each kind is listed once")
+}
+
 // The driver may be installed later: the rest of a workload is known without it.
 func TestWhyNeedsNoSecretProviderClassesWhereTheClusterHasNone(t *testing.T) {
 	t.Parallel()
 	l := &lister{t: t, missing: []string{"SecretProviderClass", "Secret"}}
-	objects := listing(t.Context(), l, "shop", annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	objects := listing(t.Context(), l)
 	_, exists := objects.Traits(reference.Ref{Kind: reference.SecretProviderClass, Name: "app"})
 	assert.False(t, exists, "the cluster does not have the kind")
 	require.NoError(t, objects.Err())
@@ -74,7 +99,7 @@ func (p *metadataPages) List(_ context.Context, list client.ObjectList, options 
 func TestWhyListsMetadataInSmallPages(t *testing.T) {
 	t.Parallel()
 	p := &metadataPages{}
-	objects := listing(t.Context(), p, "shop", annotation.Stakater{Keys: annotation.NewStakaterKeys()})
+	objects := listing(t.Context(), p)
 	for _, name := range []string{"app", "app2"} {
 		_, exists := objects.Traits(reference.Ref{Kind: reference.ConfigMap, Name: name})
 		assert.True(t, exists, name)

@@ -96,32 +96,33 @@ func (f *whyFlags) noKey(err error) string {
 	}
 }
 
-// stateReader returns what reads one config object: its content where there is a digest key, else its metadata.
-func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest.Ring) (func(context.Context, reference.Ref) (digest.State, error), error) {
+// readState reads one config object.
+type readState = func(context.Context, objectKey) (digest.State, error)
+
+// stateReader returns what reads a config object: its content where there is a digest key, else its metadata.
+func (f *whyFlags) stateReader(config *rest.Config, c client.Reader, ring digest.Ring) (readState, error) {
 	if ring.Empty() {
-		return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
-			return readVersion(ctx, c, f.cluster.namespace, ref)
-		}, nil
+		return func(ctx context.Context, o objectKey) (digest.State, error) { return readVersion(ctx, c, o) }, nil
 	}
 	store, err := configstate.New(configstate.Options{Config: config, Ring: func() digest.Ring { return ring }, Log: logr.Discard()})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
-		states, err := store.ReadLive(ctx, f.cluster.namespace, []reference.Ref{ref})
-		return states[ref], err
+	return func(ctx context.Context, o objectKey) (digest.State, error) {
+		states, err := store.ReadLive(ctx, o.namespace, []reference.Ref{o.ref})
+		return states[o.ref], err
 	}, nil
 }
 
 // readVersion reads whether a config object is there, and in which version.
-func readVersion(ctx context.Context, c client.Reader, namespace string, ref reference.Ref) (digest.State, error) {
-	if ref.Kind == reference.SecretProviderClass {
+func readVersion(ctx context.Context, c client.Reader, o objectKey) (digest.State, error) {
+	if o.ref.Kind == reference.SecretProviderClass {
 		return digest.State{}, errors.New("its content is compared with the digest key only")
 	}
 	meta := &metav1.PartialObjectMetadata{}
-	gvk, _ := ref.Kind.GroupVersionKind()
+	gvk, _ := o.ref.Kind.GroupVersionKind()
 	meta.SetGroupVersionKind(gvk)
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, meta)
+	err := c.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: o.ref.Name}, meta)
 	if apianswer.NotFound(err) {
 		return digest.State{Absent: true}, nil
 	}
@@ -129,10 +130,10 @@ func readVersion(ctx context.Context, c client.Reader, namespace string, ref ref
 }
 
 // readStates reads the config objects one by one, since one that is forbidden shall not hide the others.
-func readStates(ctx context.Context, refs []reference.Ref, read func(context.Context, reference.Ref) (digest.State, error)) (map[reference.Ref]digest.State, map[reference.Ref]error, error) {
+func readStates(ctx context.Context, refs []reference.Ref, read readRef) (map[reference.Ref]digest.State, map[reference.Ref]error, error) {
 	states, unread := map[reference.Ref]digest.State{}, map[reference.Ref]error{}
 	for _, ref := range refs {
-		state, err := read(ctx, ref)
+		state, err := read(ref)
 		switch {
 		case err == nil:
 			states[ref] = state

@@ -1,28 +1,23 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
-	"github.com/pod-reloader/pod-reloader/pkg/options"
 	"github.com/pod-reloader/pod-reloader/pkg/record"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// readState reads one config object.
-type readState = func(context.Context, reference.Ref) (digest.State, error)
+// readRef reads one config object of a namespace.
+type readRef = func(reference.Ref) (digest.State, error)
 
 // referentsOf is what a workload tracks, and how its ConfigMaps and Secrets are read.
 type referentsOf struct {
 	refs   []reference.Ref
-	ring   digest.Ring
-	config readState
+	config readRef
 	// causes are what the last reload names below each of them, by its text.
 	causes map[string]string
 }
@@ -38,16 +33,16 @@ func causesOf(changes []record.Change) map[string]string {
 
 // referents returns what reads custom resources, too, and the paths from what has changed below them, or holds them. Where the
 // workload tracks none, nothing is done for them.
-func (f *whyFlags) referents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (readState, [][]string) {
+func (e *explainer) referents(namespace string, of referentsOf) (readRef, [][]string) {
 	custom := func(ref reference.Ref) bool { return ref.Kind.Custom() }
 	if !slices.ContainsFunc(of.refs, custom) {
 		return of.config, nil
 	}
-	states, paths, failed := f.readReferents(ctx, config, s, of)
-	return func(ctx context.Context, ref reference.Ref) (digest.State, error) {
+	states, paths, failed := e.readReferents(namespace, of)
+	return func(ref reference.Ref) (digest.State, error) {
 		switch {
 		case !custom(ref):
-			return of.config(ctx, ref)
+			return of.config(ref)
 		case failed != nil:
 			return digest.State{}, failed
 		default:
@@ -70,30 +65,27 @@ func notRead(state digest.State) error {
 	}
 }
 
-func (f *whyFlags) readReferents(ctx context.Context, config *rest.Config, s options.Selection, of referentsOf) (
-	states map[reference.Ref]digest.State, paths [][]string, err error,
-) {
-	if of.ring.Empty() {
+func (e *explainer) readReferents(namespace string, of referentsOf) (states map[reference.Ref]digest.State, paths [][]string, err error) {
+	if e.installed().ring.Empty() {
 		return nil, nil, errors.New("custom resources cannot be compared without the digest key")
 	}
-	c, stop, err := readChain(ctx, config, s, of.ring)
+	c, err := e.chain()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer stop()
 	states = map[reference.Ref]digest.State{}
 	for _, ref := range of.refs {
 		if !ref.Kind.Custom() {
 			continue
 		}
-		state := c.State(f.cluster.namespace, ref)
+		state := c.State(namespace, ref)
 		states[ref] = state
 		causes := []string{""}
 		if state.Hold == nil {
 			causes = strings.FieldsFunc(of.causes[ref.String()], func(r rune) bool { return r == ',' })
 		}
 		for _, cause := range causes {
-			if path := c.Path(f.cluster.namespace, ref, cause); path != nil {
+			if path := c.Path(namespace, ref, cause); path != nil {
 				paths = append(paths, path)
 			}
 		}

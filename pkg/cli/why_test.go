@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/explain"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // In a pod of the installation, be it one of Reloader's chart, the digest key is where the manager has it.
@@ -47,12 +49,13 @@ func TestWhyReportsTheEndOfAPauseAlsoWithoutAnnotationsOfReloader(t *testing.T) 
 		require.NoError(t, set.Parse(args))
 		var q question
 		var err error
-		q.target, err = newTarget([]string{"deployment/cart"})
-		require.NoError(t, err)
 		q.selection, q.reload, err = f.manager.CompleteShared(f.environment)
 		require.NoError(t, err)
-		in, _, err := f.readWorkload(t.Context(), &rest.Config{}, pausedDeployment{}, q)
+		e, err := f.newExplainer(t.Context(), &rest.Config{}, q)
 		require.NoError(t, err)
+		object, err := readWorkload(t.Context(), pausedDeployment{}, workload.Deployment(), types.NamespacedName{Namespace: "shop", Name: "cart"})
+		require.NoError(t, err)
+		in, _ := e.input(object)
 		assert.Contains(t, explain.Explain(in).Pending, "paused by a reload until ", args)
 	}
 }

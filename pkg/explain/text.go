@@ -35,17 +35,27 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, reference.OneLine(w.Message))
 	}
 	if r.FailingWatch != nil {
-		fmt.Fprintf(&b, "\nA watch of pod-reloader fails, as reported %s ago: %s\n", r.FailingWatch.Age, r.FailingWatch.Message)
+		b.WriteString(r.FailingWatch.ofWatch())
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
 	}
-	lines := strings.Split(b.String(), "\n")
+	return writePrintable(w, b.String())
+}
+
+// writePrintable writes lines: Events and errors repeat texts of other programs.
+func writePrintable(w io.Writer, text string) error {
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = reference.Printable(line) // Events and errors repeat texts of other programs
+		lines[i] = reference.Printable(line)
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n"))
 	return err
+}
+
+// ofWatch is the line about a watch that fails.
+func (w Warning) ofWatch() string {
+	return fmt.Sprintf("\nA watch of pod-reloader fails, as reported %s ago: %s\n", w.Age, w.Message)
 }
 
 func (r Report) headline() string {

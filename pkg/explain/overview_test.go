@@ -1,0 +1,81 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/explain"
+)
+
+func TestOverviewHasALineForEachWorkload(t *testing.T) {
+	t.Parallel()
+	failing := &explain.Warning{Age: "4s", Message: "the watch of secrets is refused"}
+	o := explain.Overview{NotAsked: 2, AllNamespaces: true, Workloads: []explain.Report{
+		{
+			Kind: "Deployment", Namespace: "bank", Name: "cart", Verdict: "nothing", Reason: "the pods have the current configuration",
+			LastReload: &explain.LastReload{Age: "12s"}, Problems: []string{"100% of replicas\nare away"},
+		},
+		{Kind: "StatefulSet", Namespace: "shop", Name: "db", Verdict: "hold", Reason: "secret/db is missing", Warnings: []explain.Warning{
+			{Reason: "ReloadHeld", Message: "reload held: secret/db is missing"},
+		}},
+		{
+			Kind: "Deployment", Namespace: "shop", Name: "web", Verdict: "reload", Reason: "configmap/app modified", FailingWatch: failing,
+			Problems: []string{"100% of replicas\nare away", "secret/x not found"},
+			Warnings: []explain.Warning{
+				{Reason: "ReloadFailed", Message: "denied\x1b[2J"}, {Reason: "ConfigMissing", Message: "secret/x not found"},
+			},
+		},
+		{Kind: "CronJob", Namespace: "shop", Name: "report", Verdict: "unknown", Reason: "secret/s cannot be read", FailingWatch: failing},
+	}}
+	var b strings.Builder
+	require.NoError(t, o.Write(&b))
+	assert.Equal(t, `NAMESPACE  WORKLOAD         DUE      LAST RELOAD  REASON
+bank       deployment/cart  no       12s ago      the pods have the current configuration
+shop       statefulset/db   held     -            secret/db is missing
+shop       deployment/web   yes      -            configmap/app modified
+shop       cronjob/report   unknown  -            secret/s cannot be read
+
+Problem of 2 workloads: 100% of replicas; are away
+
+Warning for deployment/web -n shop, ReloadFailed: denied`+"\ufffd"+`[2J
+
+Problem of deployment/web -n shop: secret/x not found
+
+A watch of pod-reloader fails, as reported 4s ago: the watch of secrets is refused
+
+4 workloads ask for reloads: 1 due, 1 held, 1 unknown. Without an annotation that asks for them: 2.
+`, b.String())
+}
+
+func TestOverviewOfOneNamespace(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]explain.Overview{
+		"0 workloads ask for reloads: none is due.\n":                                              {},
+		"0 workloads ask for reloads: none is due. Without an annotation that asks for them: 7.\n": {NotAsked: 7},
+		"Problem: cannot list CronJobs\n\n0 workloads ask for reloads: none is due.\n":             {Problems: []string{"cannot list CronJobs"}},
+		"WORKLOAD  DUE  LAST RELOAD  REASON\njob/x     no   -            x\n\n1 workload asks for reloads: none is due.\n": {
+			Workloads: []explain.Report{{Kind: "Job", Namespace: "shop", Name: "x", Verdict: "nothing", Reason: "x"}},
+		},
+	} {
+		var b strings.Builder
+		require.NoError(t, o.Write(&b))
+		assert.Equal(t, want, b.String())
+	}
+}
+
+// The findings of a workload are those of its Report.
+func TestOverviewOfAReport(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.in.States[app] = f.state("2", "b")
+	f.in.Warnings = []explain.Warning{{Time: now.Add(-time.Second), Reason: "ReloadFailed", Message: "denied"}}
+	var b strings.Builder
+	require.NoError(t, explain.Overview{Workloads: []explain.Report{f.explain()}}.Write(&b))
+	assert.Contains(t, b.String(), "deployment/cart  yes  -            configmap/app modified\n")
+	assert.Contains(t, b.String(), "\nWarning for deployment/cart, ReloadFailed: denied\n")
+	assert.Contains(t, b.String(), "\n1 workload asks for reloads: 1 due.\n")
+}
