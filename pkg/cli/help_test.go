@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,6 +39,35 @@ func TestTextsOfFlagsAreWrapped(t *testing.T) {
 				}
 			}
 			assert.NotZero(t, checked)
+		})
+	}
+}
+
+// A user looks for the flags of the command. Those of the installation are many, and rarely given.
+func TestFlagsOfTheInstallationAreApart(t *testing.T) {
+	t.Parallel()
+	for command, own := range map[string][]string{
+		"why":   {"--all", "--namespace", "--output", "--installation-name", "--installation-namespace"},
+		"graph": {"--namespace", "--output", "--installation-name"},
+		"clean": {"--all", "--selector", "--dry-run", "--installation-name"},
+		"check": {"--annotation-prefix", "--labels"},
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			require.Zero(t, Run(t.Context(), Process{Args: []string{command, "--help"}, Stdout: &out, Stderr: io.Discard, Getenv: unset}))
+			_, flags, found := strings.Cut(out.String(), "\nFlags:\n")
+			require.True(t, found, out.String())
+			ofCommand, ofInstallation, apart := strings.Cut(flags, "\nFlags of the installation")
+			for _, flag := range own {
+				assert.Contains(t, ofCommand, flag+" ")
+				assert.NotContains(t, ofInstallation, flag+" ")
+			}
+			assert.Equal(t, command != "check", apart, "check takes none over")
+			if apart {
+				assert.NotContains(t, ofCommand, "--annotation-prefix ")
+				assert.Contains(t, ofInstallation, "--annotation-prefix ")
+			}
 		})
 	}
 }

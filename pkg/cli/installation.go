@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,16 @@ func (s *shared) registerInstallation(cmd *cobra.Command) {
 	home := cmp.Or(s.environment.OwnNamespace(), "pod-reloader")
 	cmd.Flags().StringVar(&s.home, "installation-namespace", home, "`namespace` of the installation, where its Deployment and its digest key are")
 	s.manager.Share(cmd.Flags(), "installation-name")
+	cmd.Annotations = map[string]string{inherits: ""}
+}
+
+// inherits is an annotation of commands that take the flags of the installation from its Deployment.
+const inherits = "inherits"
+
+// ofInstallation reports whether a command takes a flag from the Deployment of the installation. The name of that is one of the command line.
+func ofInstallation(cmd *cobra.Command, flag *pflag.Flag) bool {
+	_, taken := cmd.Annotations[inherits]
+	return taken && options.IsShared(flag) && flag.Name != "installation-name"
 }
 
 // complete reads a command line, connects, and reads the command line again with the flags of the installation. What parse returns as

@@ -152,10 +152,23 @@ func printUsage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
 	}
-	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsagesWrapped(helpWidth), "\n"))
-	}
+	own, installation := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if ofInstallation(cmd, flag) {
+			installation.AddFlag(flag)
+		} else {
+			own.AddFlag(flag)
+		}
+	})
+	printFlags(w, "Flags", own)
+	printFlags(w, "Flags of the installation, which are taken from its Deployment; those of the command line take precedence", installation)
 	return nil
+}
+
+func printFlags(w io.Writer, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		fmt.Fprintf(w, "\n%s:\n%s\n", title, strings.TrimRight(flags.FlagUsagesWrapped(helpWidth), "\n"))
+	}
 }
 
 // newHelp returns the sub-command that prints the help of another one.

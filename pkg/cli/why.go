@@ -37,12 +37,12 @@ func (f *whyFlags) command(p Process) *cobra.Command {
 		Long: `Explain why a workload was restarted, or why it was not. With --all, list the workloads whose annotations ask for
 reloads, and which of them do not run with their present configuration.
 
-It uses your permissions: get on the workload, or list on every kind of workload with --all; get on its ConfigMaps and Secrets, the digest key and the installation's Lease, list on
-Events, list on ConfigMaps and Secrets for annotations of Stakater's Reloader, list on SecretProviderClasses and
-SecretProviderClassPodStatuses with --enable-csi-integration, list on Namespaces with --namespace-selector, list on Jobs for a
-CronJob with concurrencyPolicy Forbid, and, for the custom resources of --config, list and watch on them, get on the ConfigMaps
-and Secrets that they name, get on the resources that labels of the workload name, and get on the ConfigMap of --config. It
-reports what it cannot read, except for the Lease.
+It uses your permissions: get on the workload, or list on every kind of workload with --all; get on its ConfigMaps and
+Secrets, the digest key and the installation's Lease; list on Events; list on ConfigMaps and Secrets for annotations of
+Stakater's Reloader; list on SecretProviderClasses and SecretProviderClassPodStatuses with --enable-csi-integration; list on
+Namespaces with --namespace-selector; list on Jobs for a CronJob with concurrencyPolicy Forbid; and, for the custom resources
+of --config, list and watch on them, get on the ConfigMaps and Secrets that they name, get on the resources that labels of the
+workload name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
 The flags of the installation are those of its Deployment, which needs get on it; without that permission, repeat them.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   pod-reloader why --all --all-namespaces

@@ -12,8 +12,19 @@ import (
 // What is read into them is what [Flags.CompleteShared] returns.
 func (f *Flags) Share(set *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		set.AddFlag(f.all.Lookup(name))
+		flag := f.all.Lookup(name)
+		flag.Annotations = map[string][]string{shared: nil}
+		set.AddFlag(flag)
 	}
+}
+
+// shared is the annotation of the flags of tools that are the manager's.
+const shared = "shared"
+
+// IsShared reports whether a flag of a tool is one of the manager's.
+func IsShared(flag *pflag.Flag) bool {
+	_, is := flag.Annotations[shared]
+	return is
 }
 
 // CompleteShared validates those flags that tools share: which workloads are handled, and when they are reloaded. The error joins
