@@ -12,8 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
+	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,8 +45,9 @@ type Request struct {
 	UID types.UID
 	// Keys are the annotations of the installation; the zero value has the default prefix. See NewKeys.
 	Keys Keys
-	// Further is what the same write changes besides, as a JSON merge patch; nil if nothing. The webhook does not look at it.
-	Further map[string]any
+	// Further is what the same write does besides, as operations of a JSON patch; nil if nothing. Nothing is stored where a test among them
+	// fails, nor where the workload has no annotations. The webhook does not look at them.
+	Further []jsonpatch.Operation
 }
 
 // Outcome is the result of a reload request.
@@ -107,31 +110,23 @@ func Do(ctx context.Context, c Patcher, r Request, opts ...client.PatchOption) (
 	obj.SetGroupVersionKind(r.GroupVersionKind)
 	obj.SetNamespace(r.Namespace)
 	obj.SetName(r.Name)
-	err := c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, r.patch()), opts...)
+	err := c.Patch(ctx, obj, r.patch(), opts...)
 	if err != nil {
 		return Result{Outcome: classify(err)}, fmt.Errorf("request a reload of %s %s/%s: %w", r.Kind, r.Namespace, r.Name, err)
 	}
 	return Judge(obj, r), nil
 }
 
-// patch returns the JSON merge patch that sets the dummy annotation.
-func (r Request) patch() []byte {
-	dummy := map[string]any{r.keys().ConfigHash: Dummy(r.Digest, r.Generation)}
-	body, _ := json.Marshal(merged(map[string]any{"metadata": map[string]any{"annotations": dummy}}, r.Further))
-	return body
-}
-
-// merged returns a map with what another one has in addition, maps in it included.
-func merged(into, further map[string]any) map[string]any {
-	all := maps.Clone(into)
-	for key, value := range further {
-		inner, both := all[key].(map[string]any)
-		if object, ok := value.(map[string]any); ok && both {
-			value = merged(inner, object)
-		}
-		all[key] = value
+// patch returns the patch that sets the dummy annotation: a JSON merge patch, for which the workload needs no annotations, or a JSON patch.
+func (r Request) patch() client.Patch {
+	key, dummy := r.keys().ConfigHash, Dummy(r.Digest, r.Generation)
+	if r.Further == nil {
+		body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: dummy}}})
+		return client.RawPatch(types.MergePatchType, body)
 	}
-	return all
+	request := jsonpatch.NewOperation("add", "/metadata/annotations/"+strings.ReplaceAll(key, "/", "~1"), dummy)
+	body, _ := json.Marshal(append(slices.Clone(r.Further), request))
+	return client.RawPatch(types.JSONPatchType, body)
 }
 
 func (r Request) keys() Keys {
@@ -198,13 +193,16 @@ func (r Request) reloadedBy(last LastReload, rec record.Record, answered int64) 
 	return last.Generation == r.Generation && answered != r.Generation
 }
 
-// pinned reports whether the request was stored on the version only that it was made for. A reload of that version's generation is then the
-// one that was asked for, also where the webhook was called twice and has read another digest the second time.
+// pinned reports whether the request was stored only on the generation that it was made for. A reload of that generation is then the one that
+// was asked for, also where the webhook was called twice and has read another digest the second time.
 func (r Request) pinned() bool {
-	metadata, _ := r.Further["metadata"].(map[string]any)
-	version, _ := metadata["resourceVersion"].(string)
-	return version != "" && r.Generation != 0
+	return r.Generation != 0 && slices.ContainsFunc(r.Further, func(o jsonpatch.Operation) bool {
+		return o.Operation == "test" && o.Path == GenerationField
+	})
 }
+
+// GenerationField is the JSON pointer to the generation of a workload, for tests in Further.
+const GenerationField = "/metadata/generation"
 
 // recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
 // it belongs to, or because it belongs to the hash of a reload that the digest has proven. An item that was adopted since may have another

@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -87,12 +89,14 @@ func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
 }
 
 // Another webhook comes in between, and the configuration changes: the second pass stamps what it reads.
-func TestReloadOfThePinnedVersionIsTheOneAskedFor(t *testing.T) {
+func TestReloadOfThePinnedGenerationIsTheOneAskedFor(t *testing.T) {
 	t.Parallel()
 	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
-	pinned := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
+	pinned := []jsonpatch.Operation{jsonpatch.NewOperation("test", poke.GenerationField, 4)}
 	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: pinned}).Outcome)
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4}).Outcome, "another write may have made it")
+	added := []jsonpatch.Operation{jsonpatch.NewOperation("add", poke.GenerationField, 4), jsonpatch.NewOperation("test", "/metadata/uid", "u")}
+	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: added}).Outcome, "it is not tested")
 	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 3, Further: pinned}).Outcome, "it is the reload of another generation")
 }
 
@@ -177,14 +181,17 @@ func TestDoWritesTheDummyAndNothingElse(t *testing.T) {
 func TestDoWritesTheFurtherChangeInTheSamePatch(t *testing.T) {
 	t.Parallel()
 	c, r := &patcher{}, request()
-	r.Further = map[string]any{
-		"metadata": map[string]any{"resourceVersion": "5", "annotations": map[string]any{"x": "y", "gone": nil}},
-		"spec":     map[string]any{"paused": true},
-	}
+	r.Further = []jsonpatch.Operation{jsonpatch.NewOperation("test", poke.GenerationField, 7), jsonpatch.NewOperation("add", "/spec/paused", true)}
 	_, err := poke.Do(t.Context(), c, r)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"metadata":{"resourceVersion":"5","annotations":{
-		"pod-reloader.cs.sap.com/config-hash":"`+digest+`@7","x":"y","gone":null}},"spec":{"paused":true}}`, c.body)
+	assert.Equal(t, types.JSONPatchType, c.form)
+	assert.JSONEq(t, `[
+		{"op":"test","path":"/metadata/generation","value":7}, {"op":"add","path":"/spec/paused","value":true},
+		{"op":"add","path":"/metadata/annotations/pod-reloader.cs.sap.com~1config-hash","value":"`+digest+`@7"}]`, c.body)
+	r.Further = nil
+	_, err = poke.Do(t.Context(), c, r)
+	require.NoError(t, err)
+	assert.Equal(t, types.MergePatchType, c.form, "the workload may have no annotations")
 }
 
 func request() poke.Request {
@@ -198,11 +205,12 @@ func request() poke.Request {
 type patcher struct {
 	err  error
 	body string
+	form types.PatchType
 }
 
 func (p *patcher) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	body, err := patch.Data(obj)
-	p.body = string(body)
+	p.body, p.form = string(body), patch.Type()
 	if err != nil {
 		return err
 	}

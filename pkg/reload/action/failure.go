@@ -124,7 +124,7 @@ func failedPin(kind workload.Kind, reason string, err error) failure {
 	f := failedWrite(kind, reason, err)
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) && !apianswer.Denied(err) && errors.As(err, &status) && nameless(status.Status().Details) {
-		f.soon, f.quiet = true, true
+		f.soon, f.quiet, f.overtaken = true, true, true
 	}
 	return f
 }

@@ -101,6 +101,7 @@ func TestFailedPinIsALostRace(t *testing.T) {
 			got := failedPin(workload.Deployment(), "ReloadFailed", tc.err)
 			assert.Equal(t, tc.lost, got.soon)
 			assert.Equal(t, tc.lost, got.quiet)
+			assert.Equal(t, tc.lost, got.pace() == state.Overtaken)
 		})
 	}
 }

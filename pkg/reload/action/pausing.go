@@ -2,10 +2,11 @@ package action
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -85,7 +86,7 @@ func (p pauses) end(ctx context.Context, s gather.Subject) (wait time.Duration, 
 		if action == pause.Resume && apianswer.MayBeStored(err) {
 			p.state.UnansweredEnds.Add(s.Key, present.Since)
 		}
-		return p.notEnded(ctx, s, end, failedWrite(s.Object.Kind, reasonResumeFailed, err))
+		return p.notEnded(ctx, s, end, failedPin(s.Object.Kind, reasonResumeFailed, err))
 	}
 	p.backoff.Forget(s.Key)
 	p.hasEnded(s)
@@ -126,15 +127,44 @@ func (p pauses) notEnded(
 	return wait, nil
 }
 
+// pins are the tests by which a patch is stored only on the workload that was decided about, and only while its pause is as it was seen: no
+// pause of a user is taken for one of ours. A generation that is not 0 stands for what else a user may have changed.
+func (p pauses) pins(s gather.Subject, generation int64) []jsonpatch.Operation {
+	since, begun := s.Object.Annotations()[p.at]
+	pins := []jsonpatch.Operation{
+		jsonpatch.NewOperation("test", "/metadata/uid", s.Object.UID()),
+		pin(pausedField, true, s.Object.Paused()),
+		pin(stamp.Pointer("metadata", "annotations", p.at), since, begun),
+	}
+	if generation != 0 {
+		pins = append(pins, jsonpatch.NewOperation("test", poke.GenerationField, generation))
+	}
+	return pins
+}
+
+// pin is the test that a field has a value, or that it is absent.
+func pin(field string, value any, there bool) jsonpatch.Operation {
+	if !there {
+		value = json.RawMessage("null")
+	}
+	return jsonpatch.NewOperation("test", field, value)
+}
+
+// generationToPin returns the generation that a write of a workload is for: 0 where another writer raises it all the time.
+func (b *base) generationToPin(s gather.Subject) int64 {
+	if b.backoff.IsOvertaken(s.Key) {
+		return 0
+	}
+	return s.Object.Generation()
+}
+
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
 func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
-	change := map[string]any{"metadata": map[string]any{
-		"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.at: nil},
-	}}
+	operations := append(p.pins(s, p.generationToPin(s)), jsonpatch.NewOperation("remove", stamp.Pointer("metadata", "annotations", p.at), nil))
 	if action == pause.Resume {
-		change["spec"] = map[string]any{"paused": nil}
+		operations = append(operations, jsonpatch.NewOperation("remove", pausedField, nil))
 	}
-	answer, err := p.merge(ctx, s, change)
+	answer, err := p.operate(ctx, s, operations...)
 	if err != nil {
 		return err
 	}
@@ -147,29 +177,35 @@ func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Actio
 	return nil
 }
 
-// begin returns the change that a reload makes to pause the workload as well, or nil if it does not.
-func (p pauses) begin(s gather.Subject) map[string]any {
+// begin returns what a reload request for a generation does to pause the workload as well, or nil if it does not. A request for each generation
+// is refused where another reload was faster: that one has begun a rollout, or a pause.
+func (p pauses) begin(s gather.Subject, generation int64) []jsonpatch.Operation {
 	if !p.of(s, s.Object).Begins() {
 		return nil
 	}
-	return map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": s.Object.ResourceVersion(), "annotations": map[string]any{p.at: p.since()},
-		},
-		"spec": map[string]any{"paused": true},
+	last, reloaded := s.View.Managed[stamp.LastReload]
+	pins := append(p.pins(s, generation), pin(stamp.Pointer("metadata", "annotations", p.annotations.LastReload), last, reloaded))
+	return append(pins, p.beginning()...)
+}
+
+// beginning are the operations that begin a pause.
+func (p pauses) beginning() []jsonpatch.Operation {
+	return []jsonpatch.Operation{
+		jsonpatch.NewOperation("add", stamp.Pointer("metadata", "annotations", p.at), p.since()),
+		jsonpatch.NewOperation("add", pausedField, true),
 	}
 }
 
 // revertPause ends the pause that a request began, where no reload came of it: the webhook reads what is stored, and the configuration may
 // have changed back. The Deployment would otherwise be paused for the whole period. A pause that another writer has changed stays.
 func (p pauses) revertPause(ctx context.Context, s gather.Subject, request poke.Request) {
-	begin, paused, err := unstructured.NestedString(request.Further, "metadata", "annotations", p.at)
-	if err != nil || !paused {
+	since := stamp.Pointer("metadata", "annotations", p.at)
+	begin := slices.IndexFunc(request.Further, func(o jsonpatch.Operation) bool { return o.Operation == "add" && o.Path == since })
+	if begin < 0 {
 		return
 	}
-	since := stamp.Pointer("metadata", "annotations", p.at)
-	err = p.operate(ctx, s,
-		jsonpatch.NewOperation("test", since, begin), jsonpatch.NewOperation("remove", since, nil),
+	_, err := p.operate(ctx, s,
+		jsonpatch.NewOperation("test", since, request.Further[begin].Value), jsonpatch.NewOperation("remove", since, nil),
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
 	)
 	if err != nil {
@@ -193,11 +229,7 @@ func (p pauses) beginDirectly(s gather.Subject, version pausable, result stamp.R
 	if !result.Stamped || !state.Begins() {
 		return pausing{}
 	}
-	pointer := stamp.Pointer("metadata", "annotations", p.at)
-	return pausing{period: state.Period, operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("add", pointer, p.since()),
-		jsonpatch.NewOperation("add", pausedField, true),
-	}}
+	return pausing{period: state.Period, operations: p.beginning()}
 }
 
 func (p pauses) since() string { return p.now().UTC().Format(time.RFC3339) }

@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
 	"github.com/pod-reloader/pod-reloader/pkg/stamp"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // requests ask the webhook for the reloads that are due.
@@ -71,9 +72,24 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	case poke.Conflict:
 		return failed{s, r.explainNoReload(ctx, s, in, result.Outcome, err)}
 	default:
-		return failed{s, failedWrite(s.Object.Kind, reasonReloadFailed, err)}
+		return failed{s, notStored(s.Object.Kind, request, err)}
 	}
 }
+
+// notStored is the failure of a request that the API server has refused, or has not answered.
+func notStored(kind workload.Kind, request poke.Request, err error) failure {
+	if request.Further == nil {
+		return failedWrite(kind, reasonReloadFailed, err)
+	}
+	f := failedPin(kind, reasonReloadFailed, err)
+	if f.overtaken {
+		f.err = errOvertaken
+	}
+	return f
+}
+
+// errOvertaken says why a request has no effect.
+var errOvertaken = errors.New("another writer has changed the workload before the reload request was stored")
 
 // generationAfter returns the generation that a write of the spec gives a workload; 0 for a kind without generations.
 func generationAfter(before int64) int64 {
@@ -85,12 +101,12 @@ func generationAfter(before int64) int64 {
 
 // newReloadRequest returns the request for a reload with a digest.
 func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof string) poke.Request {
-	generation, further := s.Object.Generation(), r.pauses.begin(s)
+	generation := s.Object.Generation()
 	switch {
 	case r.asksForLive(s, in):
 		proof = digest.AnyCurrent // also where a Job was made with a content that is known
-	case further == nil && proof != digest.AnyCurrent && r.backoff.IsOvertaken(s.Key):
-		generation = 0 // the digest is a proof for each
+	case proof != digest.AnyCurrent:
+		generation = r.generationToPin(s) // the digest is a proof for each
 	}
 	return poke.Request{
 		GroupVersionKind: s.Object.Kind.GroupVersionKind,
@@ -101,7 +117,7 @@ func (r requests) newReloadRequest(s gather.Subject, in policy.Input, proof stri
 		Generation:       generation,
 		UID:              types.UID(s.Object.UID()),
 		Keys:             r.annotations,
-		Further:          further,
+		Further:          r.pauses.begin(s, generation),
 	}
 }
 
@@ -133,7 +149,7 @@ func (r requests) removeReloadRequest(ctx context.Context, left outOfScope, requ
 		return
 	}
 	pointer := stamp.Pointer("metadata", "annotations", r.annotations.ConfigHash)
-	err := r.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
+	_, err := r.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
 	if err != nil {
 		log.FromContext(ctx).Info("cannot remove a reload request from a workload that has left the scope",
 			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+r.annotations.ConfigHash+" of the workload")
@@ -253,7 +269,7 @@ func (r requests) explainNoReload(ctx context.Context, s gather.Subject, in poli
 		"the webhook reports that no reload is due (%s)", outcome))}
 	if outcome == poke.Stale {
 		moved.overtaken = true
-		moved.err = errors.New("another writer has changed the workload before the reload request was stored")
+		moved.err = errOvertaken
 	}
 	if outcome != poke.Current && outcome != poke.Purged {
 		return moved

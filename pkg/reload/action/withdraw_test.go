@@ -47,8 +47,7 @@ func (c *unserved) Patch(_ context.Context, answer client.Object, patch client.P
 		return err
 	}
 	if patch.Type() == types.MergePatchType {
-		err = errors.Join(c.merge(string(body)), c.merge(c.purges), json.Unmarshal(c.raw, answer))
-		return errors.Join(err, c.merge(c.requested))
+		return errors.Join(c.merge(string(body)), c.request(answer))
 	}
 	operations, err := jsonpatch.DecodePatch(body)
 	if err != nil || c.err != nil {
@@ -59,10 +58,18 @@ func (c *unserved) Patch(_ context.Context, answer client.Object, patch client.P
 	}
 	patched, err := operations.Apply(c.raw)
 	if err != nil {
-		return err
+		return failedTest()
 	}
 	c.raw = patched
+	if strings.Contains(string(body), `"add","path":"/metadata/annotations/`+strings.ReplaceAll(configHash, "/", "~1")) {
+		return c.request(answer)
+	}
 	return json.Unmarshal(c.raw, answer)
+}
+
+// request is what follows once a request for a reload is stored.
+func (c *unserved) request(answer client.Object) error {
+	return errors.Join(c.merge(c.purges), json.Unmarshal(c.raw, answer), c.merge(c.requested))
 }
 
 func (c *unserved) merge(patch string) (err error) {

@@ -107,13 +107,12 @@ func (w writer) patch(ctx context.Context, s gather.Subject, patch client.Patch)
 }
 
 // operate is patch with the operations of a JSON patch.
-func (w writer) operate(ctx context.Context, s gather.Subject, operations ...jsonpatch.Operation) error {
+func (w writer) operate(ctx context.Context, s gather.Subject, operations ...jsonpatch.Operation) (*metav1.PartialObjectMetadata, error) {
 	body, err := json.Marshal(operations)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = w.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
-	return err
+	return w.patch(ctx, s, client.RawPatch(types.JSONPatchType, body))
 }
 
 // merge is patch with a merge patch.

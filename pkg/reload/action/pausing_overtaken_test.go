@@ -1,0 +1,91 @@
+package action
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/policy"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
+	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+)
+
+// failedTest is the answer of the API server to a patch of which a test fails.
+func failedTest() error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
+}
+
+// What else a user may have changed is left open only where another writer raises the generation all the time.
+func TestEndOfAPauseLeavesTheGenerationOpenOnAWorkloadThatChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &patched{err: failedTest()}
+	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, &reloadtest.Outbox{})
+	for range state.FewConflicts + 1 {
+		_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
+		require.IsType(t, failed{}, ended)
+		assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
+		now = now.Add(time.Second)
+	}
+	require.Len(t, c.bodies, int(state.FewConflicts)+1)
+	for n, body := range c.bodies {
+		assert.Equal(t, n < int(state.FewConflicts), strings.Contains(body, "generation"), "after %d lost races", n)
+		assert.Contains(t, body, `/spec/paused","value":true`, "a pause that has ended, and that of a user, remain as they are")
+	}
+}
+
+// A user, or an earlier leader, has changed the Deployment since it was read.
+func TestReloadPausesOnlyWhatItHasSeen(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		meanwhile string
+		overtaken bool
+		stored    bool
+	}{
+		"nothing has changed":                      {stored: true},
+		"nothing that matters has changed":         {overtaken: true, stored: true, meanwhile: `{"metadata":{"generation":6}}`},
+		"the generation has changed":               {meanwhile: `{"metadata":{"generation":6}}`},
+		"the user has paused it":                   {overtaken: true, meanwhile: `{"metadata":{"generation":6},"spec":{"paused":true}}`},
+		"another reload has paused it":             {overtaken: true, meanwhile: `{"metadata":{"generation":6,"annotations":{"` + pausedAt + `":"2026-01-02T03:04:00Z"}}}`},
+		"another reload was faster":                {overtaken: true, meanwhile: `{"metadata":{"generation":6,"annotations":{"` + annotation.DefaultPrefix + `last-reload":"{}"}}}`},
+		"it was deleted and created again":         {overtaken: true, meanwhile: `{"metadata":{"uid":"u2"}}`},
+		"the user has removed all its annotations": {overtaken: true, meanwhile: `{"metadata":{"generation":6,"annotations":null}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			ring := digesttest.Ring(t, "a")
+			web, raw := pausingDeployment(t, ring, now)
+			c := &unserved{raw: raw, purges: `{"metadata":{"annotations":{"` + configHash + `":null}}}`}
+			require.NoError(t, c.merge(tc.meanwhile))
+			before := string(c.raw)
+			actions := newActions(Options{
+				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
+			}, &reloadtest.Outbox{})
+			for range state.FewConflicts {
+				if tc.overtaken {
+					actions.backoff.When(web.Key, state.Overtaken)
+				}
+			}
+			ended := actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			require.IsType(t, failed{}, ended)
+			f := ended.(failed).failure
+			assert.Equal(t, !tc.stored, f.overtaken)
+			assert.Equal(t, tc.stored, f.stored)
+			if !tc.stored {
+				assert.True(t, f.soon && f.quiet, "it passes by itself")
+				assert.Equal(t, before, string(c.raw))
+				assert.EqualError(t, f.err, "another writer has changed the workload before the reload request was stored")
+			}
+		})
+	}
+}
