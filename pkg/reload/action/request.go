@@ -208,10 +208,10 @@ func mayHaveStamped(request poke.Request, answer poke.Result) bool {
 	return answer.Outcome == poke.Stale && answer.Generation == generationAfter(request.Generation)
 }
 
-// reportedBefore reports whether the answer to a request for the live state, or for each generation, has the earlier last-reload annotation. Only
-// without a generation it can pass for a new one.
+// reportedBefore reports whether the answer to a request has the earlier last-reload annotation. Only without a generation it can pass for a
+// new one.
 func reportedBefore(s gather.Subject, r poke.Request, answer record.LastReload) bool {
-	if r.Generation != 0 || r.Digest != digest.AnyCurrent && s.Object.Generation() == 0 {
+	if r.Generation != 0 {
 		return false
 	}
 	last, err := record.ParseLastReload(s.View.Managed[stamp.LastReload])
