@@ -235,7 +235,7 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	case action == cronrun.Skip:
 		return nil
 	case action == cronrun.Wait:
-		return fmt.Errorf("%w: %s", errActive, reference.List(others.Active, reference.MaxNamed))
+		return r.wait(ctx, s, job, others.Active)
 	}
 	err = r.create(ctx, *s, job)
 	if err != nil && !apianswer.AlreadyExists(err) {
@@ -243,6 +243,17 @@ func (r runs) makeJob(ctx context.Context, s *gather.Subject, cron cronrun.CronJ
 	}
 	r.ran(ctx, s, due, err != nil)
 	return nil
+}
+
+// wait is the error of a run that must wait for active Jobs. Where a wait begins, a dry run shows whether the Job may be made after it: what can
+// never follow is not to be waited for.
+func (r runs) wait(ctx context.Context, s *gather.Subject, job *unstructured.Unstructured, active []cronrun.ActiveJob) error {
+	if !r.state.Runs.Waits(s.CronJob(), state.JobsWait) {
+		if err := r.create(ctx, *s, job, client.DryRunAll); apianswer.Unauthorized(err) {
+			return fmt.Errorf("dry run of job %s: %w", job.GetName(), err)
+		}
+	}
+	return fmt.Errorf("%w: %s", errActive, reference.List(active, reference.MaxNamed))
 }
 
 // ran records that a Job is made, by this attempt or by an earlier one.

@@ -88,3 +88,32 @@ func TestRunOfADeletedCronJobIsNotThatOfTheNextOne(t *testing.T) {
 	o.change(t, "C")
 	assert.Len(t, o.jobs, 1)
 }
+
+// Without the permission to create Jobs, which is the default, the run cannot follow.
+func TestRunThatMayNotBeMadeIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.tried = forbidden("Job")
+	o.change(t, "B")
+	assert.Zero(t, o.inOrder(t), "the Jobs are not looked at")
+	require.Len(t, o.out.Notes(), 2, "%v", o.out.Notes())
+	assert.Contains(t, o.out.Notes()[0], "the CronJob is not run at once, only its next run gets the new configuration: dry run of job backup-")
+	assert.Zero(t, o.postponements())
+}
+
+// A policy may change its mind until the Job is made, and the permission was there when the wait began.
+func TestWaitBeginsWithOneDryRun(t *testing.T) {
+	t.Parallel()
+	o := newOccupied(t)
+	o.tried = freeze()
+	o.change(t, "B")
+	assert.Equal(t, 1, o.postponements())
+	o.tried = forbidden("Job")
+	o.looks(t, time.Minute)
+	o.change(t, "C")
+	o.tried = nil
+	o.active = nil
+	o.looks(t, time.Minute)
+	assert.Len(t, o.jobs, 1)
+	assert.Equal(t, 1, o.postponements())
+}

@@ -153,6 +153,9 @@ func (r *runs) Postpone(of CronJob, reason RunWait, now time.Time, again time.Du
 	return since, begins
 }
 
+// Waits reports whether a run waits for something.
+func (r *runs) Waits(of CronJob, reason RunWait) bool { return r.get(of).waiting.reason == reason }
+
 // WaitForOthers returns how long to wait before the Jobs are looked at again that a run waits for; 0 if none waits.
 func (r *runs) WaitForOthers(of CronJob, now time.Time) time.Duration {
 	return max(r.get(of).waiting.look.Sub(now), 0)

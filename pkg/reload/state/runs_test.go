@@ -147,6 +147,7 @@ func TestWaitOfARunBeginsOnce(t *testing.T) {
 		assert.Equal(t, since, gotSince, message)
 		assert.Equal(t, begins, gotBegins, message)
 		assert.Equal(t, time.Minute, r.WaitForOthers(of, at), message)
+		assert.True(t, r.Waits(of, reason), message)
 	}
 	assert.Zero(t, r.WaitForOthers(of, now), "none waits yet")
 	later := now.Add(time.Minute)
@@ -165,6 +166,7 @@ func TestWaitOfARunBeginsOnce(t *testing.T) {
 		r.Postpone(of, JobsWait, later, time.Minute)
 		ends()
 		assert.Zero(t, r.WaitForOthers(of, later), name)
+		assert.False(t, r.Waits(of, JobsWait), name)
 		later = later.Add(time.Minute)
 		postpone(JobsWait, later, later, true, name+": the next one is another wait")
 		r.EndWait(of)
