@@ -2,11 +2,13 @@ package action
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/pod-reloader/pod-reloader/pkg/apianswer"
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 )
 
@@ -46,10 +48,13 @@ func (l *jobLists) of(
 	}
 	select {
 	case <-shared.done:
-		return shared.jobs, shared.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if !begins && errors.Is(shared.err, largeread.ErrWaiting) {
+		return list() // the turn of the namespace for large objects may be that of this caller
+	}
+	return shared.jobs, shared.err
 }
 
 // join returns the list to use, and whether the caller must make it.

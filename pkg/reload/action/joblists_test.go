@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/pkg/cronrun"
+	"github.com/pod-reloader/pod-reloader/pkg/largeread"
 	"github.com/pod-reloader/pod-reloader/pkg/recovering"
 )
 
@@ -69,6 +70,27 @@ func TestJobsOfANamespaceAreListedOnceAtATime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The caller that lists waits for the turn of the namespace for large objects, which another one of them may have.
+func TestListWithoutATurnIsMadeByTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l jobLists
+		turn := fmt.Errorf("list: %w", largeread.ErrWaiting)
+		go func() {
+			_, err := l.of(t.Context(), "shop", time.Now(), func() ([]cronrun.Job, error) {
+				<-time.After(10 * time.Second)
+				return nil, turn
+			})
+			assert.ErrorIs(t, err, turn, "it does not list twice")
+		}()
+		synctest.Wait()
+		jobs, err := l.of(t.Context(), "shop", time.Now(), func() ([]cronrun.Job, error) { return make([]cronrun.Job, 3), nil })
+		require.NoError(t, err)
+		assert.Len(t, jobs, 3)
+		<-time.After(time.Hour) // the list is dropped
+	})
 }
 
 func TestSharedListThatPanicsIsNoList(t *testing.T) {
