@@ -146,6 +146,11 @@ func (n *node) parents(nodes nodes) []*node {
 	return all
 }
 
+// hasParents reports whether a node depends on this one. Each one that this one points to is in the graph.
+func (n *node) hasParents() bool {
+	return len(n.above) > 0 || n.facts != nil && len(n.facts.parents) > 0
+}
+
 // sweep removes nodes to which nothing refers: those without an object, and config objects.
 func (g *Graph) sweep() {
 	for _, n := range g.gone {

@@ -206,7 +206,7 @@ func (g *Graph) UnreadConfig() []Key {
 func (all nodes) Referred() []Key {
 	var keys []Key
 	for key, n := range all {
-		if len(n.parents(all)) > 0 {
+		if n.hasParents() {
 			keys = append(keys, key)
 		}
 	}

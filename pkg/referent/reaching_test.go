@@ -84,3 +84,18 @@ func TestReachingLooksAtEachObjectOnce(t *testing.T) {
 	assert.Equal(t, w.Len(), looked)
 	assert.Len(t, reaching, wide)
 }
+
+// It is asked for under a lock, for which the next change waits.
+func TestReferredAllocatesNothingForEachNode(t *testing.T) { //nolint:paralleltest // it counts allocations
+	w := newWorld(t, tangled())
+	const count = 500
+	var names []any
+	for i := range count {
+		names = append(names, fmt.Sprint(i))
+		w.set(fmt.Sprint("a/", i), map[string]any{"below": []any{"all"}})
+	}
+	w.set("a/root", map[string]any{"to": names})
+	w.Evaluate()
+	require.Len(t, w.Referred(), count, "nothing depends on the root, nor on what is missing")
+	assert.Less(t, testing.AllocsPerRun(10, func() { w.Referred() }), 50.0)
+}
