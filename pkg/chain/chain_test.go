@@ -171,6 +171,8 @@ func TestAChangeOfAClusterScopedObjectIsReportedOnce(t *testing.T) {
 		definitions[0].Refs, definitions[0].ClusterScoped = nil, true
 		w.Configure(definitions)
 		w.pass(time.Second)
+		assert.True(t, w.ClusterScoped(proxy.Kind))
+		assert.False(t, w.ClusterScoped(tls.Kind))
 		for n := range 1_000 {
 			require.NotNil(t, w.State(fmt.Sprint("ns-", n), proxy).Hold)
 		}

@@ -128,6 +128,14 @@ func (a *graphState) Check(kind reference.Kind) error {
 	return errors.New(a.unknown(kind))
 }
 
+// ClusterScoped reports whether the configuration has a resource whose objects have no namespace.
+func (a *graphState) ClusterScoped(kind reference.Kind) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	resource, ok := a.schema.Resource(kind.GroupResource())
+	return ok && resource.ClusterScoped
+}
+
 // setOutdated takes in which config objects are to be read. The evaluator calls it.
 func (a *graphState) setOutdated(outdated map[referent.Key]struct{}) {
 	a.mu.Lock()

@@ -70,6 +70,9 @@ func (s Store) RecheckBelow(ctx context.Context, namespace string, ref reference
 // events reach the Chain.
 func (s Store) Referred() map[string][]reference.Ref { return s.Chain.Referred() }
 
+// ClusterScoped reports whether the objects of a kind have no namespace.
+func (s Store) ClusterScoped(kind reference.Kind) bool { return s.Chain.ClusterScoped(kind) }
+
 // Admission is a configstate.Admission that knows custom resources, too.
 type Admission struct {
 	configstate.Admission

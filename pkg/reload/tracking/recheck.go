@@ -124,17 +124,16 @@ func (r *rechecks) read(ctx context.Context, objects []index.Object) {
 // unwatched returns the config objects whose watch fails, each once: those that workloads track, by name or by a pattern, and those to
 // which custom resources refer.
 func (r *rechecks) unwatched() []index.Object {
-	objects := r.index.Tracked(func(at index.Object) bool { return r.failing.includes(at.Ref.Kind.Content(), at.Namespace) })
-	known := make(map[index.Object]struct{}, len(objects))
-	for _, at := range objects {
-		known[at] = struct{}{}
+	referents, _ := r.with.Store.(Referents)
+	tracked := r.index.Tracked(func(at index.Object) bool { return r.failing.includes(at.Ref.Kind.Content(), at.Namespace) })
+	found := distinct{referents: referents, known: make(map[index.Object]struct{}, len(tracked))}
+	for _, at := range tracked {
+		found.add(at)
 	}
 	add := func(namespace string, refs []reference.Ref) {
 		for _, ref := range refs {
-			at := index.Object{Namespace: namespace, Ref: ref}
-			if _, has := known[at]; !has && r.failing.includes(ref.Kind.Content(), namespace) {
-				known[at] = struct{}{}
-				objects = append(objects, at)
+			if r.failing.includes(ref.Kind.Content(), namespace) {
+				found.add(index.Object{Namespace: namespace, Ref: ref})
 			}
 		}
 	}
@@ -145,13 +144,31 @@ func (r *rechecks) unwatched() []index.Object {
 			}
 		}
 	}
-	if referents, ok := r.with.Store.(Referents); ok {
+	if referents != nil {
 		referred := referents.Referred()
 		for _, namespace := range slices.Sorted(maps.Keys(referred)) {
 			add(namespace, referred[namespace])
 		}
 	}
-	return objects
+	return found.objects
+}
+
+// distinct are config objects, each once, in the order in which they were added.
+type distinct struct {
+	referents Referents // nil where there are no custom resources
+	known     map[index.Object]struct{}
+	objects   []index.Object
+}
+
+// add adds an object, unless it is known. Workloads of many namespaces can track the same cluster-scoped one.
+func (d *distinct) add(at index.Object) {
+	if d.referents != nil && d.referents.ClusterScoped(at.Ref.Kind) {
+		at.Namespace = ""
+	}
+	if _, has := d.known[at]; !has {
+		d.known[at] = struct{}{}
+		d.objects = append(d.objects, at)
+	}
 }
 
 // matched returns what a workload with patterns tracks. The index has no names of what they match: those come from the metadata cache,

@@ -59,6 +59,19 @@ func TestRecheckLogsWhatItCannotRead(t *testing.T) {
 	assert.Equal(t, int32(1), failures.Load())
 }
 
+// Workloads of each namespace can track the same object, and custom resources can refer to it as well.
+func TestRecheckReadsAClusterScopedObjectOnce(t *testing.T) {
+	t.Parallel()
+	gateway, route := reference.Ref{Kind: "gateways.example.org", Name: "g"}, reference.Ref{Kind: "routes.example.org", Name: "r"}
+	l, store, keys := trackingWithFailing(t, failing{"gateways.example.org": true, "routes.example.org": true}, nil, nil)
+	for _, key := range keys {
+		l.tracking.index.SetRefs(key, []reference.Ref{gateway, route})
+	}
+	l.tracking.rechecks.with.Store = referring{store, map[string][]reference.Ref{"": {gateway}, "shop": {route}}}
+	recheckOnce(t.Context(), l.tracking.rechecks)
+	assert.ElementsMatch(t, []index.Object{{Ref: gateway}, {Namespace: "bank", Ref: route}, {Namespace: "shop", Ref: route}}, store.seen)
+}
+
 // hanging is a Store whose reads of Secrets have no answer.
 type hanging struct{ *recheckStore }
 

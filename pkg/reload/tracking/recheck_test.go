@@ -146,6 +146,8 @@ type referring struct {
 
 func (r referring) Referred() map[string][]reference.Ref { return r.referred }
 
+func (referring) ClusterScoped(kind reference.Kind) bool { return kind == "gateways.example.org" }
+
 // No workload names what a custom resource refers to.
 func TestRecheckLooksAtWhatCustomResourcesReferTo(t *testing.T) {
 	t.Parallel()

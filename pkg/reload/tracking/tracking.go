@@ -56,6 +56,8 @@ type Store interface {
 type Referents interface {
 	// Referred returns the objects, by namespace, to which custom resources refer; cluster-scoped ones are in the empty namespace.
 	Referred() map[string][]reference.Ref
+	// ClusterScoped reports whether the objects of a kind have no namespace.
+	ClusterScoped(kind reference.Kind) bool
 }
 
 // Options are what a Tracking works with.
