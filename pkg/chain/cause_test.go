@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/configstate"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
@@ -117,5 +119,102 @@ func TestOptionalObjectThatComesBackIsACause(t *testing.T) {
 		w.pass(time.Second)
 		assert.Equal(t, "kafkaservices.kroxylicious.io/s", w.State("ns", proxy).Because(without.Short()))
 		assert.Equal(t, with, w.entry())
+	})
+}
+
+// The graph names the first five objects that have changed. A definition that is deleted and created again brings all of its objects back.
+func TestChangeBesideManyObjectsThatCameBackIsACause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.contents[tls] = "1"
+		const count = 2 * referent.MaxCauses
+		var names []any
+		put := func(port int64) {
+			for n := range count {
+				spec := map[string]any{"secret": "tls"}
+				if n == count-1 {
+					spec["port"] = port
+				}
+				w.put(services, fmt.Sprint("s", n), spec)
+			}
+		}
+		put(1)
+		for n := range count {
+			names = append(names, fmt.Sprint("s", n))
+		}
+		w.put(proxies, "p", map[string]any{"services": names})
+		definitions := proxyToSecret()
+		definitions[1].Refs[0].Name = "spec.services[*]"
+		w.Configure(definitions)
+		w.pass(time.Second)
+		first := w.entry()
+		for n := range count {
+			require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), fmt.Sprint("s", n), metav1.DeleteOptions{}))
+		}
+		w.pass(time.Second)
+		require.NotNil(t, w.State("ns", proxy).Hold)
+		put(2)
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaservices.kroxylicious.io/s9", w.State("ns", proxy).Because(first.Short()))
+	})
+}
+
+// An object that may be absent can be so before and after the one that refers to it was away.
+func TestOptionalObjectThatIsAbsentAsBeforeIsNoCause(t *testing.T) {
+	t.Parallel()
+	for name, created := range map[string]bool{"it never existed": false, "it was created and deleted meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.contents[tls] = "1"
+				w.put(services, "s", map[string]any{"secret": "tls"})
+				spec := map[string]any{"service": "s", "route": "r"}
+				w.put(proxies, "p", spec)
+				definitions := append(proxyToSecret(), referent.Definition{ID: "routes", GVR: routes})
+				definitions[1].Refs = append(definitions[1].Refs, referent.EdgeDefinition{Resource: "routes", Name: "spec.route", Optional: true})
+				w.Configure(definitions)
+				w.pass(time.Second)
+				first := w.entry()
+				w.remove("p")
+				w.pass(time.Second)
+				if created {
+					w.put(routes, "r", map[string]any{})
+					w.pass(time.Second)
+					require.NoError(t, w.client.Resource(routes).Namespace("ns").Delete(t.Context(), "r", metav1.DeleteOptions{}))
+				}
+				w.set(tls, "2")
+				w.pass(time.Second)
+				w.put(proxies, "p", spec)
+				w.pass(time.Second)
+				assert.Equal(t, "secret/tls", w.State("ns", proxy).Because(first.Short()))
+			})
+		})
+	}
+}
+
+// An object that refers to another one is not below it any more once it is deleted.
+func TestReferrerThatWasDeletedWhileTheOtherOneWasAwayIsACause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		service := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "s"}
+		w.put(services, "s", map[string]any{})
+		for _, name := range []string{"p", "q"} {
+			w.put(proxies, name, map[string]any{"services": []any{"s"}})
+		}
+		w.Configure(referrers())
+		w.pass(time.Second)
+		newest, _ := w.currentRing().Newest()
+		first, ok := w.State("ns", service).Entry(newest.ID)
+		require.True(t, ok)
+		require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+		w.pass(time.Second)
+		w.remove("q")
+		w.pass(time.Second)
+		w.put(services, "s", map[string]any{})
+		w.pass(time.Second)
+		assert.Equal(t, "kafkaproxies.kroxylicious.io/q", w.State("ns", service).Because(first.Short()))
 	})
 }

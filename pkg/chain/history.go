@@ -112,24 +112,28 @@ func (h *history) prune(graph *referent.Graph, now time.Time) {
 	}
 }
 
-const (
-	// maxCauses is how many causes a change of a custom resource keeps.
-	maxCauses = 5
-	// mostBelow is below how many objects causes are searched for.
-	mostBelow = 1_000
-)
+// mostBelow is below how many objects causes are searched for.
+const mostBelow = 1_000
 
-// causes returns the objects because of which a custom resource is another one than at an earlier addition. The graph does not know what has
-// changed below one that was away.
+// causes returns the objects because of which a custom resource is another one than at an earlier addition: the first referent.MaxCauses by
+// key. The graph does not know what has changed below one that was away, and names only so many: where some of these are as before, there
+// may be others.
 func (h *history) causes(change referent.Change, graph *referent.Graph, addition int) []referent.Key {
-	causes := change.Causes
-	if h.wasAway(change.Key, addition) {
+	causes := h.changed(change.Causes, addition)
+	others := len(change.Causes) == referent.MaxCauses && len(causes) < referent.MaxCauses
+	if others || h.wasAway(change.Key, addition) {
 		if below, few := graph.FewBelow(mostBelow, change.Key); few {
-			causes = below
+			causes = h.changed(slices.Concat(change.Causes, below), addition)
 		}
 	}
-	causes = slices.DeleteFunc(slices.Clone(causes), func(key referent.Key) bool { return h.isAsBefore(key, addition) })
-	return causes[:min(len(causes), maxCauses)]
+	return causes[:min(len(causes), referent.MaxCauses)]
+}
+
+// changed returns those of some objects that are not as at an earlier addition, sorted, each once.
+func (h *history) changed(keys []referent.Key, addition int) []referent.Key {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key referent.Key) bool { return h.isAsBefore(key, addition) })
+	slices.SortFunc(keys, referent.Key.Compare)
+	return slices.Compact(keys)
 }
 
 // wasAway reports whether an object was absent after an addition.
@@ -158,15 +162,17 @@ func (h *history) see(key referent.Key, graph *referent.Graph) {
 	}
 }
 
-// isAsBefore reports whether an object has the content that it had at an earlier addition.
+// isAsBefore reports whether an object has the content that it had at an earlier addition. Before it was first seen, it was absent.
 func (h *history) isAsBefore(key referent.Key, addition int) bool {
+	var before, now referent.Content
 	all := h.contents[key]
-	for _, s := range slices.Backward(all) {
-		if s.since <= addition {
-			return s.content == all[len(all)-1].content
+	for _, s := range all {
+		if now = s.content; s.since <= addition {
+			before = s.content
 		}
 	}
-	return false
+	known := len(all) < maxSteps || all[0].since <= addition
+	return known && before == now
 }
 
 // steps are the latest changes of a custom resource. The list is never changed in place.

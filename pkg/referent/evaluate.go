@@ -7,7 +7,7 @@ type Change struct {
 	Key Key
 	// Held says that the node is held now.
 	Held bool
-	// Causes are the objects because of which the digest has changed: at most five, sorted. A node that is held has none
+	// Causes are the objects because of which the digest has changed: the first MaxCauses, sorted. A node that is held has none
 	// yet.
 	Causes []Key
 }

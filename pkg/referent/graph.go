@@ -213,12 +213,12 @@ func (all nodes) Referred() []Key {
 	return sorted(keys)
 }
 
-// causes are the objects that have changed since the digest was last computed: the first maxCauses by key. They gather
+// causes are the objects that have changed since the digest was last computed: the first MaxCauses by key. They gather
 // while a node is held, and name the change when it takes effect.
 type causes []Key
 
-// maxCauses is how many objects a Change names.
-const maxCauses = 5
+// MaxCauses is how many objects a Change names.
+const MaxCauses = 5
 
 func (c *causes) add(keys ...Key) {
 	if len(keys) == 0 {
@@ -226,5 +226,5 @@ func (c *causes) add(keys ...Key) {
 	}
 	all := sorted(slices.Concat(*c, keys))
 	all = slices.Compact(all)
-	*c = all[:min(len(all), maxCauses)]
+	*c = all[:min(len(all), MaxCauses)]
 }
