@@ -90,6 +90,10 @@ func (u *publisher) readKeys() {
 	u.keys.reading = true
 	u.lifetime.run(func(ctx context.Context) {
 		began, err := u.keys.refresh(ctx)
+		if ctx.Err() != nil { // it has ended with the configuration: what waits under the next one has the keys read at once
+			u.inbox.gather(func(p *pending) { p.keysReadable = true })
+			return
+		}
 		u.inbox.arrive(func(p *pending) { p.keysRead = &keysRead{began, err} })
 	})
 }
@@ -139,23 +143,24 @@ func (u *publisher) keysUnread(err error) {
 		u.keys.failure = failure
 		u.log.Info("cannot read the digest keys; digests under an unknown key are not replaced until then", "error", failure)
 	}
-	lasts := u.keys.failures >= reportKeys
 	for _, key := range slices.SortedFunc(maps.Keys(u.keys.unknown), referent.Key.Compare) {
 		switch {
 		case !u.publishes(key.Namespace):
 			delete(u.keys.unknown, key)
 			u.due(key) // when the namespace comes back into scope
-		case u.keys.waits(u.keys.unknown[key]) && u.unpublished.waitsForKeys(key, lasts, u.now()):
-			u.reportUnread(key, err)
+		case u.keys.waits(u.keys.unknown[key]):
+			u.waitForKeys(key, err)
 		}
 	}
 }
 
-// reportUnread reports an object whose digest waits for the keys.
-func (u *publisher) reportUnread(key referent.Key, err error) {
+// waitForKeys takes in that the digest of an object waits for the keys, and reports the object where that lasts. It has no object to report
+// where a watch that has taken the place of another one has not listed it yet.
+func (u *publisher) waitForKeys(key referent.Key, err error) {
 	resource, ok := u.graphState.schema.Resource(key.GroupResource())
 	object := u.sources.identified(key)
-	if ok && object != nil { // else a watch that has taken the place of another one has not listed it yet
+	mayReport := ok && object != nil && u.keys.failures >= reportKeys
+	if u.unpublished.waitsForKeys(key, mayReport, u.now()) {
 		u.report(written{publication{key: key, resource: resource, object: object}, fmt.Errorf("%w: %w", errKeysUnread, err)})
 	}
 }

@@ -30,13 +30,19 @@ type keySecret struct {
 	// early is by how much a read seems to have begun earlier, as where it is the last one.
 	early time.Duration
 	reads []time.Time
+	// hanging has reads hang until they are given up.
+	hanging bool
 }
 
-func (k *keySecret) read(context.Context) (time.Time, error) {
+func (k *keySecret) read(ctx context.Context) (time.Time, error) {
 	k.mu.Lock()
 	k.reads = append(k.reads, time.Now())
-	stored, err, early := k.stored, k.err, k.early
+	stored, err, early, hanging := k.stored, k.err, k.early, k.hanging
 	k.mu.Unlock()
+	if hanging {
+		<-ctx.Done()
+		return time.Time{}, ctx.Err()
+	}
 	if err == nil && !stored.Equal(k.world.currentRing()) {
 		k.world.rotate(stored)
 	}

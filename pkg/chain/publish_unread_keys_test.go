@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
+	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
 // unreadKeys is a world whose leader finds a digest under an unknown key, and cannot read the keys.
@@ -45,6 +46,38 @@ func TestDigestThatWaitsForTheKeysIsReported(t *testing.T) {
 		w.pass(11 * time.Second)
 		assert.Len(t, written(), 1)
 		assert.Zero(t, w.unpublished())
+	})
+}
+
+// Without the object, there is no Event: the report comes with the object.
+func TestDigestThatWaitsForTheKeysIsReportedOnceItsObjectIsListed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := unreadKeys(t)
+		w.listing.Store(int64(time.Minute))
+		w.Watching(proxies).Replace()
+		w.pass(50 * time.Second)
+		assert.Empty(t, w.reports())
+		w.pass(50 * time.Second)
+		assert.Len(t, w.reports(), 1)
+	})
+}
+
+// Another configuration ends the read of the keys, which is no failure.
+func TestKeysAreReadAgainAtOnceUnderAnotherConfiguration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, keys, written := rotatedUnseen(t, "2")
+		keys.set(func() { keys.stored, keys.early = digesttest.Ring(t, "1"), time.Hour })
+		go func() { assert.NoError(t, w.Lead(t.Context())) }()
+		w.pass(time.Millisecond)
+		keys.set(func() { keys.hanging = true })
+		w.pass(5 * time.Second)
+		require.Equal(t, 1, w.AwaitingKeys())
+		keys.set(func() { keys.hanging, keys.early = false, 0 })
+		w.Configure(append(proxyToSecret(), referent.Definition{ID: "routes", GVR: routes}))
+		w.pass(time.Second)
+		assert.Len(t, written(), 1)
 	})
 }
 

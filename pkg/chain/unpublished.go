@@ -85,12 +85,12 @@ func (u *unpublished) failed(key referent.Key, value string, err error, now time
 	return wait, news && u.report(f, key.Namespace, now)
 }
 
-// waitsForKeys adds a failure of an object whose next attempt follows a read of the digest keys, and returns whether to report it: where that
-// lasts.
-func (u *unpublished) waitsForKeys(key referent.Key, lasts bool, now time.Time) (report bool) {
+// waitsForKeys adds a failure of an object whose next attempt follows a read of the digest keys, and returns whether to report it, if it may
+// be reported yet.
+func (u *unpublished) waitsForKeys(key referent.Key, mayReport bool, now time.Time) (report bool) {
 	f := u.of(key)
 	f.last, f.due = now, time.Time{}
-	return lasts && u.report(f, key.Namespace, now)
+	return mayReport && u.report(f, key.Namespace, now)
 }
 
 // of returns the failure of an object, which is new if there is none.
@@ -278,7 +278,7 @@ func (u *publisher) succeeded(key referent.Key) {
 }
 
 func (u *publisher) report(w written) {
-	u.log.Error(w.err, "cannot publish a digest; it is retried with growing pauses", "namespace", w.key.Namespace, "referent", w.key.String())
+	u.log.Error(w.err, "cannot publish a digest; it is retried", "namespace", w.key.Namespace, "referent", w.key.String())
 	bare := w.object.DeepCopy()
 	bare.SetAnnotations(nil)
 	for _, handler := range u.handlers {
