@@ -218,3 +218,34 @@ func TestReferrerThatWasDeletedWhileTheOtherOneWasAwayIsACause(t *testing.T) {
 		assert.Equal(t, "kafkaproxies.kroxylicious.io/q", w.State("ns", service).Because(first.Short()))
 	})
 }
+
+// What another object refers to as well remains in the graph.
+func TestChangeBelowAChildThatWasAwayIsACause(t *testing.T) {
+	t.Parallel()
+	service := "kafkaservices.kroxylicious.io/s"
+	for name, tc := range map[string]struct {
+		port int64
+		want string
+	}{"it came back as it was": {1, "secret/tls"}, "it came back as another one": {2, service + ",secret/tls"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.put(services, "s", map[string]any{"secret": "tls", "port": int64(1)})
+				w.put(services, "other", map[string]any{"secret": "tls"})
+				w.put(proxies, "p", map[string]any{"service": "s"})
+				w.contents[tls] = "1"
+				w.Configure(proxyToSecret())
+				w.pass(time.Second)
+				first := w.entry()
+				require.NoError(t, w.client.Resource(services).Namespace("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+				w.pass(time.Second)
+				w.set(tls, "2")
+				w.pass(time.Second)
+				w.put(services, "s", map[string]any{"secret": "tls", "port": tc.port})
+				w.pass(time.Second)
+				assert.Equal(t, tc.want, w.State("ns", proxy).Because(first.Short()))
+			})
+		})
+	}
+}

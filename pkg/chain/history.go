@@ -116,17 +116,23 @@ func (h *history) prune(graph *referent.Graph, now time.Time) {
 const mostBelow = 1_000
 
 // causes returns the objects because of which a custom resource is another one than at an earlier addition: the first referent.MaxCauses by
-// key. The graph does not know what has changed below one that was away, and names only so many: where some of these are as before, there
-// may be others.
+// key.
 func (h *history) causes(change referent.Change, graph *referent.Graph, addition int) []referent.Key {
 	causes := h.changed(change.Causes, addition)
-	others := len(change.Causes) == referent.MaxCauses && len(causes) < referent.MaxCauses
-	if others || h.wasAway(change.Key, addition) {
+	if h.lacksCauses(change, len(causes), addition) {
 		if below, few := graph.FewBelow(mostBelow, change.Key); few {
 			causes = h.changed(slices.Concat(change.Causes, below), addition)
 		}
 	}
 	return causes[:min(len(causes), referent.MaxCauses)]
+}
+
+// lacksCauses reports whether there may be other causes than those of a change, of which some have changed. The graph does not know what has
+// changed below an object that was away, and names the first causes only.
+func (h *history) lacksCauses(change referent.Change, changed, addition int) bool {
+	wasAway := func(key referent.Key) bool { return h.wasAway(key, addition) }
+	cut := len(change.Causes) == referent.MaxCauses && changed < referent.MaxCauses
+	return cut || wasAway(change.Key) || slices.ContainsFunc(change.Causes, wasAway)
 }
 
 // changed returns those of some objects that are not as at an earlier addition, sorted, each once.
