@@ -90,7 +90,8 @@ func most(r world.Reply) int {
 
 // endsPause reports whether a request removes the annotation of a pause.
 func endsPause(call *world.Call) bool {
-	return bytes.Contains(call.Body, []byte(`"`+pausedAt+`":null`))
+	removed := `{"op":"remove","path":"/metadata/annotations/` + strings.ReplaceAll(pausedAt, "/", "~1") + `"`
+	return bytes.Contains(call.Body, []byte(`"`+pausedAt+`":null`)) || bytes.Contains(call.Body, []byte(removed))
 }
 
 // writtenBy returns the object that a write is about: a creation names it in its body.
