@@ -42,7 +42,7 @@ func TestPauseOfAnExcludedDeploymentEnds(t *testing.T) {
 	body, _ := reconcilePaused(t, "", map[string]any{annotation.DefaultPrefix + "ignored": "true"}, map[string]any{
 		annotation.DefaultPrefix + "configmaps": "app",
 	})
-	assert.Contains(t, body, `"paused":null`)
+	assert.Contains(t, body, `{"op":"remove","path":"/spec/paused"}`)
 }
 
 // An installation that does not read the annotations of Reloader any more ends the pauses that began when it did, and none of Reloader.
@@ -62,7 +62,7 @@ func TestPauseEndsWhereItsPeriodIsNotReadAnyMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body, wait := reconcilePaused(t, pausePeriodKey, nil, tc.annotations)
-			assert.Equal(t, tc.resumed, strings.Contains(body, `"paused":null`), body)
+			assert.Equal(t, tc.resumed, strings.Contains(body, `{"op":"remove","path":"/spec/paused"}`), body)
 			assert.Equal(t, tc.wait, wait)
 		})
 	}
