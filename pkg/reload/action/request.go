@@ -35,6 +35,16 @@ type requests struct {
 
 // send asks the webhook for the reload, and stamps by itself where none answers.
 func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
+	if r.generationToPin(s) != s.Object.Generation() {
+		var ended Outcome
+		if in, verdict, ended = r.decideLive(ctx, &s); ended != nil {
+			return ended
+		}
+	}
+	return r.sendDecided(ctx, s, in, verdict)
+}
+
+func (r requests) sendDecided(ctx context.Context, s gather.Subject, in policy.Input, verdict policy.Verdict) Outcome {
 	if isRunDue(s, verdict) {
 		var ended Outcome
 		if verdict, ended = r.assessLive(ctx, s, in); ended != nil {
@@ -74,6 +84,25 @@ func (r requests) send(ctx context.Context, s gather.Subject, in policy.Input, v
 	default:
 		return failed{s, notStored(s.Object.Kind, request, err)}
 	}
+}
+
+// decideLive takes the workload as it is stored, and decides anew. A request for each generation is handled whatever the workload has become since
+// the cache has seen it: it may ask for a pause by now, or to be left alone. The outcome is set where no request is due.
+func (r requests) decideLive(ctx context.Context, s *gather.Subject) (in policy.Input, verdict policy.Verdict, ended Outcome) {
+	o, _, ended := r.stamps.asStored(ctx, *s)
+	if ended != nil {
+		return in, verdict, ended
+	}
+	live := r.withObject(*s, o)
+	s.Object, s.View = live.Object, live.View
+	in = r.gather.Input(*s)
+	if err := r.gather.Read(ctx, *s, in, unread(in)); err != nil {
+		return in, verdict, failed{*s, unreadable(err)}
+	}
+	if verdict = policy.Assess(in).Verdict; verdict.Action != policy.Reload {
+		ended = failed{*s, transientFailure(reasonReloadFailed, "the workload has changed again")}
+	}
+	return in, verdict, ended
 }
 
 // notStored is the failure of a request that the API server has refused, or has not answered.
