@@ -31,7 +31,10 @@ type cleanFlags struct {
 // newClean returns the sub-command that takes away what reloads have left on workloads. It needs the permissions to list, get
 // and patch them.
 func newClean(p Process) *cobra.Command {
-	f := &cleanFlags{shared: newShared(p), in: p.Stdin, out: p.Stdout}
+	return (&cleanFlags{shared: newShared(p), in: p.Stdin, out: p.Stdout}).command(p)
+}
+
+func (f *cleanFlags) command(p Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean [KIND/NAME]...",
 		Short: "Remove what pod-reloader or Stakater's Reloader has written on workloads",
@@ -49,14 +52,11 @@ it takes over. It fails if the Namespace does not exist.`,
   pod-reloader clean --all --all-namespaces --without-restarts --yes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var asked cleaning
-			config, err := f.complete(cmd.Context(), p, func() (missing, err error) {
-				asked, missing, err = f.parse(args)
-				return missing, err
-			})
+			asked, config, err := f.completed(cmd.Context(), p, args)
 			if err != nil {
 				return err
 			}
+			warn(p, f.unknown)
 			return f.run(cmd.Context(), p, config, asked)
 		},
 	}
@@ -69,6 +69,15 @@ it takes over. It fails if the Namespace does not exist.`,
 	f.registerInstallation(cmd)
 	f.manager.Share(flags, "workload-kinds", "is-Argo-Rollouts", "is-openshift", "config", "annotation-prefix")
 	return cmd
+}
+
+// completed reads a command line together with the flags of the installation.
+func (f *cleanFlags) completed(ctx context.Context, p Process, args []string) (asked cleaning, config *rest.Config, err error) {
+	config, err = f.complete(ctx, p, func() (missing, err error) {
+		asked, missing, err = f.parse(args)
+		return missing, err
+	})
+	return asked, config, err
 }
 
 // cleaning is a valid command line: which workloads are to be cleaned.

@@ -33,8 +33,10 @@ type shared struct {
 	manager *options.Flags
 	// environment is that of the process: in a pod of the installation, the same as the manager's.
 	environment options.Environment
-	// home is the namespace of the installation.
-	home string
+	// home is the namespace of the installation's Deployment, own that of its digest key and, unless a flag names another one, of its lease.
+	home, own string
+	// unknown says what is not known of the installation, so that the answer can be wrong.
+	unknown []error
 	// flags are those of the command.
 	flags *pflag.FlagSet
 }

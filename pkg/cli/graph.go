@@ -30,9 +30,8 @@ func newGraph(p Process) *cobra.Command {
 
 It only reads, with your permissions: list and watch on the resources, in all namespaces or in those of --namespaces; get on the
 ConfigMaps and Secrets that they refer to; get on the ConfigMap of --config; and get on the Deployment of the installation, whose flags it
-takes over. What it may not read is shown as forbidden,
-and what it cannot read within 30 seconds as unsynced. Without an object, all of them are shown. Of a workload it shows what that
-runs with, which needs get on the workload.`,
+takes over. What it may not read is shown as forbidden, and what it cannot read within 30 seconds as unsynced. Without an object,
+all of them are shown. Of a workload it shows what that runs with, which needs get on the workload.`,
 		Example: `  pod-reloader graph -n proxies kafkaproxies.kroxylicious.io/my-proxy
   pod-reloader graph -n proxies deployment/my-proxy
   pod-reloader graph -o mermaid`,
@@ -49,6 +48,7 @@ runs with, which needs get on the workload.`,
 			if err != nil {
 				return err
 			}
+			warn(p, f.unknown)
 			return f.run(cmd.Context(), p, config, selection, args)
 		},
 	}

@@ -22,13 +22,14 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/configuration"
 	"github.com/pod-reloader/pod-reloader/pkg/options"
+	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
 // registerInstallation adds the flags that say which Deployment has the flags of the manager.
 func (s *shared) registerInstallation(cmd *cobra.Command) {
 	s.flags = cmd.Flags()
 	home := cmp.Or(s.environment.OwnNamespace(), "pod-reloader")
-	cmd.Flags().StringVar(&s.home, "installation-namespace", home, "`namespace` of the installation, where its Deployment and its digest key are")
+	cmd.Flags().StringVar(&s.home, "installation-namespace", home, "`namespace` of the installation, where its Deployment is, and its digest key unless the Deployment names another one")
 	s.manager.Share(cmd.Flags(), "installation-name")
 	cmd.Annotations = map[string]string{inherits: ""}
 }
@@ -43,73 +44,80 @@ func ofInstallation(cmd *cobra.Command, flag *pflag.Flag) bool {
 }
 
 // complete reads a command line, connects, and reads the command line again with the flags of the installation. What parse returns as
-// missing is a usage error only if these flags do not add it.
+// missing is a usage error only if these flags do not add it. What is not known of the installation is for the caller to report.
 func (s *shared) complete(ctx context.Context, p Process, parse func() (missing, err error)) (*rest.Config, error) {
 	missing, err := parse()
 	if err = errors.Join(err, s.checkInstallation()); err != nil {
 		return nil, usageError{errors.Join(err, missing)}
 	}
-	warn(p, s.manager.SharedWarnings())
+	defer func() { warn(p, s.manager.SharedWarnings()) }() // of the values of the installation, too, if it gets so far
+	name, _ := s.manager.InstallationName(s.environment)   // checkInstallation has checked it
 	config, err := s.cluster.connect(p)
+	if err == nil {
+		err = s.inherit(ctx, config, name)
+	}
 	if err != nil && missing != nil {
 		return nil, usageError{missing}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inherit(ctx, p, config); err != nil {
-		return nil, err
-	}
 	if missing, err = parse(); err != nil {
-		return nil, usageError{fmt.Errorf("with the flags of the Deployment %s/%s, those of the command line take precedence: %w",
-			s.home, s.manager.InstallationName(s.environment), err)}
+		err = fmt.Errorf("with the flags of the Deployment %s/%s, those of the command line take precedence: %w", s.home, name, err)
 	}
-	if missing != nil {
-		return nil, usageError{missing}
+	if err = errors.Join(err, missing); err != nil {
+		warn(p, s.unknown)
+		return nil, usageError{err}
 	}
 	return config, nil
 }
 
 // checkInstallation checks the flags of registerInstallation.
 func (s *shared) checkInstallation() error {
-	if err := options.CheckNamespace(s.home); err != nil {
-		return fmt.Errorf("--installation-namespace: %w", err)
+	_, err := s.manager.InstallationName(s.environment)
+	if problem := options.CheckNamespace(s.home); problem != nil {
+		err = errors.Join(err, fmt.Errorf("--installation-namespace: %w", problem))
 	}
-	return nil
+	return err
 }
 
 // inherit takes over the flags and the variables of the installation, except for the flags that the command line has. A Deployment that
-// cannot be read is a warning: the command line may have all of them. Only where the API server does not answer, the command ends.
-func (s *shared) inherit(ctx context.Context, p Process, config *rest.Config) error {
-	name := s.manager.InstallationName(s.environment)
+// cannot be read is not known: the command line may have all of them. Only where the API server does not answer, the command ends.
+func (s *shared) inherit(ctx context.Context, config *rest.Config, name string) error {
+	s.own = s.home
 	deployment, err := readDeployment(ctx, config, s.home, name)
 	if err != nil {
 		if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 			return fmt.Errorf("read the Deployment of the installation: %w", err)
 		}
-		warn(p, []error{fmt.Errorf("the flags of the installation are not known: name its Deployment with --installation-namespace and --installation-name, or repeat them: %w", err)})
+		s.reportUnknown("the flags of the installation are not known: name its Deployment with --installation-namespace and --installation-name, or repeat them: %w", err)
 		return nil
 	}
-	container, _, ok := containerOf(deployment)
+	container, named, ok := containerOf(deployment)
 	if !ok {
 		return nil
 	}
-	own, manifest := s.environment.Getenv, variablesOf(container, deployment.Namespace)
-	s.environment.Getenv = func(name string) string { return cmp.Or(manifest(name), own(name)) } // the manifest may refer to values elsewhere
-	flags := s.manager.All()
-	given := flags.Lookup("config").Changed
-	if err := s.manager.Inherit(s.flags, argumentsOf(container, manifest)); err != nil {
-		warn(p, []error{fmt.Errorf("flags of the installation are left out: %w", err)})
+	if !named {
+		s.reportUnknown("no container of the Deployment %s/%s has the name or the image of pod-reloader: check --installation-name; the flags of its first container are taken",
+			s.home, name)
 	}
-	if !flags.Lookup("installation-name").Changed && s.environment.Getenv("RELOADER_DEPLOYMENT_NAME") == "" {
-		if err := flags.Set("installation-name", name); err != nil {
-			return err
-		}
+	inPod := s.environment.OwnNamespace() == s.home
+	variable := variablesOf(container, deployment, s.environment.Getenv)
+	s.environment.Getenv = variable
+	given := s.manager.All().Lookup("config").Changed
+	if err := s.manager.Inherit(s.flags, argumentsOf(container, variable)); err != nil {
+		s.reportUnknown("flags of the installation are left out: %s", reference.OneLine(err.Error()))
 	}
+	s.own = s.manager.InheritedNamespace(s.environment, deployment.Namespace)
 	if given {
 		return nil
 	}
-	return s.leaveOutFile(p)
+	return s.leaveOutFile(inPod)
+}
+
+// reportUnknown keeps what is not known of the installation.
+func (s *shared) reportUnknown(format string, args ...any) {
+	s.unknown = append(s.unknown, fmt.Errorf(format, args...))
 }
 
 // variableReference is what Kubernetes expands in an argument; two dollar signs are one that is meant.
@@ -129,17 +137,17 @@ func argumentsOf(container corev1.Container, variable func(name string) string) 
 	return args
 }
 
-// leaveOutFile leaves out a configuration that is a file in the pods of the installation, and none here.
-func (s *shared) leaveOutFile(p Process) error {
+// leaveOutFile leaves out a configuration that is a file in the pods of the installation, and none here. A file elsewhere is another one.
+func (s *shared) leaveOutFile(inPod bool) error {
 	flags := s.manager.All()
 	location, err := configuration.ParseLocation(flags.Lookup("config").Value.String())
 	if err != nil || location.Path == "" {
 		return nil //nolint:nilerr // parse reports it, with its flag
 	}
-	if _, err := os.Stat(location.Path); err == nil {
+	if _, err := os.Stat(location.Path); err == nil && inPod {
 		return nil
 	}
-	warn(p, []error{fmt.Errorf("the configuration of the installation is the file %s in its pods: run the command there, or name a copy with --config", location.Path)})
+	s.reportUnknown("the configuration of the installation is the file %s in its pods: run the command there, or name a copy with --config", location.Path)
 	return flags.Set("config", "")
 }
 
@@ -169,18 +177,31 @@ func containerOf(deployment *appsv1.Deployment) (container corev1.Container, nam
 	return containers[max(at, 0)], at >= 0, true
 }
 
+// isReloader is false for a container that reloads the configuration of another program, as those of Prometheus have it.
 func isReloader(container corev1.Container) bool {
-	return strings.Contains(strings.ToLower(container.Image+" "+container.Name), "reloader")
+	text := strings.ToLower(container.Image + " " + container.Name)
+	return strings.Contains(text, "reloader") && !strings.Contains(text, "config-reloader")
 }
 
-// variablesOf returns the variables of a container of a Deployment, as far as the manifest has their values.
-func variablesOf(container corev1.Container, namespace string) func(name string) string {
+// variablesOf returns the variables of a container in a pod of a Deployment; elsewhere has those whose values are not in the manifest.
+func variablesOf(container corev1.Container, deployment *appsv1.Deployment, elsewhere func(name string) string) func(name string) string {
 	variables := map[string]string{}
 	for _, v := range container.Env {
-		variables[v.Name] = v.Value
-		if from := v.ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace" {
-			variables[v.Name] = namespace
+		switch from := v.ValueFrom; {
+		case from == nil:
+			variables[v.Name] = v.Value
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+			variables[v.Name] = deployment.Namespace
+		case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name":
+			variables[v.Name] = deployment.Name + "-replica-aaaaa"
+		default:
+			variables[v.Name] = elsewhere(v.Name)
 		}
 	}
-	return func(name string) string { return variables[name] }
+	return func(name string) string {
+		if value, ok := variables[name]; ok || len(container.EnvFrom) == 0 {
+			return value
+		}
+		return elsewhere(name)
+	}
 }

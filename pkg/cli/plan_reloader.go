@@ -34,7 +34,7 @@ func (rs *reloaderSettings) take(deployment *appsv1.Deployment) {
 			Message: "no container of this Deployment has Reloader's name or image: check the name; the flags of its first container are compared",
 		})
 	}
-	variable := variablesOf(container, deployment.Namespace)
+	variable := variablesOf(container, deployment, func(string) string { return "" })
 	rs.environment.Getenv = func(name string) string {
 		if name == "RELOADER_DEPLOYMENT_NAME" { // what is planned is an installation of its own, not this program in the place of Reloader
 			return ""

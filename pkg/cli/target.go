@@ -40,7 +40,7 @@ func (t target) in(kinds workload.Kinds) (workload.Kind, error) {
 		for _, k := range kinds.All() {
 			known = append(known, strings.ToLower(k.Kind))
 		}
-		return workload.Kind{}, fmt.Errorf("unknown kind %q: known are %s; name others with --workload-kinds, --is-Argo-Rollouts or --is-openshift, or with --config where the installation's configuration is",
+		return workload.Kind{}, fmt.Errorf("unknown kind %q: known are %s; others are handled with --workload-kinds, --is-Argo-Rollouts, --is-openshift or the configuration of --config",
 			t.kind, strings.Join(known, ", "))
 	default:
 		return workload.Kind{}, fmt.Errorf("several kinds are called %q: add the group, e.g. %s.%s/%s", t.kind, t.kind, found[0].Group, t.name)

@@ -43,7 +43,8 @@ Stakater's Reloader; list on SecretProviderClasses and SecretProviderClassPodSta
 Namespaces with --namespace-selector; list on Jobs for a CronJob with concurrencyPolicy Forbid; and, for the custom resources
 of --config, list and watch on them, get on the ConfigMaps and Secrets that they name, get on the resources that labels of the
 workload name, and get on the ConfigMap of --config. It reports what it cannot read, except for the Lease.
-The flags of the installation are those of its Deployment, which needs get on it; without that permission, repeat them.`,
+The flags of the installation are those of its Deployment, which needs get on it; without that permission, it reports a
+problem: repeat them.`,
 		Example: `  pod-reloader why deployment/cart -n shop
   pod-reloader why --all --all-namespaces
   kubectl -n pod-reloader exec deploy/pod-reloader -- /pod-reloader why deployment/cart -n shop -o json`,
@@ -53,7 +54,10 @@ The flags of the installation are those of its Deployment, which needs get on it
 			if err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), p, config, asked)
+			if err = f.run(cmd.Context(), p, config, asked); err != nil {
+				warn(p, f.unknown)
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -95,7 +99,7 @@ func (f *whyFlags) parse(args []string) (q question, missing, err error) {
 	q.selection, q.reload, sharedErr = f.manager.CompleteShared(f.environment)
 	q.lease.Namespace, q.lease.Name, leaseErr = f.manager.SharedLease(f.environment)
 	f.key, keyErr = f.manager.KeySecret()
-	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.home)
+	q.lease.Namespace = cmp.Or(q.lease.Namespace, f.own)
 	if q.labels, selectedErr = f.checkSelected(len(args)); !f.all && len(args) > 0 {
 		q.target, argErr = newTarget(args)
 	}

@@ -52,10 +52,10 @@ type installationState struct {
 func (f *whyFlags) readInstalled(ctx context.Context, c client.Reader, lease types.NamespacedName) (in installationState) {
 	var noRing, noEvents, noLease error
 	in.ring, noRing = f.ring(ctx, c)
-	in.keySecret, in.noKey = f.home+"/"+f.key, f.noKey(noRing)
-	in.failingWatch, noEvents = watchFailure(ctx, c, f.home)
+	in.keySecret, in.noKey = f.own+"/"+f.key, f.noKey(noRing)
+	in.failingWatch, noEvents = watchFailure(ctx, c, f.own)
 	in.lease, noLease = leaseOf(ctx, c, lease)
-	in.unread = []error{noRing, noEvents, noLease}
+	in.unread = append(slices.Clone(f.unknown), noRing, noEvents, noLease)
 	return in
 }
 

@@ -75,7 +75,7 @@ func TestLastReportOfTheWatchesCounts(t *testing.T) {
 
 func TestMissingDigestKeyDiffersFromAForbiddenOne(t *testing.T) {
 	t.Parallel()
-	f := &whyFlags{shared: shared{home: "pod-reloader"}, key: "key"}
+	f := &whyFlags{shared: shared{own: "pod-reloader"}, key: "key"}
 	secrets := schema.GroupResource{Resource: "secrets"}
 	missing := fmt.Errorf("read: %w", apierrors.NewNotFound(secrets, "key"))
 	assert.Contains(t, f.noKey(missing), "the Secret pod-reloader/key does not exist")

@@ -25,12 +25,12 @@ import (
 // ring reads the digest keys. Without them the Report has less to say, so that is no error.
 func (f *whyFlags) ring(ctx context.Context, c client.Reader) (digest.Ring, error) {
 	secret := &corev1.Secret{}
-	if err := c.Get(ctx, types.NamespacedName{Namespace: f.home, Name: f.key}, secret); err != nil {
+	if err := c.Get(ctx, types.NamespacedName{Namespace: f.own, Name: f.key}, secret); err != nil {
 		return digest.Ring{}, fmt.Errorf("the digest key cannot be read: %w", err)
 	}
 	ring, err := digest.NewRing(secret.Data)
 	if err != nil {
-		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w; %w", f.home, f.key, err, errUnusable)
+		return digest.Ring{}, fmt.Errorf("the digest key in Secret %s/%s is unusable: %w; %w", f.own, f.key, err, errUnusable)
 	}
 	return ring, nil
 }
@@ -87,10 +87,10 @@ func (f *whyFlags) noKey(err error) string {
 	switch {
 	case apianswer.NotFound(err):
 		return fmt.Sprintf("the Secret %s/%s does not exist; pod-reloader creates it, with the keys in its memory where it has run before: "+
-			"check that it runs, or name the Secret with --installation-namespace and --digest-key-secret", f.home, f.key)
+			"check that it runs, or name the Secret with --installation-namespace and --digest-key-secret", f.own, f.key)
 	case errors.Is(err, errUnusable):
 		return fmt.Sprintf("the Secret %s/%s is not usable; the replicas that run go on with the keys in their memory, and one that starts waits "+
-			"until the Secret is corrected", f.home, f.key)
+			"until the Secret is corrected", f.own, f.key)
 	default:
 		return ""
 	}

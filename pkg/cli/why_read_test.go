@@ -33,7 +33,7 @@ func (k keySecret) Get(_ context.Context, _ client.ObjectKey, object client.Obje
 // One invalid key makes the Secret unusable, whatever else it has. That is one line, and no claim about the replicas that run.
 func TestWhyNamesTheInvalidDigestKey(t *testing.T) {
 	t.Parallel()
-	f := whyFlags{shared: shared{home: "tools"}, key: "keys"}
+	f := whyFlags{shared: shared{own: "tools"}, key: "keys"}
 	_, err := f.ring(t.Context(), keySecret{data: map[string][]byte{"0001": bytes.Repeat([]byte{7}, 32), "0002": []byte("short")}})
 	require.EqualError(t, err, "the digest key in Secret tools/keys is unusable: the digest-key Secret's data key \"0002\" has 5 bytes: "+
 		"at least 32 are needed; correct or remove the invalid key, and delete the Secret only if no key is valid")

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/spf13/pflag"
@@ -41,18 +42,21 @@ func (f *Flags) NamedNamespaces(env Environment) []string {
 	return f.selection.named(&p, env)
 }
 
-// SharedLease returns the namespace, if a flag gives it, and the name of the lease, for tools. The error names the flag.
+// SharedLease returns the namespace, if a flag gives it, and the name of the lease, for tools. The error names the flag. InstallationName has
+// what is wrong with that name.
 func (f *Flags) SharedLease(env Environment) (namespace, name string, err error) {
 	var p problems
-	installation := f.installationName(&p, env)
+	installation, _ := f.InstallationName(env)
 	e := f.election.complete(&p, "", installation)
 	return e.Namespace, e.Lease, errors.Join(p...)
 }
 
-// InstallationName returns the name of the Deployment of the installation. SharedLease has what is wrong with it.
-func (f *Flags) InstallationName(env Environment) string {
+// InstallationName returns the name of the installation, which is that of its Deployment unless a flag or a variable there says otherwise. The
+// error names the flag or the variable.
+func (f *Flags) InstallationName(env Environment) (string, error) {
 	var p problems
-	return f.installationName(&p, env)
+	name := f.installationName(&p, env)
+	return name, errors.Join(p...)
 }
 
 // KeySecret returns the name of the Secret with the digest keys, for tools. The error names the flag.
@@ -62,10 +66,17 @@ func (f *Flags) KeySecret() (string, error) {
 	return f.digestKeySecret, errors.Join(p...)
 }
 
-// Inherit reads the arguments of a running manager into those flags of a tool that its command line does not have. The error has each one that
-// this version does not know; the others are read.
+// Inherit reads the arguments of a running manager into those flags of a tool that its command line does not have, and into those that say which
+// installation it is: a tool finds its Deployment by its own. The error has each one that this version does not know; the others are read.
 func (f *Flags) Inherit(tool *pflag.FlagSet, args []string) error {
 	f.kept = map[string]bool{}
 	f.all.VisitAll(func(flag *pflag.Flag) { f.kept[flag.Name] = flag.Changed || tool.Lookup(flag.Name) != flag })
+	f.namespace, f.installation = "", ""
+	f.kept["namespace"], f.kept["installation-name"] = false, false
 	return f.Parse(args)
+}
+
+// InheritedNamespace returns the namespace of the digest key and the lease of a manager whose flags were inherited. Home is that of its pods.
+func (f *Flags) InheritedNamespace(env Environment, home string) string {
+	return cmp.Or(f.namespace, env.Getenv(podNamespace), env.Getenv(reloaderNamespace), home)
 }

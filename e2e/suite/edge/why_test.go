@@ -47,11 +47,12 @@ subjects:
 			problems = append(problems, problem)
 		}
 	}
-	require.Len(t, problems, 4, "one line for each permission that is missing: %s", output)
-	assert.Contains(t, problems[0], "the digest key cannot be read")
-	assert.Contains(t, problems[1], "cannot show failing watches")
-	assert.Contains(t, problems[2], "cannot check --namespace-selector")
-	assert.Contains(t, problems[3], "cannot show failed attempts, since the Events cannot be listed")
+	require.Len(t, problems, 5, "one line for each permission that is missing: %s", output)
+	assert.Contains(t, problems[0], "the flags of the installation are not known")
+	assert.Contains(t, problems[1], "the digest key cannot be read")
+	assert.Contains(t, problems[2], "cannot show failing watches")
+	assert.Contains(t, problems[3], "cannot check --namespace-selector")
+	assert.Contains(t, problems[4], "cannot show failed attempts, since the Events cannot be listed")
 
 	_, err := s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/other", "-n", s.Namespace)
 	require.ErrorContains(t, err, "Deployment "+s.Namespace+"/other does not exist; name another namespace with -n")
