@@ -103,7 +103,7 @@ func (b *builder) build() (*lifecycle, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, add := range []func(manager.Manager) error{b.buildConfiguration, b.buildWatchReporter, b.buildLeadership} {
+	for _, add := range []func(manager.Manager) error{b.buildConfiguration, b.buildWatchReporter, b.buildKeyReporter, b.buildLeadership} {
 		if err := add(mgr); err != nil {
 			return nil, err
 		}

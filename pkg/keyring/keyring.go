@@ -31,6 +31,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
+// The reasons of the Events about the Secret, on the installation's own Deployment.
+const (
+	EventUnusable = "DigestKeyUnusable"
+	EventUsable   = "DigestKeyUsable"
+)
+
 const (
 	// firstKey is the data key of a key that is created here. A newer key is added under a name that sorts behind it.
 	firstKey = "0001"
@@ -68,8 +74,9 @@ type Keyring struct {
 	// data is what the ring was made of, to create the Secret again from.
 	data  map[string][]byte
 	known known
-	// logged are the problems that were logged last, by message, so that the same are not logged again.
-	logged map[string]string
+	// logged are the problems that were logged last, by message, so that the same are not logged again. problem is the last one of them.
+	logged  map[string]string
+	problem string
 
 	// refreshed is the last read that Refresh has begun; nil if it has begun none.
 	refreshed *refresh
@@ -119,6 +126,13 @@ func (k *Keyring) Ring() digest.Ring {
 // Ready reports whether there is a key to sign with.
 func (k *Keyring) Ready() bool {
 	return !k.Ring().Empty()
+}
+
+// Problem returns what is wrong with the Secret, and what to do; empty if nothing is, as far as is known.
+func (k *Keyring) Problem() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.problem
 }
 
 // OnChange registers a function that is called after each change of the ring, the first key included. It must return soon.
@@ -315,6 +329,7 @@ func (k *Keyring) store(secret *corev1.Secret, ring digest.Ring, began known) (b
 		return false, err
 	}
 	k.data = secret.Data
+	k.problem = ""
 	clear(k.logged)
 	if k.Ring().Equal(ring) {
 		return false, nil
@@ -338,6 +353,7 @@ func (k *Keyring) isNewLocked(err error, message string) bool {
 	cause := listwatch.Cause(err)
 	last := k.logged[message]
 	k.logged[message] = cause
+	k.problem = fmt.Sprintf("%s (Secret %s/%s: %s)", message, k.secrets.namespace, k.secrets.name, cause)
 	return last != cause
 }
 

@@ -171,10 +171,13 @@ func TestUnusableContentChangesNothing(t *testing.T) {
 			assert.Equal(t, 1, r.lines.Count("it is created again with the keys in memory"))
 			assert.Zero(t, r.lines.Count("a new key is created"))
 			assert.True(t, r.Ring().Equal(ringOf(t, good)), "the last good ring stays in force")
+			assert.Contains(t, r.Problem(), "the keys in memory stay in force")
+			assert.Contains(t, r.Problem(), "(Secret pod-reloader/pod-reloader-digest-key: the digest-key Secret")
 			better := map[string][]byte{"0001": key(1), "0002": key(2)}
 			s.put(better)
 			r.awaitRing(t, ringOf(t, better))
 			assert.Equal(t, 1, r.lines.Count("not usable"), "the same problem is logged once")
+			assert.Empty(t, r.Problem(), "the Secret is usable again")
 			s.put(bad)
 			require.Eventually(t, func() bool { return r.lines.Count("not usable") == 2 }, wait, tick, "it is logged again when it is back")
 			assert.Zero(t, r.lines.Count("too short"), "what is in the Secret is not logged")

@@ -115,8 +115,9 @@ func TestRefusedCreationDoesNotAskForANewKeyWhileTheOldOnesAreInMemory(t *testin
 	require.Eventually(t, func() bool { return s.count("post") > 3 }, wait, tick)
 	assert.Zero(t, r.lines.Count("with a key of 32 random bytes"))
 	assert.Equal(t, 1, r.lines.Count("do not make a new key"))
+	assert.Contains(t, r.Problem(), "do not make a new key")
 	assert.True(t, r.Ring().Equal(ringOf(t, given)), "the keys remain in memory, not %s", r.Ring())
 	s.refusing(0)
-	require.Eventually(t, func() bool { return s.stored() != nil }, wait, tick)
+	require.Eventually(t, func() bool { return s.stored() != nil && r.Problem() == "" }, wait, tick)
 	assert.Equal(t, given, s.stored().Data)
 }

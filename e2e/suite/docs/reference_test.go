@@ -208,7 +208,7 @@ func eventReasons(t *testing.T) map[string]bool {
 	position := map[string]int{"failedWrite": 1, "sendEvent": 2, "send": 2}
 	for _, file := range program(t, "pkg", "webhook") {
 		slash := filepath.ToSlash(file)
-		if !slices.ContainsFunc([]string{"reload", "configuration", "watchhealth", "chain"}, func(p string) bool { return strings.Contains(slash, "/pkg/"+p+"/") }) {
+		if !slices.ContainsFunc([]string{"reload", "configuration", "watchhealth", "keyring", "chain"}, func(p string) bool { return strings.Contains(slash, "/pkg/"+p+"/") }) {
 			continue
 		}
 		ast.Inspect(parse(t, file), func(n ast.Node) bool {

@@ -20,13 +20,14 @@ func TestProxies(t *testing.T) {
 	})
 }
 
-// TestLosses takes permissions, then the certificate, the webhook, and then the API server, away from one installation.
+// TestLosses takes the digest key and permissions, then the certificate, the webhook, and then the API server, away from one installation.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	in := installation.New(t, controlplane.New(t, controlplane.Podless()), installation.Options{
 		KeepRunning: true, LongLease: true,
 		Args: []string{"--refractory=0s", "--settle=200ms", "--certificate-dns-names=" + installation.ServiceName},
 	})
+	t.Run("DigestKey", func(t *testing.T) { digestKeyThatCannotBeUsed(t, in) })
 	if t.Run("PermissionToStamp", func(t *testing.T) { checkNamesWhyTheWebhookDoesNotStamp(t, in) }) && // else it may be missing still
 		t.Run("Permission", func(t *testing.T) { secretThatMayNotBeRead(t, in) }) &&
 		t.Run("PermissionsToWatch", func(t *testing.T) { permissionsToWatchAreWithdrawn(t, in) }) {
