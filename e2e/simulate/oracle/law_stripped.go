@@ -216,13 +216,6 @@ func (l *strippedLaw) watchRecord(w *workload, s *stripped, now time.Time) {
 	}
 }
 
-// stampsPrevented reports whether another webhook may have removed a stamp of a workload, or the request for one, since a moment.
-func (l *strippedLaw) stampsPrevented(w *workload, since time.Time) bool {
-	return slices.ContainsFunc(l.faults.spans, func(s *span) bool {
-		return s.preventsStamps() && s.stripsOf(w) && (s.open || s.to.After(since))
-	})
-}
-
 // watchStamp judges what is said of a stamp that is not stored: a content has changed, and the template is as it was.
 func (l *strippedLaw) watchStamp(w *workload, s *stripped, now time.Time) {
 	since, is := l.strippedSince(w, now, stripsStamp, stripsAll)

@@ -3,6 +3,7 @@ package oracle
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -45,6 +46,13 @@ func (s *span) stripsOf(w *workload) bool {
 func (l *faultLog) isRemoved(w *workload, kind string, c world.Commit) bool {
 	return c.Call != nil && slices.ContainsFunc(l.faults.spans, func(s *span) bool {
 		return (s.what() == kind || s.what() == stripsAll) && s.stripsOf(w) && (s.open || !s.to.Before(c.Call.Arrived))
+	})
+}
+
+// stampsPrevented reports whether another webhook may have removed a stamp of a workload, or the request for one, since a moment.
+func (l *faultLog) stampsPrevented(w *workload, since time.Time) bool {
+	return slices.ContainsFunc(l.faults.spans, func(s *span) bool {
+		return s.preventsStamps() && s.stripsOf(w) && (s.open || s.to.After(since))
 	})
 }
 

@@ -25,8 +25,8 @@ func TestStrippedAnnotations(t *testing.T) {
 			s.oracle.Fault(Fault{At: s.now, Kind: stripsRequest, Scope: "deployments", Begin: true})
 			withoutRecord("namespaces/shop", "StampLost")(s)
 		}},
-		"a record and the request of another kind": {want: "visible/removed-record", because: "the stamp is stored", happens: func(s *harness) {
-			s.oracle.Fault(Fault{At: s.now, Kind: stripsRequest, Scope: "daemonsets", Begin: true})
+		"a record, and the request before": {want: "visible/removed-record", because: "the stamp is stored", happens: func(s *harness) {
+			s.fault(stripsRequest, "deployments", time.Minute)
 			withoutRecord("namespaces/shop", "StampLost")(s)
 		}},
 		"a removed record, and an Event": {because: "an Event says so", happens: withoutRecord("namespaces/shop", "AdoptionFailed")},
