@@ -18,16 +18,16 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/kit/observe"
 )
 
-// canaryConfig are the ConfigMap and the Secret that all workloads of a canary depend on.
+// canaryConfig are the ConfigMap and the Secret that the workloads of a canary depend on.
 const canaryConfig = `
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: NAME, namespace: SPACE}
+metadata: {name: CONFIG, namespace: SPACE}
 data: {content: "1"}
 ---
 apiVersion: v1
 kind: Secret
-metadata: {name: NAME, namespace: SPACE}
+metadata: {name: CONFIG, namespace: SPACE}
 stringData: {content: "1"}
 `
 
@@ -36,7 +36,7 @@ var canaryWorkloads = map[string]string{
 	"Deployment": `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+metadata: {name: NAME, namespace: SPACE, annotations: {LIST: CONFIG}}
 spec:
   replicas: 0
   paused: true
@@ -46,7 +46,7 @@ spec:
 	"StatefulSet": `
 apiVersion: apps/v1
 kind: StatefulSet
-metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+metadata: {name: NAME, namespace: SPACE, annotations: {LIST: CONFIG}}
 spec:
   replicas: 0
   serviceName: NAME
@@ -56,7 +56,7 @@ spec:
 	"DaemonSet": `
 apiVersion: apps/v1
 kind: DaemonSet
-metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+metadata: {name: NAME, namespace: SPACE, annotations: {LIST: CONFIG}}
 spec:
   selector: {matchLabels: {canary: NAME}}
   template: TEMPLATE
@@ -64,7 +64,7 @@ spec:
 	"CronJob": `
 apiVersion: batch/v1
 kind: CronJob
-metadata: {name: NAME, namespace: SPACE, annotations: ASKING}
+metadata: {name: NAME, namespace: SPACE, annotations: {LIST: CONFIG}}
 spec:
   schedule: "0 0 1 1 *"
   suspend: true
@@ -73,7 +73,17 @@ spec:
 }
 
 const canaryTemplate = `{metadata: {labels: {canary: NAME}}, spec: {nodeSelector: {canary: nowhere}, RESTART` +
-	`containers: [{name: c, image: canary, envFrom: [{configMapRef: {name: NAME}}, {secretRef: {name: NAME}}]}]}}`
+	`containers: [{name: c, image: canary, envFrom: [{REFERENCE: {name: CONFIG}}]}]}}`
+
+// canaryWorkload is the manifest of a workload that depends on the ConfigMap of a canary, or on its Secret.
+func (i *Installation) canaryWorkload(kind, name, config, list, reference string) string {
+	restart := ""
+	if kind == "CronJob" {
+		restart = "restartPolicy: Never, "
+	}
+	text := strings.ReplaceAll(canaryWorkloads[kind], "TEMPLATE", strings.ReplaceAll(canaryTemplate, "RESTART", restart))
+	return strings.NewReplacer("LIST", i.options.Prefix+list, "REFERENCE", reference, "CONFIG", config, "NAME", name).Replace(text)
+}
 
 // canary is one set of objects: the configuration, and the workloads that depend on it.
 type canary struct {
@@ -85,18 +95,16 @@ func (c canary) objects() []*unstructured.Unstructured {
 	return append(slices.Clone(c.config), c.workloads...)
 }
 
-// newCanary has a workload of each of some kinds.
+// newCanary has a workload of each of some kinds, which depends on the ConfigMap, and one of the first kind that depends on the Secret. A
+// reload for a change of one object would take in a change of the other, before the program has seen it.
 func (i *Installation) newCanary(kinds []string) (canary, error) {
 	name := "canary-" + strconv.FormatInt(i.canaries.Add(1), 10)
-	asking := fmt.Sprintf("{%[1]sconfigmaps: %[2]s, %[1]ssecrets: %[2]s}", i.options.Prefix, name)
 	texts := []string{canaryConfig}
 	for _, kind := range kinds {
-		texts = append(texts, canaryWorkloads[kind])
+		texts = append(texts, i.canaryWorkload(kind, name, name, "configmaps", "configMapRef"))
 	}
-	text := strings.ReplaceAll(strings.Join(texts, "---"), "{template: TEMPLATE}", "{template: "+
-		strings.ReplaceAll(canaryTemplate, "RESTART", "restartPolicy: Never, ")+"}")
-	text = strings.ReplaceAll(text, "TEMPLATE", strings.ReplaceAll(canaryTemplate, "RESTART", ""))
-	text = strings.NewReplacer("ASKING", asking, "NAME", name, "SPACE", i.options.Namespace).Replace(text)
+	texts = append(texts, i.canaryWorkload(kinds[0], name+"-secret", name, "secrets", "secretRef"))
+	text := strings.NewReplacer("CONFIG", name, "SPACE", i.options.Namespace).Replace(strings.Join(texts, "---"))
 	objects, err := controlplane.Decode([]byte(text))
 	if err != nil {
 		return canary{}, err
@@ -105,24 +113,39 @@ func (i *Installation) newCanary(kinds []string) (canary, error) {
 }
 
 // Quiet is a barrier: it returns when the loop is through with every event that happened before the call, as far as it is
-// about configuration or about workloads of some of the built-in kinds; none of them named means all. It changes a new
-// ConfigMap and a new Secret that a new workload of each kind depends on, and waits until all are reloaded. Everything
-// that happened before is then in the queue or done, since the watches deliver in order and gates count from the last
-// event. Other workers may still be busy. The time that they get is a second round, for which one workload is enough.
+// about configuration or about workloads of some of the built-in kinds; none of them named means all. It is [Installation.Seen],
+// after which other workers may still be busy. The time that they get is a second round, for which one kind is enough.
 //
 // Reloads that a failure or the refractory gate has put off may still be due, and Events may still be to come. Without gates
 // it takes some 100 ms, otherwise twice the settle time more.
 func (i *Installation) Quiet(ctx context.Context, kinds ...string) error {
-	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return canaryWorkloads[kind] == "" })
-	if len(kinds) == 0 {
-		kinds = slices.Sorted(maps.Keys(canaryWorkloads))
-	}
+	kinds = canaryKinds(kinds)
 	for _, round := range [][]string{kinds, kinds[:1]} {
 		if err := i.probe(ctx, round); err != nil {
 			return fmt.Errorf("await that the loop is through: %w", err)
 		}
 	}
 	return nil
+}
+
+// Seen is a barrier: it returns when the loop has seen every event that happened before the call, with the same restrictions as
+// [Installation.Quiet]. It changes a new ConfigMap and a new Secret on which new workloads depend, and waits until all are reloaded.
+// Everything that happened before is then in the queue or done, since the watches deliver in order and gates count from the last event.
+// Its end is that of ctx where the program reloads nothing.
+func (i *Installation) Seen(ctx context.Context, kinds ...string) error {
+	if err := i.probe(ctx, canaryKinds(kinds)); err != nil {
+		return fmt.Errorf("await that the loop has seen everything: %w", err)
+	}
+	return nil
+}
+
+// canaryKinds are those of some kinds of which there is a canary, or all.
+func canaryKinds(kinds []string) []string {
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return canaryWorkloads[kind] == "" })
+	if len(kinds) == 0 {
+		return slices.Sorted(maps.Keys(canaryWorkloads))
+	}
+	return kinds
 }
 
 // probe creates one canary and waits until it is reloaded.

@@ -37,11 +37,14 @@ type Options struct {
 	// Connect changes how the replicas reach the API server, for example through a proxy.
 	Connect func(*rest.Config)
 	// Namespace is where canaries live ([Installation.Quiet]): it must be in the scope of the installation. Empty means
-	// my-app with the component namespaced, else one of its own with the label pod-reloader=enabled.
+	// my-app with the component namespaced, else [CanaryNamespace], which has the label pod-reloader=enabled.
 	Namespace string
 	// Prefix is that of the annotations, for the program and in the manifests; empty means the default.
 	Prefix string
 }
+
+// CanaryNamespace is the namespace that has nothing but canaries.
+const CanaryNamespace = "pod-reloader-canary"
 
 const (
 	namespaced     = "namespaced"
@@ -58,7 +61,7 @@ func (o Options) withDefaults() Options {
 	if slices.Contains(o.Components, namespaced) {
 		o.Namespace = cmp.Or(o.Namespace, "my-app")
 	}
-	o.Namespace = cmp.Or(o.Namespace, "pod-reloader-canary")
+	o.Namespace = cmp.Or(o.Namespace, CanaryNamespace)
 	if o.LongLease {
 		o.Args = append([]string{"--leader-election-lease-duration=75s", "--leader-election-renew-deadline=60s"}, o.Args...)
 	}

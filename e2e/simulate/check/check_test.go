@@ -111,17 +111,17 @@ func (s *subject) run(t *testing.T, h history.History) (history.History, []facts
 	registerOthers(t, cp, h.Setup.OtherWebhooks)
 	setUp(t, cp, p)
 	s.plane.Store(&p)
-	timed, seen := play(t, p, h)
+	timed, seen := play(t, p, newSite(p, in), h)
 	s.plane.Store(nil)
 	return timed, seen
 }
 
 // play goes through a history.
-func play(t *testing.T, p plane, h history.History) (history.History, []facts) {
+func play(t *testing.T, p plane, on site, h history.History) (history.History, []facts) {
 	t.Helper()
 	w := newWatcher()
 	h.Steps = slices.Clone(h.Steps)
-	all, err := p.rest(t.Context())
+	all, err := on.rest(t.Context())
 	require.NoError(t, err, "at the beginning")
 	seen := []facts{w.look(0, nil, all)}
 	begun := time.Now()
@@ -129,7 +129,7 @@ func play(t *testing.T, p plane, h history.History) (history.History, []facts) {
 		h.Steps[i].Wait = history.Duration(time.Since(begun).Round(time.Millisecond))
 		begun = time.Now()
 		acted := act.Do(t.Context(), p, h.Steps[i])
-		all, err := p.rest(t.Context())
+		all, err := on.rest(t.Context())
 		require.NoError(t, err, "after step %d", i+1)
 		seen = append(seen, w.look(i+1, acted, all))
 	}

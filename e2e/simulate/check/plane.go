@@ -2,17 +2,15 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
-	"github.com/pod-reloader/pod-reloader/e2e/kit/poll"
+	"github.com/pod-reloader/pod-reloader/e2e/kit/installation"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
 )
@@ -85,7 +83,7 @@ func (s stored) versions() string {
 	return b.String()
 }
 
-// read lists one resource after another: what changes meanwhile is seen in some of them only.
+// read lists one resource after another: what changes meanwhile is seen in some of them only. Canaries are left out.
 func (p plane) read(ctx context.Context, accept string) (stored, error) {
 	all := stored{}
 	for _, r := range watched() {
@@ -93,53 +91,9 @@ func (p plane) read(ctx context.Context, accept string) (stored, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[r] = objects
+		all[r] = slices.DeleteFunc(objects, func(o world.Object) bool {
+			return world.Text(o, "metadata", "namespace") == installation.CanaryNamespace
+		})
 	}
 	return all, nil
-}
-
-// versions are the versions of everything that is stored, as one text.
-func (p plane) versions(ctx context.Context) (string, error) {
-	const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	all, err := p.read(ctx, metadataOnly)
-	if err != nil {
-		return "", err
-	}
-	return all.versions(), nil
-}
-
-const (
-	// quiet is how long nothing must have changed: longer than the program's settle time and what the controllers need. It is
-	// counted in looks, since a machine that stalls changes nothing either.
-	quiet, quietLooks = 3 * time.Second, int(quiet / lookEvery)
-	// lookEvery is how often that is looked at, and longest how long it may take.
-	lookEvery, longest = 250 * time.Millisecond, 5 * time.Minute
-)
-
-// rest waits until nothing changes any more and returns what is stored then.
-func (p plane) rest(ctx context.Context) (stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	last, since, same := "", time.Now(), 0
-	var all stored
-	err := poll.Until(ctx, "a world at rest", lookEvery, func(ctx context.Context) error {
-		versions, err := p.versions(ctx)
-		if err != nil {
-			return err
-		}
-		if same++; versions != last {
-			last, since, same = versions, time.Now(), 0
-		}
-		if time.Since(since) < quiet || same < quietLooks {
-			return errors.New("something changes")
-		}
-		if all, err = p.read(ctx, "application/json"); err != nil {
-			return err
-		}
-		if all.versions() != last {
-			return errors.New("something changed while all was read")
-		}
-		return all.unfinished()
-	})
-	return all, err
 }
