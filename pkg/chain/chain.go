@@ -105,7 +105,10 @@ type Chain struct {
 func New(o Options) *Chain {
 	o = o.withDefaults()
 	in, state, configuration := newInbox(o.Debounce), newGraphState(o), &lifetime{}
-	sources := &sources{client: o.Client, namespaces: o.Namespaces, inbox: in, lifetime: configuration, now: o.Now, log: o.Log}
+	sources := &sources{
+		client: o.Client, namespaces: o.Namespaces, inbox: in, lifetime: configuration, now: o.Now, log: o.Log,
+		mostReferences: referent.MaxLinks,
+	}
 	c := &Chain{options: o, inbox: in, graphState: state, notifier: &notifier{isHeld: state.isHeld, now: o.Now}}
 	c.loop, c.webhook, c.rechecks = c.newLiveReader(), c.newLiveReader(), c.newLiveReader()
 	c.rechecks.large = c.loop.large // as many in all
@@ -128,7 +131,7 @@ func New(o Options) *Chain {
 func newGraphState(o Options) *graphState {
 	schema, _ := referent.Compile(nil, nil, o.Annotation)
 	return &graphState{
-		ring: o.Ring, now: o.Now, history: history{refused: refusals{}},
+		ring: o.Ring, now: o.Now, history: history{refused: refusals{}, spare: defaultSpare},
 		configuration: configuration{schema: schema, configured: o.Client == nil, began: o.Now()},
 	}
 }

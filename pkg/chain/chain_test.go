@@ -255,6 +255,7 @@ func TestHoldStateIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.SetSpare(100)
 		w.graph()
 		first, before := w.entry(), w.Remembered()
 		refs := make([]reference.Ref, 1_000)
@@ -265,21 +266,21 @@ func TestHoldStateIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, before, w.Remembered(), "nothing of questions at admission")
 
-		for n := range 10_000 {
+		for n := range 1_000 {
 			state := w.State("ns", reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("tracked-", n)})
 			require.NotNil(t, state.Hold)
 		}
-		for n := range 5_000 {
+		for n := range 500 {
 			ref := reference.Ref{Kind: proxy.Kind, Name: fmt.Sprint("made-", n)}
 			w.put(proxies, ref.Name, map[string]any{})
-			if n%40 == 39 {
+			if n%4 == 3 {
 				w.pass(time.Second)
 			}
 			w.State("ns", ref)
 			require.NoError(t, w.client.Resource(proxies).Namespace("ns").Delete(t.Context(), ref.Name, metav1.DeleteOptions{}))
 		}
 		w.pass(time.Second)
-		assert.Less(t, w.Remembered(), 3_000)
+		assert.Less(t, w.Remembered(), 300)
 		assert.Empty(t, w.hold())
 		w.set(tls, "2")
 		w.pass(time.Second)

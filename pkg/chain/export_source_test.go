@@ -10,6 +10,9 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
 )
 
+// BoundReferences lowers how many references a namespace may have in a Chain that is not configured yet.
+func (c *Chain) BoundReferences(most int) { c.evaluator.sources.mostReferences = most }
+
 // Watching is what the goroutines of a watch call, for tests that call it late.
 type Watching struct{ source *source }
 

@@ -19,6 +19,13 @@ func (c *Chain) Remembered() int {
 	return len(c.history.held) + len(c.history.tracked) + len(c.history.contents)
 }
 
+// SetSpare lowers how many objects that are in no graph keep entries.
+func (c *Chain) SetSpare(spare int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history.spare = spare
+}
+
 // Kept is the size in bytes of the JSON of the objects that the watches keep.
 func (c *Chain) Kept() int {
 	size := 0

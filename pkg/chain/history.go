@@ -20,6 +20,8 @@ type history struct {
 	tracked map[referent.Key]steps
 	// contents are the latest contents of objects, oldest first: one that came back as it was is no cause of a change.
 	contents map[referent.Key][]seen
+	// spare is how many objects that are in no graph keep their entries, beside as many as there are in it.
+	spare int
 	// additions counts what was added.
 	additions int
 	// prunedAt is when the program last dropped the entries of objects that are in no graph.
@@ -81,8 +83,8 @@ func describe(hold *referent.Hold, key referent.Key) string {
 }
 
 const (
-	// spare is how many objects that are in no graph keep their entries, beside as many as there are in it.
-	spare = 1_000
+	// defaultSpare is the spare of a history.
+	defaultSpare = 1_000
 	// keep is how long they keep them at least: an object that comes and goes meanwhile must not prevent the report of a hold. It is
 	// also the least time between two prunings.
 	keep = time.Minute
@@ -93,7 +95,7 @@ func (h *history) prune(graph *referent.Graph, now time.Time) {
 	if now.Sub(h.prunedAt) < keep {
 		return
 	}
-	most := 2*graph.Len() + spare
+	most := 2*graph.Len() + h.spare
 	if max(len(h.held), len(h.refused), len(h.tracked), len(h.contents)) < most {
 		return
 	}

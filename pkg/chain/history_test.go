@@ -45,7 +45,7 @@ func TestHoldThatHasEndedIsNotRecorded(t *testing.T) {
 	ring, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
 	key := proxies.Key("ns", "p")
-	h := &history{}
+	h := &history{spare: defaultSpare}
 	h.begin()
 	add := func(changes []referent.Change) { h.add(graph, changes, ring.Keys(), time.Now()) }
 	asked := []referent.Change{{Key: key, Held: true}}
@@ -66,7 +66,7 @@ func TestRefusalsOfObjectsThatAreInNoGraphAreDropped(t *testing.T) {
 	t.Parallel()
 	_, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
-	h := &history{refused: refusals{}}
+	h := &history{refused: refusals{}, spare: defaultSpare}
 	h.begin()
 	graph.Put(proxies.Read(named("p")))
 	graph.Evaluate()
@@ -74,11 +74,11 @@ func TestRefusalsOfObjectsThatAreInNoGraphAreDropped(t *testing.T) {
 	for _, key := range []referent.Key{list, present} {
 		h.refused[key] = time.Now()
 	}
-	for i := range 2 + spare - 3 {
+	for i := range 2 + defaultSpare - 3 {
 		h.refused[proxies.Key("ns", fmt.Sprint("gone-", i))] = time.Now()
 	}
 	h.add(graph, nil, nil, time.Now())
-	assert.Len(t, h.refused, 2+spare-1, "few more than the graph has objects")
+	assert.Len(t, h.refused, 2+defaultSpare-1, "few more than the graph has objects")
 	h.refused[proxies.Key("ns", "gone")] = time.Now()
 	h.add(graph, nil, nil, time.Now())
 	assert.Len(t, h.refused, 2)
@@ -92,7 +92,7 @@ func TestCausesOfTheLatestChangesAreKept(t *testing.T) {
 	ring, compiled, graph := proxiesAlone(t)
 	proxies := compiled.Resources()[0]
 	key := proxies.Key("ns", "p")
-	h := &history{}
+	h := &history{spare: defaultSpare}
 	h.begin()
 	var entries []string
 	for n := range 10 {

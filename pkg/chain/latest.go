@@ -10,6 +10,9 @@ import (
 
 // latest has what counts of the objects of a source, as they were read last. It may be used by several goroutines.
 type latest struct {
+	// most is how many references are kept of a namespace.
+	most int
+
 	mu      sync.Mutex
 	objects map[referent.Key]read
 	// references are those of the objects of each namespace.
@@ -45,7 +48,7 @@ func (l *latest) set(uid types.UID, object *referent.Object) (kept *referent.Obj
 	before := l.objects[object.Key()]
 	others := l.references[object.Key().Namespace].plus(before, -1)
 	now := read{uid, object, object.References()}
-	if others.kept+now.references > referent.MaxLinks {
+	if others.kept+now.references > l.most {
 		now.object = object.WithoutReferences()
 	}
 	l.objects[object.Key()] = now
@@ -58,7 +61,7 @@ func (l *latest) fits(namespace string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.references[namespace]
-	return r.kept < r.all && r.all <= referent.MaxLinks
+	return r.kept < r.all && r.all <= l.most
 }
 
 // len is the number of objects.

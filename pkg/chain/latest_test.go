@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,8 +37,8 @@ func referring(t *testing.T) func(namespace, name string, references int) *refer
 func TestLatestKeepsTheReferencesThatANamespaceMayHave(t *testing.T) {
 	t.Parallel()
 	object := referring(t)
-	const each, most = referent.MaxReferences, referent.MaxLinks / referent.MaxReferences
-	l := &latest{}
+	const each, most = 20, 10
+	l := &latest{most: each * most}
 	set := func(namespace, name string, references int) int {
 		kept, _ := l.set("uid", object(namespace, name, references))
 		return kept.References()
@@ -62,4 +63,11 @@ func TestLatestKeepsTheReferencesThatANamespaceMayHave(t *testing.T) {
 		l.drop(key, "uid")
 	}
 	assert.Empty(t, l.references)
+}
+
+func TestBoundsOfANewChain(t *testing.T) {
+	t.Parallel()
+	c := New(Options{Log: logr.Discard()})
+	assert.Equal(t, referent.MaxLinks, c.evaluator.sources.mostReferences, "with more, the graph would hold the whole namespace")
+	assert.Equal(t, defaultSpare, c.history.spare)
 }

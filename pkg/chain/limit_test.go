@@ -52,9 +52,20 @@ func TestQuestionWaitsHalfASecondForTheGraph(t *testing.T) {
 	})
 }
 
-// references refers to as many Services as one object may.
+// A namespace may have the references of some objects that have so many each.
+const objectReferences, namespaceReferences = 20, 2_000
+
+// boundedWorld is one in which a namespace may have fewer references than by default.
+func boundedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.BoundReferences(namespaceReferences)
+	return w
+}
+
+// references refers to some Services.
 func references(prefix string) map[string]any {
-	names := make([]any, referent.MaxReferences)
+	names := make([]any, objectReferences)
 	for i := range names {
 		names[i] = fmt.Sprint(prefix, i)
 	}
@@ -64,9 +75,9 @@ func references(prefix string) map[string]any {
 // full has almost as many references as a namespace may have, and an object that a list has read before it broke off.
 func full(t *testing.T) (w *world, definitions []referent.Definition, gone *unstructured.Unstructured) {
 	t.Helper()
-	w, definitions = newWorld(t), proxyToSecret()
+	w, definitions = boundedWorld(t), proxyToSecret()
 	definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
-	for i := range referent.MaxLinks/referent.MaxReferences - 1 {
+	for i := range namespaceReferences/objectReferences - 1 {
 		w.put(proxies, fmt.Sprint("full", i), references("s"))
 	}
 	gone = &unstructured.Unstructured{Object: map[string]any{"spec": references("s")}}
@@ -120,10 +131,10 @@ func TestReferencesThatABrokenLaterListHasReadDoNotCount(t *testing.T) {
 func TestReferencesBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := boundedWorld(t)
 		definitions := proxyToSecret()
 		definitions[1].Refs[0].Name, definitions[1].Refs[0].Optional = "spec.services[*]", true
-		for i := range referent.MaxLinks / referent.MaxReferences {
+		for i := range namespaceReferences / objectReferences {
 			w.put(proxies, fmt.Sprint("full", i), references("s"))
 		}
 		w.Configure(definitions)
@@ -141,7 +152,7 @@ func TestReferencesBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 		w.remove("full0")
 		w.pass(time.Second)
 		assert.Empty(t, w.hold())
-		assert.Equal(t, 1+referent.MaxReferences, nodes())
+		assert.Equal(t, 1+objectReferences, nodes())
 
 		lists := w.lists(proxies.Resource)
 		w.remove("full1")

@@ -30,32 +30,25 @@ func referrers() []referent.Definition {
 func TestReferencesToParentsBeyondTheBoundAreReadOnceTheBoundAllows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		names := func(prefix string) map[string]any {
-			names := make([]any, referent.MaxReferences)
-			for i := range names {
-				names[i] = fmt.Sprint(prefix, i)
-			}
-			return map[string]any{"services": names}
-		}
-		const full, beyond = referent.MaxLinks / referent.MaxReferences, 3
+		w := boundedWorld(t)
+		const full, beyond = namespaceReferences / objectReferences, 3
 		for i := range full {
-			w.put(proxies, fmt.Sprint("full", i), names("s"))
+			w.put(proxies, fmt.Sprint("full", i), references("s"))
 		}
 		w.put(services, "of-p0", map[string]any{})
 		w.Configure(referrers())
 		w.pass(time.Second)
 		for i := range beyond {
-			w.put(proxies, fmt.Sprint("p", i), names(fmt.Sprintf("of-p%d", i)))
+			w.put(proxies, fmt.Sprint("p", i), references(fmt.Sprintf("of-p%d", i)))
 		}
-		w.put(proxies, "p", names("of-p"))
+		w.put(proxies, "p", references("of-p"))
 		w.pass(time.Second)
 		service := reference.Ref{Kind: "kafkaservices.kroxylicious.io", Name: "of-p0"}
 		state := w.State("ns", service)
 		if assert.NotNil(t, state.Hold) {
 			assert.Contains(t, state.Hold.Reason, "too-many")
 		}
-		assert.LessOrEqual(t, w.Nodes(), referent.MaxReferences+full+beyond+2, "references beyond the bound are no nodes")
+		assert.LessOrEqual(t, w.Nodes(), objectReferences+full+beyond+2, "references beyond the bound are no nodes")
 
 		for i := range beyond + 1 {
 			w.remove(fmt.Sprint("full", i))

@@ -20,6 +20,8 @@ type sources struct {
 	lifetime   *lifetime
 	now        func() time.Time
 	log        logr.Logger
+	// mostReferences is how many references a source keeps of a namespace.
+	mostReferences int
 
 	all []*source
 	// changedSources are those of another state than before the last evaluation.
@@ -45,7 +47,10 @@ func (s *sources) start(ctx context.Context, schema *referent.Schema) {
 			in = namespaces{""}
 		}
 		for _, namespace := range in {
-			one := &source{with: s, resource: resource, namespace: namespace, known: map[referent.Key]struct{}{}, pause: firstPause}
+			one := &source{
+				with: s, resource: resource, namespace: namespace, latest: latest{most: s.mostReferences},
+				known: map[referent.Key]struct{}{}, pause: firstPause,
+			}
 			s.all = append(s.all, one)
 			one.start() //nolint:contextcheck // it has that of the lifetime
 		}
@@ -194,7 +199,10 @@ func (s *sources) relist(list referent.Key, refused time.Time) {
 func (s *sources) replace(one *source) {
 	one.ended.Store(true)
 	one.cancel()
-	next := &source{with: s, resource: one.resource, namespace: one.namespace, state: one.state, known: one.known, pause: one.pause}
+	next := &source{
+		with: s, resource: one.resource, namespace: one.namespace, latest: latest{most: s.mostReferences},
+		state: one.state, known: one.known, pause: one.pause,
+	}
 	s.all[slices.Index(s.all, one)] = next
 	next.start()
 }
