@@ -279,7 +279,7 @@ func TestFewOfManyRefusalsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRefused(t)
 		w.refuse(apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("denied")))
-		const many = 300
+		const many = 60
 		for n := range many {
 			w.put(proxies, fmt.Sprint("p", n), map[string]any{"service": "s"})
 			synctest.Wait()
