@@ -22,7 +22,7 @@ import (
 
 const (
 	wait = time.Minute
-	tick = time.Millisecond
+	tick = 10 * time.Millisecond
 )
 
 // endless is a source of randomness that is none.
