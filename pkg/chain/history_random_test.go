@@ -53,6 +53,7 @@ func newChanging(t *testing.T, seed uint64) *changing {
 		graph.SetSource(resource, "", referent.SourceSynced)
 	}
 	c.graph = graph
+	c.history.spare = defaultSpare
 	c.history.begin()
 	return c
 }
