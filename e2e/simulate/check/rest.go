@@ -92,7 +92,7 @@ func (s site) still(ctx context.Context, versions string, stuck bool) (stored, e
 		return nil, err
 	}
 	for _, ask := range []func(context.Context) error{s.undone, s.seen, s.undone} { // at first, since the barrier costs more
-		if err := ask(ctx); err != nil && !(stuck && errors.Is(err, errUndone)) {
+		if err := ask(ctx); err != nil && (!stuck || !errors.Is(err, errUndone)) {
 			return nil, err
 		}
 	}
