@@ -46,7 +46,7 @@ type Request struct {
 	// Keys are the annotations of the installation; the zero value has the default prefix. See NewKeys.
 	Keys Keys
 	// Further is what the same write does besides, as operations of a JSON patch; nil if nothing. Nothing is stored where a test among them
-	// fails, nor where the workload has no annotations. The webhook does not look at them.
+	// fails, nor where the workload has no annotations: the error then satisfies apierrors.IsInvalid. The webhook does not look at them.
 	Further []jsonpatch.Operation
 }
 

@@ -124,10 +124,13 @@ func failedPin(kind workload.Kind, reason string, err error) failure {
 	f := failedWrite(kind, reason, err)
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) && !apianswer.Denied(err) && errors.As(err, &status) && nameless(status.Status().Details) {
-		f.soon, f.quiet, f.overtaken = true, true, true
+		f.soon, f.quiet, f.overtaken, f.err = true, true, true, errOvertaken
 	}
 	return f
 }
+
+// errOvertaken says why a write has no effect.
+var errOvertaken = errors.New("another writer has changed the workload before the write was stored")
 
 // nameless reports that an error is not about an object: what denies an object names it.
 func nameless(details *metav1.StatusDetails) bool {

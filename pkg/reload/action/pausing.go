@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
@@ -158,8 +160,31 @@ func (b *base) generationToPin(s gather.Subject) int64 {
 	return s.Object.Generation()
 }
 
+// asDecided returns the workload whose pause is to end. A write for each generation would end it whatever a user has changed since the cache has
+// seen the workload, such as the period: the workload is then read, and it is a conflict where something else is to be done.
+func (p pauses) asDecided(ctx context.Context, s gather.Subject, action pause.Action) (gather.Subject, error) {
+	if p.generationToPin(s) == s.Object.Generation() {
+		return s, nil
+	}
+	o, err := p.gather.Stored(ctx, s)
+	if err != nil {
+		return s, err
+	}
+	live := p.withObject(s, o)
+	again, _ := p.toEnd(live).Decide(p.now())
+	if again != action || o.UID() != s.Object.UID() || !p.inScope(ctx, s.Key, o.Labels()) {
+		return s, apierrors.NewConflict(schema.GroupResource{Group: s.Object.Kind.Group, Resource: s.Object.Kind.Kind}, s.Key.Name, errOvertaken)
+	}
+	s.Object, s.View = live.Object, live.View
+	return s, nil
+}
+
 // resume removes the annotation of a pause, and the pause itself unless another writer has done so.
 func (p pauses) resume(ctx context.Context, s gather.Subject, action pause.Action) error {
+	s, err := p.asDecided(ctx, s, action)
+	if err != nil {
+		return err
+	}
 	operations := append(p.pins(s, p.generationToPin(s)), jsonpatch.NewOperation("remove", stamp.Pointer("metadata", "annotations", p.at), nil))
 	if action == pause.Resume {
 		operations = append(operations, jsonpatch.NewOperation("remove", pausedField, nil))

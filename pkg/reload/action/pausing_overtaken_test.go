@@ -30,22 +30,49 @@ func withPauses(g gather.Gatherer) gather.Gatherer {
 	return g
 }
 
-// What else a user may have changed is left open only where another writer raises the generation all the time.
+// What else a user may have changed is left open only where another writer raises the generation all the time, and then what is stored counts.
 func TestEndOfAPauseLeavesTheGenerationOpenOnAWorkloadThatChangesAllTheTime(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := &patched{err: failedTest()}
-	actions := newActions(Options{Gather: gather.Gatherer{Now: func() time.Time { return now }}, Client: c, PausedAt: pausedAt}, &reloadtest.Outbox{})
-	for range state.FewConflicts + 1 {
-		_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, now.Add(-time.Hour).Format(time.RFC3339)))
-		require.IsType(t, failed{}, ended)
-		assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
-		now = now.Add(time.Second)
-	}
-	require.Len(t, c.bodies, int(state.FewConflicts)+1)
-	for n, body := range c.bodies {
-		assert.Equal(t, n < int(state.FewConflicts), strings.Contains(body, "generation"), "after %d lost races", n)
-		assert.Contains(t, body, `/spec/paused","value":true`, "a pause that has ended, and that of a user, remain as they are")
+	for name, tc := range map[string]struct {
+		meanwhile string
+		ends      bool
+	}{
+		"something else has changed":  {ends: true},
+		"the period is longer":        {meanwhile: `{"metadata":{"annotations":{"deployment.reloader.stakater.com/pause-period":"2h"}}}`},
+		"the user has resumed it":     {meanwhile: `{"spec":{"paused":null}}`},
+		"another pause has begun":     {meanwhile: `{"metadata":{"annotations":{"` + pausedAt + `":"2026-01-02T03:04:08Z"}}}`},
+		"the pause is the user's now": {meanwhile: `{"metadata":{"annotations":{"` + pausedAt + `":null}}}`},
+		"it was created again":        {meanwhile: `{"metadata":{"uid":"u2"}}`},
+		"it has left the scope":       {meanwhile: `{"metadata":{"labels":{"tier":"other"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			begun := now.Add(-time.Hour).Format(time.RFC3339)
+			stored := &unserved{raw: []byte(`{"metadata":{"namespace":"shop","name":"web","uid":"u1","generation":6,"annotations":{
+				"` + annotation.DefaultPrefix + `configmaps":"app","deployment.reloader.stakater.com/pause-period":"1s","` + pausedAt + `":"` + begun + `"}},
+				"spec":{"paused":true,"template":{}}}`)}
+			require.NoError(t, stored.merge(tc.meanwhile))
+			c := &patched{err: failedTest()}
+			g := withPauses(gather.Gatherer{Reader: reloadtest.Reader(), APIReader: stored, Now: func() time.Time { return now }})
+			actions := newActions(Options{Gather: g, Client: c, InScope: notOther, PausedAt: pausedAt}, &reloadtest.Outbox{})
+			for range state.FewConflicts + 1 {
+				_, ended := actions.EndPause(t.Context(), pausedDeployment(t, time.Second, true, begun))
+				require.IsType(t, failed{}, ended)
+				assert.Positive(t, ended.close(t.Context(), actions.base).RequeueAfter)
+				require.ErrorContains(t, ended.(failed).failure.err, errOvertaken.Error())
+				now = now.Add(time.Second)
+			}
+			sent := int(state.FewConflicts)
+			if tc.ends {
+				sent++
+			}
+			require.Len(t, c.bodies, sent)
+			for n, body := range c.bodies {
+				assert.Equal(t, n < int(state.FewConflicts), strings.Contains(body, "generation"), "after %d lost races", n)
+				assert.Contains(t, body, `/spec/paused","value":true`, "a pause that has ended, and that of a user, remain as they are")
+			}
+		})
 	}
 }
 
@@ -93,7 +120,7 @@ func TestReloadPausesOnlyWhatItHasSeen(t *testing.T) {
 			if !tc.stored {
 				assert.True(t, f.soon && f.quiet, "it passes by itself")
 				assert.JSONEq(t, string(changed.raw), string(c.raw))
-				assert.EqualError(t, f.err, "another writer has changed the workload before the reload request was stored")
+				assert.EqualError(t, f.err, "another writer has changed the workload before the write was stored")
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package action
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -110,15 +109,8 @@ func notStored(kind workload.Kind, request poke.Request, err error) failure {
 	if request.Further == nil {
 		return failedWrite(kind, reasonReloadFailed, err)
 	}
-	f := failedPin(kind, reasonReloadFailed, err)
-	if f.overtaken {
-		f.err = errOvertaken
-	}
-	return f
+	return failedPin(kind, reasonReloadFailed, err)
 }
-
-// errOvertaken says why a request has no effect.
-var errOvertaken = errors.New("another writer has changed the workload before the reload request was stored")
 
 // generationAfter returns the generation that a write of the spec gives a workload; 0 for a kind without generations.
 func generationAfter(before int64) int64 {

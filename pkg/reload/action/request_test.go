@@ -76,7 +76,7 @@ func TestRequestLeavesTheGenerationOpenOnAWorkloadThatChangesAllTheTime(t *testi
 	for n := range int(state.FewConflicts) {
 		assert.Equal(t, int64(7), actions.requests.newReloadRequest(s, policy.Input{}, "digest").Generation, "after %d stale answers", n)
 		stale := actions.requests.explainNoReload(t.Context(), s, policy.Input{}, poke.Stale, nil)
-		assert.EqualError(t, stale.err, "another writer has changed the workload before the reload request was stored")
+		assert.EqualError(t, stale.err, "another writer has changed the workload before the write was stored")
 		actions.backoff.When(s.Key, stale.pace())
 	}
 	live := actions.requests.newReloadRequest(s, policy.Input{}, digest.AnyCurrent)
