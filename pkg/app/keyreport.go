@@ -20,8 +20,17 @@ type digestKey interface {
 // reportsKey has a report look at the digest key, which logs its problems itself.
 func (r *installationReport) reportsKey(key digestKey) {
 	r.interval, r.pause = keyLookInterval, keyEventPause
-	r.look = func(context.Context, time.Time) (finding, bool) {
+	var since time.Time
+	r.look = func(_ context.Context, now time.Time) (finding, bool) {
 		problem := key.Problem()
+		if problem == "" {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = now
+		}
+		if problem != "" && now.Sub(since) < keyPatience {
+			return finding{}, false
+		}
 		return finding{
 			what: problem, note: cmp.Or(problem, "the Secret of the digest key is usable again"), well: problem == "" && key.Ready(),
 			write: func() {},
@@ -32,6 +41,9 @@ func (r *installationReport) reportsKey(key digestKey) {
 const (
 	// keyLookInterval is how often the digest key is looked at.
 	keyLookInterval = 10 * time.Second
+	// keyPatience is how long something must be wrong before it is reported: a replica that starts with an API server that is away reads the
+	// Secret again after 15 s at most.
+	keyPatience = 20 * time.Second
 	// keyEventPause is the least time between two Events about what is wrong with it.
 	keyEventPause = time.Minute
 )

@@ -56,3 +56,17 @@ func TestNewLeaderEndsTheReportAboutTheDigestKeyOnceItHasOne(t *testing.T) {
 	require.Len(t, sent, 1)
 	assert.Contains(t, sent[0], "Normal DigestKeyUsable")
 }
+
+// A replica starts while the API server is away.
+func TestDigestKeyIsReportedOnlyAfterSomeTime(t *testing.T) {
+	t.Parallel()
+	w, key := newKeys()
+	for range 3 {
+		key.problem = "cannot read the Secret"
+		assert.Empty(t, w.pass(t, keyPatience-keyLookInterval))
+		key.problem = ""
+		assert.Empty(t, w.pass(t, keyLookInterval))
+	}
+	key.problem = "cannot read the Secret"
+	assert.Len(t, w.pass(t, keyPatience+keyLookInterval), 1)
+}
