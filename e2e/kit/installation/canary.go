@@ -95,15 +95,18 @@ func (c canary) objects() []*unstructured.Unstructured {
 	return append(slices.Clone(c.config), c.workloads...)
 }
 
-// newCanary has a workload of each of some kinds, which depends on the ConfigMap, and one of the first kind that depends on the Secret. A
-// reload for a change of one object would take in a change of the other, before the program has seen it.
+// newCanary has a workload of each of some kinds, which depends on the ConfigMap, and one of the first kind that depends on the Secret, unless
+// Secrets are not handled. A reload for a change of one object would take in a change of the other, before the program has seen it.
 func (i *Installation) newCanary(kinds []string) (canary, error) {
 	name := "canary-" + strconv.FormatInt(i.canaries.Add(1), 10)
 	texts := []string{canaryConfig}
 	for _, kind := range kinds {
 		texts = append(texts, i.canaryWorkload(kind, name, name, "configmaps", "configMapRef"))
 	}
-	texts = append(texts, i.canaryWorkload(kinds[0], name+"-secret", name, "secrets", "secretRef"))
+	withoutSecrets := func(r *Replica) bool { return slices.Contains(r.Args, "--secrets=false") }
+	if !slices.ContainsFunc(i.Replicas(), withoutSecrets) {
+		texts = append(texts, i.canaryWorkload(kinds[0], name+"-secret", name, "secrets", "secretRef"))
+	}
 	text := strings.NewReplacer("CONFIG", name, "SPACE", i.options.Namespace).Replace(strings.Join(texts, "---"))
 	objects, err := controlplane.Decode([]byte(text))
 	if err != nil {
