@@ -53,11 +53,14 @@ func (s *shared) complete(ctx context.Context, p Process, parse func() (missing,
 	defer func() { warn(p, s.manager.SharedWarnings()) }() // of the values of the installation, too, if it gets so far
 	name, _ := s.manager.InstallationName(s.environment)   // checkInstallation has checked it
 	config, err := s.cluster.connect(p)
+	if err != nil && missing != nil {
+		return nil, usageError{missing}
+	}
 	if err == nil {
 		err = s.inherit(ctx, config, name)
 	}
 	if err != nil && missing != nil {
-		return nil, usageError{missing}
+		return nil, usageError{errors.Join(err, missing)} // with the flags of the installation, it may not be missing
 	}
 	if err != nil {
 		return nil, err

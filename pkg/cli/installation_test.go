@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -312,4 +313,22 @@ func TestConfigurationOfTheInstallationThatIsAFileInItsPods(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, f.unknown, 1)
 	assert.True(t, asked.selection.Configuration.IsZero())
+}
+
+// away is an API server that does not answer.
+type away struct{}
+
+func (away) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+// What is missing on the command line may be in the Deployment, which cannot be read.
+func TestMissingFlagIsNamedWithTheAPIServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	p := Process{Args: []string{"graph"}, Getenv: unset, Stdout: io.Discard, Stderr: &stderr, Cluster: &rest.Config{Host: "http://api", Transport: away{}}}
+	assert.Equal(t, exitUsage, Run(t.Context(), p))
+	assert.Contains(t, stderr.String(), "read the Deployment of the installation")
+	assert.Contains(t, stderr.String(), "connection refused")
+	assert.Contains(t, stderr.String(), "name the configuration of the installation with --config")
 }

@@ -37,7 +37,9 @@ func (e *explainer) overview(ctx context.Context, leaveOut func(workload.Kind)) 
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	if len(o.Workloads)+o.NotAsked+len(o.Problems) == 0 {
-		return o, requireNamespace(ctx, e.client, e.flags.cluster.namespace)
+		if err := requireNamespace(ctx, e.client, e.flags.cluster.namespace); err != nil {
+			return o, err
+		}
 	}
 	for _, err := range e.common() {
 		if err != nil {
@@ -62,13 +64,14 @@ func (e *explainer) add(ctx context.Context, o *explain.Overview, kind workload.
 	page.SetGroupVersionKind(kind.GroupVersionKind)
 	var failed error
 	err := pages(ctx, e.client, page, func() {
+		e.forget()
 		for _, u := range page.Items {
 			object := workload.Object{Kind: kind, Raw: u.Object}
 			if failed != nil || kind.CreateOnly && object.Controlled() {
 				continue
 			}
 			in, unread := e.input(object)
-			if !in.View.Intent.Asked {
+			if !in.View.Intent.Asked && len(in.Problems) == 0 {
 				o.NotAsked++
 				continue
 			}

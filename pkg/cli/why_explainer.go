@@ -37,8 +37,9 @@ type explainer struct {
 	jobs      func(namespace string) ([]cronrun.Job, error)
 	objects   func(objectsOf) (annotation.Listed, error)
 	exists    func(objectKey) (bool, error)
-	state     func(objectKey) (digest.State, error)
-	chain     func() (chained, error)
+	// read reads a config object, and state does so once.
+	read, state func(objectKey) (digest.State, error)
+	chain       func() (chained, error)
 	// stopChain is nil where the chain does not run.
 	stopChain func()
 }
@@ -93,13 +94,14 @@ func (f *whyFlags) newExplainer(ctx context.Context, config *rest.Config, q ques
 	e.objects = once(func(of objectsOf) (annotation.Listed, error) { return listObjects(ctx, c, of, q.selection.Stakater) })
 	e.exists = once(exists)
 	read := sync.OnceValues(func() (readState, error) { return f.stateReader(config, c, e.installed().ring) })
-	e.state = once(func(o objectKey) (digest.State, error) {
+	e.read = func(o objectKey) (digest.State, error) {
 		state, err := read()
 		if err != nil {
 			return digest.State{}, err
 		}
 		return state(ctx, o)
-	})
+	}
+	e.forget()
 	e.chain = sync.OnceValues(func() (chained, error) {
 		var c chained
 		var err error
@@ -108,6 +110,9 @@ func (f *whyFlags) newExplainer(ctx context.Context, config *rest.Config, q ques
 	})
 	return e, nil
 }
+
+// forget has config objects read again: those of workloads that are listed from now on, which may have been reloaded since.
+func (e *explainer) forget() { e.state = once(e.read) }
 
 // input reads the annotations of a workload. The errors say what else they depend on and cannot be read.
 func (e *explainer) input(object workload.Object) (in explain.Input, unread []error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 )
 
-// Overview explains all workloads that ask for reloads. Its JSON form is stable: fields may come, none goes.
+// Overview explains all workloads that ask for reloads, or have errors in their annotations. Its JSON form is stable: fields may come, none goes.
 type Overview struct {
 	// Workloads are sorted by namespace, kind and name.
 	Workloads []Report `json:"workloads"`
@@ -78,15 +78,43 @@ func (r Report) due() string {
 // finding is what is wrong with workloads. Their names stand between the two texts.
 type finding struct{ before, after string }
 
+// found are the workloads with a finding.
+type found struct {
+	finding
+
+	workloads []string
+	// last is the newest of the Warnings; nil if it is a Problem.
+	last *Warning
+}
+
+func (f *found) add(workload string, w *Warning) {
+	f.workloads = append(f.workloads, workload)
+	if f.last == nil || w != nil && f.last.Time.Before(w.Time) {
+		f.last = w
+	}
+}
+
+func (f *found) String() string {
+	workloads := f.workloads[0]
+	if n := len(f.workloads); n > 1 {
+		workloads = reference.Count(n, "workload")
+	}
+	if f.last != nil {
+		workloads += ", " + f.last.Age + " ago"
+	}
+	return f.before + workloads + reference.OneLine(f.after)
+}
+
 // writeFindings writes what is wrong with the workloads. What is wrong with several of them is one line.
 func (o Overview) writeFindings(b *strings.Builder) {
-	var found []finding
-	of := map[finding][]string{}
-	add := func(workload string, f finding) {
-		if len(of[f]) == 0 {
-			found = append(found, f)
+	var all []*found
+	by := map[finding]*found{}
+	add := func(workload string, f finding, w *Warning) {
+		if by[f] == nil {
+			by[f] = &found{finding: f}
+			all = append(all, by[f])
 		}
-		of[f] = append(of[f], workload)
+		by[f].add(workload, w)
 	}
 	var failing *Warning
 	for _, r := range o.Workloads {
@@ -98,19 +126,15 @@ func (o Overview) writeFindings(b *strings.Builder) {
 			if slices.Contains(r.Problems, w.Message) || strings.HasSuffix(w.Message, r.Reason) {
 				continue // it is said already
 			}
-			add(workload, finding{"Warning for ", ", " + w.Reason + ": " + w.Message})
+			add(workload, finding{"Warning for ", ", " + w.Reason + ": " + w.Message}, &w)
 		}
 		for _, p := range r.Problems {
-			add(workload, finding{"Problem of ", ": " + p})
+			add(workload, finding{"Problem of ", ": " + p}, nil)
 		}
 		failing = cmp.Or(failing, r.FailingWatch)
 	}
-	for _, f := range found {
-		workloads := of[f][0]
-		if n := len(of[f]); n > 1 {
-			workloads = reference.Count(n, "workload")
-		}
-		b.WriteString("\n" + f.before + workloads + reference.OneLine(f.after) + "\n")
+	for _, f := range all {
+		b.WriteString("\n" + f.String() + "\n")
 	}
 	if failing != nil {
 		b.WriteString(failing.ofWatch())
@@ -129,13 +153,9 @@ func (o Overview) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, part.text))
 		}
 	}
-	asks := "ask"
-	if len(o.Workloads) == 1 {
-		asks = "asks"
-	}
-	text := fmt.Sprintf("%s %s for reloads: %s.", reference.Count(len(o.Workloads), "workload"), asks, cmp.Or(strings.Join(parts, ", "), "none is due"))
+	text := fmt.Sprintf("%s: %s.", reference.Count(len(o.Workloads), "workload"), cmp.Or(strings.Join(parts, ", "), "none is due"))
 	if o.NotAsked > 0 {
-		text += fmt.Sprintf(" Without an annotation that asks for them: %d.", o.NotAsked)
+		text += fmt.Sprintf(" Without an annotation that asks for reloads: %d.", o.NotAsked)
 	}
 	return text
 }

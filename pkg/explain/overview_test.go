@@ -26,7 +26,7 @@ func TestOverviewHasALineForEachWorkload(t *testing.T) {
 			Kind: "Deployment", Namespace: "shop", Name: "web", Verdict: "reload", Reason: "configmap/app modified", FailingWatch: failing,
 			Problems: []string{"100% of replicas\nare away", "secret/x not found"},
 			Warnings: []explain.Warning{
-				{Reason: "ReloadFailed", Message: "denied\x1b[2J"}, {Reason: "ConfigMissing", Message: "secret/x not found"},
+				{Age: "3s", Reason: "ReloadFailed", Message: "denied\x1b[2J"}, {Reason: "ConfigMissing", Message: "secret/x not found"},
 			},
 		},
 		{Kind: "CronJob", Namespace: "shop", Name: "report", Verdict: "unknown", Reason: "secret/s cannot be read", FailingWatch: failing},
@@ -41,23 +41,23 @@ shop       cronjob/report   unknown  -            secret/s cannot be read
 
 Problem of 2 workloads: 100% of replicas; are away
 
-Warning for deployment/web -n shop, ReloadFailed: denied`+"\ufffd"+`[2J
+Warning for deployment/web -n shop, 3s ago, ReloadFailed: denied`+"\ufffd"+`[2J
 
 Problem of deployment/web -n shop: secret/x not found
 
 A watch of pod-reloader fails, as reported 4s ago: the watch of secrets is refused
 
-4 workloads ask for reloads: 1 due, 1 held, 1 unknown. Without an annotation that asks for them: 2.
+4 workloads: 1 due, 1 held, 1 unknown. Without an annotation that asks for reloads: 2.
 `, b.String())
 }
 
 func TestOverviewOfOneNamespace(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]explain.Overview{
-		"0 workloads ask for reloads: none is due.\n":                                              {},
-		"0 workloads ask for reloads: none is due. Without an annotation that asks for them: 7.\n": {NotAsked: 7},
-		"Problem: cannot list CronJobs\n\n0 workloads ask for reloads: none is due.\n":             {Problems: []string{"cannot list CronJobs"}},
-		"WORKLOAD  DUE  LAST RELOAD  REASON\njob/x     no   -            x\n\n1 workload asks for reloads: none is due.\n": {
+		"0 workloads: none is due.\n": {},
+		"0 workloads: none is due. Without an annotation that asks for reloads: 7.\n": {NotAsked: 7},
+		"Problem: cannot list CronJobs\n\n0 workloads: none is due.\n":                {Problems: []string{"cannot list CronJobs"}},
+		"WORKLOAD  DUE  LAST RELOAD  REASON\njob/x     no   -            x\n\n1 workload: none is due.\n": {
 			Workloads: []explain.Report{{Kind: "Job", Namespace: "shop", Name: "x", Verdict: "nothing", Reason: "x"}},
 		},
 	} {
@@ -76,6 +76,19 @@ func TestOverviewOfAReport(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, explain.Overview{Workloads: []explain.Report{f.explain()}}.Write(&b))
 	assert.Contains(t, b.String(), "deployment/cart  yes  -            configmap/app modified\n")
-	assert.Contains(t, b.String(), "\nWarning for deployment/cart, ReloadFailed: denied\n")
-	assert.Contains(t, b.String(), "\n1 workload asks for reloads: 1 due.\n")
+	assert.Contains(t, b.String(), "\nWarning for deployment/cart, 1s ago, ReloadFailed: denied\n")
+	assert.Contains(t, b.String(), "\n1 workload: 1 due.\n")
+}
+
+func TestOverviewHasTheAgeOfTheNewestWarning(t *testing.T) {
+	t.Parallel()
+	var o explain.Overview
+	for _, age := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
+		o.Workloads = append(o.Workloads, explain.Report{Kind: "Job", Reason: "x", Warnings: []explain.Warning{
+			{Time: now.Add(-age), Age: age.String(), Reason: "ReloadFailed", Message: "denied"},
+		}})
+	}
+	var b strings.Builder
+	require.NoError(t, o.Write(&b))
+	assert.Contains(t, b.String(), "\nWarning for 3 workloads, 1m0s ago, ReloadFailed: denied\n")
 }

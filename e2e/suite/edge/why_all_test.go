@@ -24,6 +24,7 @@ func TestWhyOfAllWorkloads(t *testing.T) {
 	all := s.EveryKind("web", fixture.Uses{ConfigMaps: []string{"app"}, Replicas: 1})
 	held := s.Deployment("held", fixture.Uses{Secrets: []string{"db"}, Replicas: 1, Labels: map[string]string{"tier": "back"}})
 	s.Deployment("plain", fixture.Uses{})
+	s.Deployment("misspelled", fixture.Uses{Annotations: map[string]string{"pod-reloader.cs.sap.com/configMaps": "app"}})
 	s.CreatePromptly(s.Manifest("Deployment", "by-name", fixture.Uses{Annotations: map[string]string{fixture.ReloaderAuto: "true"}, ConfigMaps: []string{"app"}}))
 	s.SetConfigMap("app", "key", "2")
 	s.AwaitExactly(1, "the configuration was changed", all...)
@@ -39,8 +40,10 @@ func TestWhyOfAllWorkloads(t *testing.T) {
 		`deployment/held +held +- +new pods could not start: secret/db deleted; .*`,
 		`deployment/web +no +\S+ ago +the pods have the current configuration`,
 		`statefulset/web +no +\S+ ago +the pods have the current configuration`,
+		`deployment/misspelled +no +- +no annotation asks for reloads; .*`,
+		`Problem of deployment/misspelled: .*configMaps.*`,
 		`Problem of deployment/held: not found in this namespace: secret/db; .*`,
-		`6 workloads ask for reloads: 1 held\. Without an annotation that asks for them: 1\.`,
+		`7 workloads: 1 held\. Without an annotation that asks for reloads: 1\.`,
 	} {
 		assert.Regexp(t, `(?m)^`+line+`$`, text)
 	}
@@ -100,5 +103,5 @@ subjects:
 	for _, kind := range []string{"StatefulSet", "DaemonSet", "CronJob", "Job"} {
 		assert.Regexp(t, `(?m)^Problem: list \S+/`+kind+`: .* is forbidden`, output)
 	}
-	assert.Contains(t, output, "2 workloads ask for reloads: none is due.")
+	assert.Contains(t, output, "2 workloads: none is due.")
 }
