@@ -201,9 +201,6 @@ func (r Request) pinned() bool {
 	})
 }
 
-// GenerationField is the JSON pointer to the generation of a workload, for tests in Further.
-const GenerationField = "/metadata/generation"
-
 // recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that
 // it belongs to, or because it belongs to the hash of a reload that the digest has proven. An item that was adopted since may have another
 // content than the hash is over.

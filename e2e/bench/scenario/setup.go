@@ -49,9 +49,10 @@ func (s setup) options() (controlplane.Options, installation.Options) {
 }
 
 // atOnce returns the options for a run of all setups at the same time: counts depend on writes that are made within the settle time, and on
-// a webhook that answers in time, which then needs more of it than as shipped.
+// a webhook that answers in time, which then needs more of it than as shipped. A leader that cannot renew its lease ends.
 func (s setup) atOnce(options installation.Options) installation.Options {
 	options.Patient = s != disturbed // where replicas end, a write would wait for one
+	options.LongLease = s != disturbed
 	if s == complete || s == loaded {
 		options.Args = append(options.Args, "--settle=3s", "--settle-max=15s")
 	}
