@@ -1,6 +1,7 @@
 package action
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
+	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/gather"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/reloadtest"
 	"github.com/pod-reloader/pod-reloader/pkg/reload/state"
+	"github.com/pod-reloader/pod-reloader/pkg/workload"
 )
 
 // failedTest is the answer of the API server to a patch of which a test fails.
@@ -28,6 +31,26 @@ func failedTest() error {
 func withPauses(g gather.Gatherer) gather.Gatherer {
 	g.Reader.Dialects = append(g.Reader.Dialects, annotation.Stakater{Keys: annotation.NewStakaterKeys()})
 	return g
+}
+
+// pausingDeployment is one whose reload, which is due, pauses it: as the loop sees it, and as it is stored.
+func pausingDeployment(t *testing.T, ring digest.Ring, now time.Time) (web gather.Subject, raw []byte) {
+	t.Helper()
+	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
+	web = reloadtest.Reloaded(reloadtest.Web(t), before)
+	web.Object = reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"uid": "u1", "generation": int64(5)}})
+	web.View.Intent.PausePeriod = time.Minute
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": web.Object.UID(), "generation": web.Object.Generation(), "annotations": map[string]string{
+				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
+				annotation.DefaultPrefix + "config-record":      recordOf(ring, before.Hash),
+				"deployment.reloader.stakater.com/pause-period": "1m",
+			},
+		}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{configHash: before.Hash}}}},
+	})
+	require.NoError(t, err)
+	return web, raw
 }
 
 // What else a user may have changed is left open only where another writer raises the generation all the time, and then what is stored counts.

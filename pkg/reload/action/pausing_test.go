@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
-	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/logtest"
 	"github.com/pod-reloader/pod-reloader/pkg/policy"
@@ -303,26 +302,6 @@ func TestReloadPauses(t *testing.T) {
 
 // configHash is the annotation with a reload request, and with the hash of a template.
 const configHash = annotation.DefaultPrefix + "config-hash"
-
-// pausingDeployment is one whose reload, which is due, pauses it: as the loop sees it, and as it is stored.
-func pausingDeployment(t *testing.T, ring digest.Ring, now time.Time) (web gather.Subject, raw []byte) {
-	t.Helper()
-	before := reloadtest.ReloadAt(now.Add(-time.Hour), "before")
-	web = reloadtest.Reloaded(reloadtest.Web(t), before)
-	web.Object = reloadtest.Summary(workload.Deployment(), map[string]any{"metadata": map[string]any{"uid": "u1", "generation": int64(5)}})
-	web.View.Intent.PausePeriod = time.Minute
-	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
-			"namespace": "shop", "name": "web", "uid": web.Object.UID(), "generation": web.Object.Generation(), "annotations": map[string]string{
-				annotation.DefaultPrefix + "configmaps": "app", annotation.DefaultPrefix + "last-reload": before.String(),
-				annotation.DefaultPrefix + "config-record":      recordOf(ring, before.Hash),
-				"deployment.reloader.stakater.com/pause-period": "1m",
-			},
-		}, "spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{configHash: before.Hash}}}},
-	})
-	require.NoError(t, err)
-	return web, raw
-}
 
 // Another writer sets the annotation of a pause again after each removal: the reload does not wait for the next one.
 func TestContestedPauseHoldsUpNoReload(t *testing.T) {
