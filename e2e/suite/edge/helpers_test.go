@@ -2,9 +2,11 @@ package edge_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/fixture"
@@ -26,6 +28,25 @@ func stage(t *testing.T) *fixture.Fixture {
 	t.Helper()
 	t.Cleanup(func() { fixture.AssertNothingDenied(t, shared) })
 	return fixture.New(t, shared)
+}
+
+// grant gives a user permissions in the namespace of a fixture: rules of a Role, a line for each.
+func grant(s *fixture.Fixture, user, rules string) {
+	s.Helper()
+	require.NoError(s, s.Installation.ControlPlane().Apply(s.Context(), strings.NewReplacer("NAMESPACE", s.Namespace, "USER", user, "RULES", rules).Replace(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: USER, namespace: NAMESPACE}
+rules:
+RULES
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: USER, namespace: NAMESPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: USER}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: USER}
+`)))
 }
 
 // noDummy reports whether a workload has no reload request.

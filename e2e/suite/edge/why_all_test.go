@@ -74,21 +74,8 @@ func TestWhyOfAllWorkloadsWithFewPermissions(t *testing.T) {
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
 	s.Deployment("api", fixture.Uses{ConfigMaps: []string{"app"}})
-	require.NoError(t, s.Installation.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: lister, namespace: NAMESPACE}
-rules:
-- {apiGroups: [apps], resources: [deployments], verbs: [list]}
-- {apiGroups: [""], resources: [configmaps], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: lister, namespace: NAMESPACE}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: lister}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: lister}
-`, "NAMESPACE", s.Namespace)))
+	grant(s, "lister", `- {apiGroups: [apps], resources: [deployments], verbs: [list]}
+- {apiGroups: [""], resources: [configmaps], verbs: [get]}`)
 	var output string
 	s.Await("the permissions", func() (err error) {
 		output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "lister"}, "--all", "-n", s.Namespace)

@@ -18,22 +18,9 @@ func TestWhyWithFewPermissions(t *testing.T) {
 	s := stage(t)
 	s.ConfigMap("app", fixture.Data{"key": "1"})
 	w := s.Deployment("web", fixture.Uses{ConfigMaps: []string{"app"}})
-	require.NoError(t, s.Installation.ControlPlane().Apply(t.Context(), strings.ReplaceAll(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: reader, namespace: NAMESPACE}
-rules:
-- {apiGroups: [apps], resources: [deployments], verbs: [get]}
+	grant(s, "reader", `- {apiGroups: [apps], resources: [deployments], verbs: [get]}
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
-- {apiGroups: [batch], resources: [jobs], verbs: [list]} # as the account of an installation may
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: reader, namespace: NAMESPACE}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}
-`, "NAMESPACE", s.Namespace)))
+- {apiGroups: [batch], resources: [jobs], verbs: [list]} # as the account of an installation may`)
 	var output string
 	s.Await("the reader's permissions", func() (err error) {
 		output, err = s.Installation.WhyAs(t.Context(), controlplane.Identity{User: "reader"}, "deployment/web", "-n", s.Namespace,
