@@ -116,8 +116,8 @@ func (e *explainer) eventsOf(o workload.Object) eventsOf {
 	return eventsOf{o.Namespace(), types.UID(o.UID())}
 }
 
-// warnings are the Warning Events that pod-reloader has sent about workloads, by their UID, the newest of each reason. Without the permission to list them a Report
-// has less to say, so that is no error of the command.
+// warnings are the Warning Events that pod-reloader has sent about workloads, by their UID, the newest of each reason. Without the permission
+// to list them a Report has less to say, so that is no error of the command.
 func warnings(ctx context.Context, c client.Reader, of eventsOf) (map[types.UID][]explain.Warning, error) {
 	found := map[types.UID][]explain.Warning{}
 	fields := client.MatchingFields{"type": corev1.EventTypeWarning, "reportingController": event.Controller}
