@@ -72,6 +72,13 @@ func TestKindThatIsAwayIsNoFailure(t *testing.T) {
 		}
 	}
 	asks := func(s *harness) { s.request(replica, "watch", world.Key{Resource: world.Rollouts}, nil) }
+	refused := func(s *harness) {
+		call := s.call(replica, "watch", world.Key{Resource: world.Rollouts}, nil)
+		s.oracle.Request(call)
+		s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 404})
+	}
+	gone := func(s *harness) { s.oracle.Fault(Fault{At: s.now, Kind: kindAway, Scope: rollouts, Begin: true}) }
+	back := func(s *harness) { s.oracle.Fault(Fault{At: s.now, Kind: kindAway, Scope: rollouts}) }
 	runLaw(t, "visible", map[string]lawCase{
 		"Event":                    {options: custom, want: "visible/not-installed", because: "there is nothing to watch", happens: away(kindAway, time.Minute, warn("rollouts.argoproj.io cannot be watched"))},
 		"Event about another":      {options: custom, because: "that may fail", happens: away(kindAway, time.Minute, warn("secrets cannot be watched"))},
@@ -79,10 +86,13 @@ func TestKindThatIsAwayIsNoFailure(t *testing.T) {
 		"metric at first":          {options: custom, because: "the kind is looked up twice", happens: away(kindAway, 0, scrape(30*time.Second, 0))},
 		"healthy":                  {options: custom, because: "nothing fails", happens: away(kindAway, 0, scrape(2*time.Minute, 1))},
 		"Event of a contradiction": {options: custom, because: "the workloads are not seen", happens: away(kindContradicted, time.Minute, asks, warn("rollouts.argoproj.io cannot be watched"))},
-		"no Event of a contradiction": {options: custom, want: "visible/event", because: "the workloads are not seen", happens: away(kindContradicted, time.Minute, func(s *harness) {
-			call := s.call(replica, "watch", world.Key{Resource: world.Rollouts}, nil)
-			s.oracle.Request(call)
-			s.oracle.Reply(world.Reply{Call: call, At: s.now, Status: 404})
-		}, scrape(5*time.Minute, 0))},
+		"no Event of a contradiction": {options: custom, want: "visible/event", because: "the workloads are not seen", happens: away(kindContradicted, time.Minute,
+			refused, scrape(5*time.Minute, 0))},
+		"contradiction of a kind that is not installed": {options: custom, because: "there is nothing to watch", happens: away(kindContradicted, time.Minute,
+			refused, gone, scrape(5*time.Minute, 1))},
+		"contradiction of a kind that was not installed meanwhile": {options: custom, because: "it is one again for a short time", happens: away(kindContradicted, time.Minute,
+			refused, gone, scrape(5*time.Minute, 1), back, refused, scrape(time.Minute, 1))},
+		"contradiction since a kind was not installed": {options: custom, want: "visible/event", because: "the workloads are not seen", happens: away(kindContradicted, time.Minute,
+			refused, gone, scrape(5*time.Minute, 1), back, refused, scrape(5*time.Minute, 0))},
 	})
 }

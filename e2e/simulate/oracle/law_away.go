@@ -20,6 +20,24 @@ const (
 // takesKind reports whether a fault keeps the program from all that is about the workloads of a kind, and from nothing else.
 func (s *span) takesKind() bool { return s.kind == kindAway || s.kind == kindContradicted }
 
+// isAway reports whether the kind of a contradiction is not installed at all at present, by another fault: then it is no contradiction.
+func (t *timeline) isAway(contradiction *span) bool {
+	return contradiction.kind == kindContradicted && slices.ContainsFunc(t.spans, func(s *span) bool {
+		return s.open && s.kind == kindAway && s.scope == contradiction.scope
+	})
+}
+
+// shows returns since when a fault is one that fails. A contradiction is so since discovery has shown the kind again.
+func (t *timeline) shows(fault *span) time.Time {
+	since := fault.from
+	for _, s := range t.spans {
+		if fault.kind == kindContradicted && s.kind == kindAway && s.scope == fault.scope && !s.open {
+			since = later(since, s.to)
+		}
+	}
+	return since
+}
+
 // awayLaw is the law about a kind of workloads that is not installed any more: they are gone, and that is no failure.
 type awayLaw struct {
 	*ledger

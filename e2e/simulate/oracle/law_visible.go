@@ -85,17 +85,17 @@ func (l *visibleLaw) request(call *world.Call) {
 // blindSince returns since when faults, one after another without a gap, keep a client from watching a resource; false if
 // none does at this time.
 func (l *visibleLaw) blindSince(client, plural string, now time.Time) (since time.Time, blind bool) {
-	blinding := slices.DeleteFunc(slices.Clone(l.faults.spans), func(s *span) bool { return !blinds(s, client, plural) })
+	blinding := slices.DeleteFunc(slices.Clone(l.faults.spans), func(s *span) bool { return !blinds(s, client, plural) || l.faults.isAway(s) })
 	since = now
 	for _, s := range blinding {
 		if s.open {
-			since, blind = earliest(since, s.from), true
+			since, blind = earliest(since, l.faults.shows(s)), true
 		}
 	}
 	slices.SortFunc(blinding, func(a, b *span) int { return b.from.Compare(a.from) })
 	for _, s := range blinding {
 		if blind && !s.open && !s.to.Before(since) {
-			since = earliest(since, s.from)
+			since = earliest(since, l.faults.shows(s))
 		}
 	}
 	return since, blind
