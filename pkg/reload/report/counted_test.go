@@ -23,9 +23,10 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 	t.Parallel()
 	const soon, late = 10 * time.Second, countedAfter + time.Second
 	tests := map[string]struct {
-		// taken is how old the reload is when the process takes it over, failed how old at each failed attempt. The permission is missing,
-		// or there is no answer.
+		// taken is how old the reload is when the process begins to lead, seen when it learns of the reload, and failed at each failed
+		// attempt. The permission is missing, or there is no answer.
 		taken    time.Duration
+		seen     time.Duration
 		failed   []time.Duration
 		noAnswer bool
 		result   outbox.Outcome
@@ -51,7 +52,11 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 		"no answer for long, and given up": {failed: []time.Duration{late}, noAnswer: true, leader: 1, why: "the next leader cannot know"},
 		"failed until it counts":           {failed: []time.Duration{countedAfter}, leader: 1, next: 1},
 		"taken over when it has counted":   {taken: countedAfter, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
-		"taken over late":                  {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
+		"taken over soon, seen late": {
+			taken: soon, seen: late, result: outbox.Created, leader: 1, next: 1, why: "no earlier leader led for so long without an Event",
+		},
+		"taken over soon, seen late, then failed": {taken: soon, seen: late, failed: []time.Duration{2 * late}, leader: 1, next: 1, why: "once"},
+		"taken over late":                         {taken: late, failed: []time.Duration{2 * late}, result: outbox.Created, leader: 1, why: "an earlier leader has counted it"},
 	}
 	for name, tc := range tests {
 		for _, fresh := range []bool{true, false} {
@@ -76,6 +81,8 @@ func TestReloadIsCountedByOneProcess(t *testing.T) {
 						}
 					}
 					wait(tc.taken)
+					l.with.Leads.Begin(*now)
+					wait(max(tc.seen, tc.taken))
 					l.emit(webOf(), reloadAt(made, "1"), emission{fresh: fresh, last: true})
 					require.Len(t, out.messages, 1)
 					for _, age := range tc.failed {

@@ -82,6 +82,17 @@ func (r *Reporter) isFresh(reload record.LastReload) bool {
 	return leads && !reload.Time.Before(since)
 }
 
+// mayBeCounted reports whether an earlier leader may have counted a reload without an Event: it led until countedAfter. That this leader
+// learns late of the reload, as from a watch that has failed, is no sign of it.
+func (r *Reporter) mayBeCounted(reload record.LastReload) bool {
+	now := r.with.Now()
+	since, leads := r.with.Leads.Since(now)
+	if !leads {
+		since = now
+	}
+	return since.Sub(reload.Time) >= countedAfter
+}
+
 // IsOfThisLeader reports whether a reload of a workload was made while this process leads, and not so long ago that it is not reported any
 // more. One that is older than the workload is of another one.
 func (r *Reporter) IsOfThisLeader(s Subject, reload record.LastReload) bool {
@@ -119,7 +130,7 @@ func (r *Reporter) emit(s Subject, reload record.LastReload, e emission) {
 	// Many messages may wait for long: they keep no more of the workload than they need.
 	reloaded, about := labelsOf(s, reload), alertAbout(s, reload, pending)
 	age := r.ageOf(reload, e.fresh)
-	count := &count{age: age, fresh: e.fresh, due: e.fresh || age() < countedAfter, once: func() {
+	count := &count{age: age, fresh: e.fresh, due: e.fresh || !r.mayBeCounted(reload), once: func() {
 		r.metrics.reloaded(reloaded)
 		r.with.Alerts.Offer(about)
 	}}
@@ -144,7 +155,7 @@ func (r *Reporter) ageOf(reload record.LastReload, fresh bool) func() time.Durat
 }
 
 // countedAfter is how long after a reload it is counted although its Event could not be created: the permission to do so may be missing
-// for good. A leader that comes later does not count it, and one that comes earlier only where the permission is missing: otherwise its
+// for good. A leader that begins later does not count it, and one that begins earlier only where the permission is missing: otherwise its
 // predecessor may have created the Event, and counted.
 const countedAfter = 5 * time.Minute
 
