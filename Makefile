@@ -70,8 +70,8 @@ LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/chain ./e2e/suite/ki
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
 # doubles the processor time that they take from the control plane.
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
-# What runs only some of its histories under the race detector, which makes each ten times as slow: here all are run.
-THINNED := /e2e/simulate$$
+# What leaves tests out under the race detector, by pkg/unraced and, in the simulator, by running fewer histories: here all are run.
+THINNED := /(e2e/simulate|webhook|pkg/(chain|pattern|referent))$$
 # Long sequences in one goroutine, of a package without a variable that changes: the race detector makes them seven times as slow, and sees
 # no more than in the tests of its callers, webhook and pkg/reload.
 UNRACED := /pkg/stamp$$

@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
@@ -194,6 +195,7 @@ func TestCountedBodyIsReadUntilItsDecisionWouldBeTooLate(t *testing.T) {
 
 // As many reviews as the API server sends at a time wait for nothing, whatever it sends slowly besides.
 func TestReviewsOfTheUsualSizeDoNotWaitForLargeBodies(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newHandler(t, newWorld(t), hastily, logr.Discard())

@@ -19,6 +19,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 	"github.com/pod-reloader/pod-reloader/webhook"
 )
 
@@ -86,6 +87,7 @@ func liveHeap() int {
 //
 //nolint:paralleltest // it measures the memory of the process
 func TestReviewsOfManyObjectsAreBounded(t *testing.T) {
+	unraced.Test(t)
 	most := map[string]int{"names": 64 << 20, "an expression": 64 << 20, "a pod spec": 180 << 20} // of the last, most is the decoded text
 	for name, body := range tracking(t) {
 		t.Run(name, func(t *testing.T) { assert.Less(t, heapOfReviews(t, 150, 1, body), most[name]) })

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // reviewOf returns a review of a new Deployment that tracks a ConfigMap and has a field x with the given JSON.
@@ -27,6 +29,7 @@ func list(element string, size int) string {
 //
 //nolint:paralleltest // it measures the memory of the process
 func TestReviewsOfManySmallPartsAreBounded(t *testing.T) {
+	unraced.Test(t)
 	const (
 		depth = 9_000
 		parts = 8 // of the memory, which five reviews of 200 KiB or more use up
@@ -48,6 +51,7 @@ func TestReviewsOfManySmallPartsAreBounded(t *testing.T) {
 //
 //nolint:paralleltest // it measures the memory of the process
 func TestAccountOfARequestIsNotKept(t *testing.T) {
+	unraced.Test(t)
 	for name, account := range map[string]string{
 		"groups": `"groups":` + list(`""`, 400<<10),
 		"extra":  `"extra":{"x":` + list(`""`, 400<<10) + `}`,
@@ -62,6 +66,7 @@ func TestAccountOfARequestIsNotKept(t *testing.T) {
 
 // A Deployment of 1.5 MiB is decided, whatever it consists of.
 func TestLargestWorkloadsAreDecided(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	const size = 3 << 19 // what etcd holds of a custom kind; of the built-in ones, more in JSON
 	element := func(format string) string {

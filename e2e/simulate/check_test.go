@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestReadHistoryRefusesWhatMakesNoSense(t *testing.T) {
@@ -73,7 +75,7 @@ func TestReadHistoryAcceptsWhatMakesSense(t *testing.T) {
 
 func TestEachDrawnFaultHasItsForm(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	for _, kind := range faultKinds() {
 		assert.Contains(t, forms(), kind.name)
 	}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestSlowActsAreInFewHistories(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 200
 	slow, with := act.Slow(), 0
 	for seed := range uint64(seeds) {
@@ -30,7 +31,7 @@ func TestSlowActsAreInFewHistories(t *testing.T) {
 // Where nothing answers for the webhook, no write would pass.
 func TestWithoutAWebhookNothingInsistsOnIt(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 100
 	insisting := 0
 	for seed := range uint64(seeds) {
@@ -66,7 +67,7 @@ func TestActsAboutRunsAreDrawnTogether(t *testing.T) {
 
 func TestDryRunsAreInSomeHistories(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 60
 	with := 0
 	for seed := range uint64(seeds) {
@@ -133,7 +134,7 @@ func TestEachHistoryCanHaveARolloutThatIsRestarted(t *testing.T) {
 // replacesNoFault looks at which steps some acts take the places of.
 func replacesNoFault(t *testing.T, replace func(uint64, history.Catalogue, []history.Step) []history.Step, names ...string) {
 	t.Helper()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 60
 	with, c := 0, Catalogue()
 	for seed := range uint64(seeds) {

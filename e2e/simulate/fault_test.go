@@ -12,11 +12,12 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestFaultsAreDrawnForReplicasThatThereAre(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	met := map[string]bool{}
 	for seed := range uint64(100) {
 		h := Draw(seed, DrawOptions{Steps: 60, Faults: true})

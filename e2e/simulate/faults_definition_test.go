@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestDefinitionsAreTakenAwayInSomeHistoriesWithRollouts(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 200
 	taken := func(h history.History) bool {
 		return slices.ContainsFunc(h.Steps, func(s history.Step) bool { return s.Do == takeDefinition })

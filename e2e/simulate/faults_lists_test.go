@@ -10,6 +10,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/apiserver"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
@@ -30,7 +31,7 @@ func replacesFaultsOnly(
 	t *testing.T, seeds uint64, replace func(uint64, history.Catalogue, []history.Step) []history.Step, name, parameter string,
 ) (values map[string]bool, with int) {
 	t.Helper()
-	unraced(t)
+	unraced.Test(t)
 	c, values := Catalogue(), map[string]bool{}
 	for seed := range seeds {
 		steps := history.Draw(seeded(seed), c, history.DrawOptions{Steps: 60, Faults: true})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestOnlyHistoriesWithFaultsHaveRestores(t *testing.T) {
@@ -31,7 +32,7 @@ func TestOnlyHistoriesWithFaultsHaveRestores(t *testing.T) {
 // The first edit is lost, and made again while the program is cut off.
 func TestRestoreOfEtcdIsJudged(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	edit := history.Step{
 		Do: editConfig, On: "configmaps/shop/app", Wait: history.Duration(time.Second),
 		With: map[string]string{"key": "app.properties", "value": "x"},

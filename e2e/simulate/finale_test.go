@@ -12,6 +12,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // finaleIn returns the fault that ends a history, and the changes after it.
@@ -27,7 +28,7 @@ func finaleIn(h history.History) (fault history.Step, changes []history.Step, fo
 
 func TestFinaleHidesTheLastChanges(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 400
 	finales, deletions := 0, 0
 	for seed := range uint64(seeds) {
@@ -89,7 +90,7 @@ func TestSituationBeginsWhenEarlierFaultsHaveEnded(t *testing.T) {
 
 func TestEachSituationIsDrawn(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 900
 	last := map[string]int{}
 	for seed := range uint64(seeds) {

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // Webhooks without a declaration about side effects would refuse each dry run before or behind ours.
 func TestDryRunPassesTheWebhooksOfOthers(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	run := runner(t)
 	for _, where := range []string{"", "before", "after", "around", "checksum"} {
 		h := history.History{Form: history.Form, Seed: 1, Setup: history.Setup{Replicas: 1, OtherWebhooks: where, TrackFields: true}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func step(do, on string, with ...string) history.Step {
@@ -97,7 +98,7 @@ func TestScopeChangesByAnUpgrade(t *testing.T) {
 
 func TestDrawnActsFitTheInstallation(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	custom := 0
 	for seed := range uint64(200) {
 		h := Draw(seed, DrawOptions{Steps: 30})

@@ -21,13 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/e2e/kit/toolchain"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // TestPlantedFaultsFitTheCode shows that each fault of the list can be planted, and that the program then still compiles: a fault
 // that does not is found to be missing only after minutes of make simulate-planted.
 func TestPlantedFaultsFitTheCode(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	faults, err := ReadPlanted()
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(faults), 20)
@@ -45,7 +46,7 @@ func TestPlantedFaultsFitTheCode(t *testing.T) {
 
 func TestCheckerFindsWhatDoesNotCompile(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	check := newChecker(t)
 	file := filepath.Join(toolchain.RootOf(t), "pkg", "stamp", "rules.go")
 	content, err := os.ReadFile(file)

@@ -13,9 +13,6 @@ import (
 // thin leaves nothing out.
 const thin = 1
 
-// unraced leaves nothing out.
-func unraced(*testing.T) {}
-
 // TestHistoryIsRepeated shows that a seed is a history: with one processor two runs make the same decisions, and a replay follows their
 // trace. The race detector changes the order of goroutines on purpose; so does the runtime when the machine stops the process for more
 // than ten milliseconds, as a busy one does now and then. A decision that something else makes at

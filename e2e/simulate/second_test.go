@@ -11,6 +11,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestThemesWithASecondInstallation(t *testing.T) {
@@ -80,7 +81,7 @@ func TestWithoutASecondInstallationThereAreNoSides(t *testing.T) {
 // The change comes while the second installation looks after the workload, with the record of the first one.
 func TestWorkloadChangesSides(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const cart = "deployments/shop/cart"
 	h := history.History{Form: history.Form, Seed: 1, Setup: history.Setup{
 		Replicas: 1, Flags: []string{"--object-selector=note!=b"}, Second: &history.Second{Replicas: 1, Scope: "--object-selector=note=b"},

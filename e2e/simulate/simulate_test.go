@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/oracle"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestMain(m *testing.M) {
@@ -177,7 +178,7 @@ func TestKnownDefectConcernsHistories(t *testing.T) {
 // TestShrinkKeepsWhatFails shows the whole way from a failure to a short history.
 func TestShrinkKeepsWhatFails(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	p, err := startProcess(t.Context())
 	require.NoError(t, err)
 	defer p.end()
@@ -216,7 +217,7 @@ func TestProgramKnowsCustomResourcesByItsConfigurationOnly(t *testing.T) {
 
 func TestHuntReportsWhatItRan(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	var out strings.Builder
 	dir := t.TempDir()
 	found, err := Hunt(t.Context(), &out, HuntOptions{

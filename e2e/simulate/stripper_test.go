@@ -12,6 +12,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/act"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/world"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestStripperRemovesWhatItIsAbout(t *testing.T) {
@@ -74,7 +75,7 @@ func lastOf(path string) string {
 // While last-reload is removed, each reload has its Events; afterwards, all is as before.
 func TestStrippedReloadsAreJudged(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	run := runner(t)
 	h := history.History{Form: history.Form, Seed: 1, Setup: history.Setup{Replicas: 1}}
 	p := tracked{"deployments/shop/cart", "configmaps/shop/app"}
@@ -92,7 +93,7 @@ func TestStrippedReloadsAreJudged(t *testing.T) {
 
 func TestWebhookThatStripsIsInFewHistories(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	const seeds = 300
 	with := 0
 	for seed := range uint64(seeds) {

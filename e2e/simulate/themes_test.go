@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/pod-reloader/pod-reloader/e2e/simulate/history"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestThemesReplaceNoFault(t *testing.T) {
@@ -49,7 +50,7 @@ func TestEachHistoryCanHaveATheme(t *testing.T) {
 // A theme has a random stream of its own: its histories have faults of lists as often as others.
 func TestFewHistoriesOfAThemeHaveFaultsOfLists(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	unraced.Test(t)
 	with, without := 0, 0
 	for seed := range uint64(200) {
 		if themeOf(seed, "").name == "" {

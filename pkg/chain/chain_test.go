@@ -20,6 +20,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestAChangedLeafChangesTheStateAndIsReported(t *testing.T) {
@@ -317,6 +318,7 @@ func TestTheContentOfObjectsIsNotKept(t *testing.T) {
 // Many resources below one become ready and not ready all the time. Nothing that counts changes, so that the state in the end is
 // that of the beginning, and each of them is evaluated once for a change at most.
 func TestManyResourcesThatFlap(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const many, flaps = 60, 2

@@ -17,6 +17,7 @@ import (
 	"github.com/pod-reloader/pod-reloader/pkg/digest/digesttest"
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // changing is a graph of a proxy above services, some of which may be absent, above shared Secrets, all of which change at random.
@@ -123,6 +124,7 @@ func (c *changing) evaluate() {
 
 // An object has changed, and nothing of which that can be said is left out.
 func TestCausesAreWhatHasChanged(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	for seed := range uint64(300) {
 		c := newChanging(t, seed)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // Two installations take each other's digests: what one writes changes the digest of the other, without end.
@@ -85,6 +87,7 @@ func TestADigestThatWaitsForOtherWritesIsNotContested(t *testing.T) {
 
 // A validating webhook delays the writes of many objects until they are given up. Their repetitions must not keep another digest waiting.
 func TestFirstWriteOfADigestPrecedesRepeatedOnes(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newRefused(t)
@@ -109,6 +112,7 @@ func TestFirstWriteOfADigestPrecedesRepeatedOnes(t *testing.T) {
 
 // Writes that fail are repeated in turn, whatever their names.
 func TestRepeatedWritesOfManyDigestsTakeTurns(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newRefused(t)

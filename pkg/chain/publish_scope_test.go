@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // publishing is a world that leads, and keeps the annotations of the last write.
@@ -143,6 +145,7 @@ func TestADeletedObjectIsContestedNoLonger(t *testing.T) {
 
 // Each removal is another event, such as a restore of an old manifest by hand.
 func TestDigestThatIsRarelyRemovedIsRestoredSoon(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPublishing(t)

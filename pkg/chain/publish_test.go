@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pod-reloader/pod-reloader/pkg/chain"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func TestTheLeaderPublishesWhatDiffers(t *testing.T) {
@@ -178,6 +179,7 @@ func deniedBy(own *apierrors.StatusError) error {
 
 // An admission policy, a webhook or a missing permission refuses each write. It is repeated less and less often, and reported each hour.
 func TestADigestThatIsRefusedIsWrittenLessAndLessOften(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	refusals := map[string]error{
 		"no permission":       apierrors.NewForbidden(proxies.GroupResource(), "p", errors.New("no permission to patch")),

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 func compiled(t testing.TB, text string) *Pattern {
@@ -161,6 +162,7 @@ func TestIndexMatchesEachNameOnce(t *testing.T) {
 
 // Of 500 patterns and 5,000 objects, an event of a known object costs no match, nor does its deletion.
 func TestEventsOfManyKnownObjectsCostNoMatch(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	x := large(t)
 	withoutMatches(t, x)

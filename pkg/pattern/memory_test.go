@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // limited returns an index that keeps so many patterns of one workload that have no regular expression.
@@ -183,6 +184,7 @@ func counted(n *namespaceIndex[string]) int {
 
 // A hundred workloads with lists that are as long as possible take no more than the memory for a namespace.
 func TestMemoryOfManyPatternsIsLimited(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	x := NewIndex[string](existing{}.names)
 	for i := range 100 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod-reloader/pod-reloader/pkg/reference"
 	"github.com/pod-reloader/pod-reloader/pkg/referent"
+	"github.com/pod-reloader/pod-reloader/pkg/unraced"
 )
 
 // chain sets objects l0/o → l1/o → …, of which the last one has that spec.
@@ -293,6 +294,7 @@ func TestReferrersMustBeKnown(t *testing.T) {
 }
 
 func TestOneNamespaceHoldsNoOther(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	w := tangle(t)
 	before := w.entry("proxies/p")
@@ -360,6 +362,7 @@ func TestReferencesOfOneNamespaceHoldNoOther(t *testing.T) {
 // Each evaluation of an object takes as long as it has references. A tenant with many objects that have many of them must not take
 // the time of all.
 func TestANamespaceHasABoundOfReferences(t *testing.T) {
+	unraced.Test(t)
 	t.Parallel()
 	w := newWorld(t, loose())
 	names := make([]string, referent.MaxReferences)

@@ -5,6 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -156,4 +159,22 @@ func TestOldMakeIsRefused(t *testing.T) {
 	output, err := runMake(t, smallProject(t, nil), nil, "help", ".FEATURES=order-only second-expansion")
 	require.Error(t, err)
 	assert.Contains(t, output, "GNU make 3.82 or newer is needed")
+}
+
+// A test that is skipped under the race detector would otherwise not run at all.
+func TestWhatTheRaceDetectorLeavesOutIsRunWithoutIt(t *testing.T) {
+	t.Parallel()
+	line := regexp.MustCompile(`(?m)^THINNED := (.*)$`).FindStringSubmatch(read(t, "Makefile"))
+	require.NotNil(t, line)
+	thinned, err := regexp.Compile(strings.ReplaceAll(line[1], "$$", "$"))
+	require.NoError(t, err)
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`, "./...")
+	list.Dir = toolchain.RootOf(t)
+	output, err := list.Output()
+	require.NoError(t, err)
+	for imports := range strings.Lines(string(output)) {
+		words := strings.Fields(imports)
+		skips := slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasSuffix(word, "/pkg/unraced") })
+		assert.Equal(t, skips, thinned.MatchString(words[0]), "%s: that it uses pkg/unraced, and that THINNED of the Makefile names it", words[0])
+	}
 }
