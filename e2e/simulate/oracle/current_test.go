@@ -21,6 +21,33 @@ func quietly(happens func(s *harness)) func(s *harness) {
 	}
 }
 
+// undoneToOrphan deletes a Deployment without its ReplicaSet, creates it again with another template, and rolls it back to that of the
+// ReplicaSet, whose new pod does not start.
+func undoneToOrphan(s *harness) {
+	s.begin()
+	left := world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-" + s.pods[0].Name}
+	s.remove(user, cart)
+	ownedBy := func(uid string, key world.Key) {
+		s.change(nil, key, nil, edited(s.objects[key], func(o world.Object) {
+			world.Section(o, "metadata")["ownerReferences"] = []any{world.Object{"kind": "Deployment", "uid": uid, "controller": true}}
+		}))
+	}
+	const again = "uid-cart-again"
+	s.sends("create", cart, edited(manifest(cart, "two"), func(o world.Object) { world.Section(o, "metadata")["uid"] = again }), "a")
+	ownedBy(again, left)
+	template := world.Section(s.objects[cart], "spec", "template")
+	set := world.Key{Resource: world.ReplicaSets, Namespace: "shop", Name: "rs-two"}
+	s.change(nil, set, nil, world.Object{"metadata": world.Object{"uid": "uid-rs-two"}, "spec": world.Object{"template": template}})
+	ownedBy(again, set)
+	s.podOf(set, "cart-two", template)
+	s.change(nil, s.pods[0], nil, nil)
+	s.wait(time.Minute)
+	before := world.Section(s.objects[left], "spec", "template")
+	s.edit(cart, func(o world.Object) { world.Section(o, "spec")["template"] = before })
+	pending := s.podOf(left, "cart-one", before)
+	s.change(nil, pending, nil, edited(s.objects[pending], func(o world.Object) { o["status"] = world.Object{"phase": "Pending"} }))
+}
+
 func TestCurrent(t *testing.T) {
 	t.Parallel()
 	change := func(s *harness) {
@@ -52,6 +79,7 @@ func TestCurrent(t *testing.T) {
 				o["status"] = world.Object{"phase": "Pending"}
 			}))
 		})},
+		"rollout stuck in a ReplicaSet that an earlier Deployment has left": {because: "a pod does not start", happens: quietly(undoneToOrphan)},
 		"rollout that nothing keeps": {want: "current/rollout", because: "the pods do not wait", happens: quietly(func(s *harness) {
 			change(s)
 			s.wait(time.Second)

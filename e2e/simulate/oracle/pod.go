@@ -65,7 +65,7 @@ func newPodLog(r *rules, f *findings, all *roster) *podLog {
 	return &podLog{rules: r, findings: f, roster: all, sets: map[string]*set{}, shrunk: map[string]int64{}, pods: map[id]*pod{}}
 }
 
-// commitReplicaSet records the template of a ReplicaSet.
+// commitReplicaSet records the template of a ReplicaSet. A Deployment that is created again adopts those that the one before it has left.
 func (l *podLog) commitReplicaSet(c world.Commit) {
 	if c.New == nil {
 		return
@@ -73,10 +73,11 @@ func (l *podLog) commitReplicaSet(c world.Commit) {
 	if c.Old != nil && c.Restored == 0 && replicasOf(c.New) < replicasOf(c.Old) {
 		l.shrunk[uidOf(c.New)] = c.Version
 	}
-	if _, known := l.sets[uidOf(c.New)]; known {
+	kind, owner := controllerOf(c.New)
+	if s, known := l.sets[uidOf(c.New)]; known && (owner == "" || owner == s.workload.uid) {
 		return
 	}
-	if kind, owner := controllerOf(c.New); kind == "Deployment" || kind == "Rollout" {
+	if kind == "Deployment" || kind == "Rollout" {
 		l.recordSet(uidOf(c.New), owner, world.Section(c.New, "spec", "template"))
 	}
 }
