@@ -41,6 +41,7 @@ func (e *explainer) overview(ctx context.Context, leaveOut func(workload.Kind)) 
 			return o, err
 		}
 	}
+	o.FailingWatch = e.installed().failingWatch.At(e.now)
 	for _, err := range e.common() {
 		if err != nil {
 			o.Problems = append(o.Problems, err.Error())

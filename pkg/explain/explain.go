@@ -167,11 +167,7 @@ func Explain(in Input) Report {
 		r.Paths = append(r.Paths, append(slices.Clone(path), strings.ToLower(r.Kind)+"/"+r.Name))
 	}
 	r.Warnings = warnings(in, r.LastReload)
-	if in.FailingWatch != nil {
-		failing := *in.FailingWatch
-		failing.Age = age(in.Now, failing.Time)
-		r.FailingWatch = &failing
-	}
+	r.FailingWatch = in.FailingWatch.At(in.Now)
 	decision := policy.Input{
 		Namespace: in.Object.Namespace(), Intent: triggers(in), Required: in.View.Required, Known: in.View.Known(), Current: in.States, Ring: in.Ring,
 		ReloadMissingRequired: in.ReloadMissingRequired,

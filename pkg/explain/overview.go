@@ -20,6 +20,8 @@ type Overview struct {
 	NotAsked int `json:"notAsked"`
 	// Problems say which workloads are not known.
 	Problems []string `json:"problems,omitempty"`
+	// FailingWatch is what the installation has reported of watches that fail, so that changes are found late; nil if they work.
+	FailingWatch *Warning `json:"failingWatch,omitempty"`
 	// AllNamespaces says that the Workloads can be of several namespaces.
 	AllNamespaces bool `json:"-"`
 }
@@ -31,6 +33,9 @@ func (o Overview) Write(w io.Writer) error {
 		o.writeTable(&b)
 		o.writeFindings(&b)
 		b.WriteString("\n")
+	}
+	if o.FailingWatch != nil {
+		b.WriteString(strings.TrimPrefix(o.FailingWatch.ofWatch(), "\n") + "\n")
 	}
 	for _, p := range o.Problems {
 		fmt.Fprintf(&b, "Problem: %s\n\n", reference.OneLine(p))
@@ -116,7 +121,6 @@ func (o Overview) writeFindings(b *strings.Builder) {
 		}
 		by[f].add(workload, w)
 	}
-	var failing *Warning
 	for _, r := range o.Workloads {
 		workload := r.id()
 		if o.AllNamespaces {
@@ -131,13 +135,9 @@ func (o Overview) writeFindings(b *strings.Builder) {
 		for _, p := range r.Problems {
 			add(workload, finding{"Problem of ", ": " + p}, nil)
 		}
-		failing = cmp.Or(failing, r.FailingWatch)
 	}
 	for _, f := range all {
 		b.WriteString("\n" + f.String() + "\n")
-	}
-	if failing != nil {
-		b.WriteString(failing.ofWatch())
 	}
 }
 

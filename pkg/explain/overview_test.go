@@ -14,7 +14,7 @@ import (
 func TestOverviewHasALineForEachWorkload(t *testing.T) {
 	t.Parallel()
 	failing := &explain.Warning{Age: "4s", Message: "the watch of secrets is refused"}
-	o := explain.Overview{NotAsked: 2, AllNamespaces: true, Workloads: []explain.Report{
+	o := explain.Overview{NotAsked: 2, AllNamespaces: true, FailingWatch: failing, Workloads: []explain.Report{
 		{
 			Kind: "Deployment", Namespace: "bank", Name: "cart", Verdict: "nothing", Reason: "the pods have the current configuration",
 			LastReload: &explain.LastReload{Age: "12s"}, Problems: []string{"100% of replicas\nare away"},
@@ -56,7 +56,10 @@ func TestOverviewOfOneNamespace(t *testing.T) {
 	for want, o := range map[string]explain.Overview{
 		"0 workloads: none is due.\n": {},
 		"0 workloads: none is due. Without an annotation that asks for reloads: 7.\n": {NotAsked: 7},
-		"Problem: cannot list CronJobs\n\n0 workloads: none is due.\n":                {Problems: []string{"cannot list CronJobs"}},
+		"A watch of pod-reloader fails, as reported 4s ago: secrets\n\n0 workloads: none is due.\n": {
+			FailingWatch: &explain.Warning{Age: "4s", Message: "secrets"},
+		},
+		"Problem: cannot list CronJobs\n\n0 workloads: none is due.\n": {Problems: []string{"cannot list CronJobs"}},
 		"WORKLOAD  DUE  LAST RELOAD  REASON\njob/x     no   -            x\n\n1 workload: none is due.\n": {
 			Workloads: []explain.Report{{Kind: "Job", Namespace: "shop", Name: "x", Verdict: "nothing", Reason: "x"}},
 		},

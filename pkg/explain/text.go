@@ -53,6 +53,16 @@ func writePrintable(w io.Writer, text string) error {
 	return err
 }
 
+// At returns a copy of a Warning with its age at a time; nil of nil.
+func (w *Warning) At(now time.Time) *Warning {
+	if w == nil {
+		return nil
+	}
+	aged := *w
+	aged.Age = age(now, w.Time)
+	return &aged
+}
+
 // ofWatch is the line about a watch that fails.
 func (w Warning) ofWatch() string {
 	return fmt.Sprintf("\nA watch of pod-reloader fails, as reported %s ago: %s\n", w.Age, w.Message)
