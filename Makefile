@@ -66,7 +66,7 @@ APART := /e2e/(simulate/(check|apiserver/conformance)|suite/image)$$
 FIRST := ./e2e/suite/promise ./e2e/suite/sequence ./e2e/suite/watch
 PKG ?= $(FIRST) $(shell go list ./... | grep -vE '$(ON_CONTROL_PLANE)|$(APART)')
 # The suites that take longest begin first, so that none is left alone at the end.
-LONGEST := ./e2e/suite/edge ./e2e/suite/promise ./e2e/suite/chain ./e2e/suite/kind ./e2e/suite/install ./e2e/bench
+LONGEST := ./e2e/suite/edge ./e2e/suite/install ./e2e/suite/chain ./e2e/suite/promise ./e2e/suite/docs ./e2e/suite/repository ./e2e/suite/kind ./e2e/bench
 # Those that drive the program as a process of its own: the race detector would see the code of the tests alone, and
 # doubles the processor time that they take from the control plane.
 SUITES := /e2e/(suite|demo|bench|cmd/cluster)
