@@ -23,8 +23,8 @@ import (
 // notRunHere lists the blocks that carry <!-- not run: … -->, by page and first line: everything else is run.
 var notRunHere = map[string]string{
 	"README.md: git clone https://github.com/pod-reloader/pod-reloader && cd pod-reloader": "clones what is being tested",
-	"README.md: make demo":                  "the demo has tests of its own",
-	"README.md: kubectl apply -k manifests": "docs/installing.md runs it",
+	"README.md: make demo":  "the demo has tests of its own",
+	"README.md: make image": "needs a container engine and a local cluster",
 	"docs/installing.md: make image IMAGE=registry.example.com/pod-reloader:0.1.0":           "needs a container engine and a registry",
 	"docs/installing.md: make image":                                                         "needs a container engine and a local cluster",
 	"docs/installing.md: helm test pod-reloader --namespace pod-reloader":                    "needs a kubelet",
@@ -37,6 +37,7 @@ var notRunHere = map[string]string{
 	"docs/releasing.md: make release-check VERSION=v1.2.3":                "make image-check publishes to a registry on this machine",
 
 	"docs/upgrading.md: kubectl apply -k mine": "docs/installing.md installs in both ways",
+	"docs/upgrading.md: helm upgrade pod-reloader oci://registry.example.com/charts/pod-reloader --version 1.2.3 -n pod-reloader --reset-then-reuse-values --wait": "docs/installing.md installs in both ways",
 
 	"docs/runbook.md: kubectl delete mutatingwebhookconfiguration pod-reloader; kubectl scale deployment pod-reloader -n pod-reloader --replicas 0": "docs/installing.md runs it, in a cluster of its own",
 	"docs/runbook.md: kubectl patch application pod-reloader -n argocd --type merge -p '{\"spec\":{\"syncPolicy\":{\"automated\":null}}}'":          "needs Argo CD",
