@@ -10,9 +10,6 @@ import (
 // AnyCurrent is the [Request].Digest of a client that wants the current configuration, whatever it is.
 const AnyCurrent = digest.AnyCurrent
 
-// GenerationField is the JSON pointer to the generation of a workload, for tests in [Request].Further.
-const GenerationField = "/metadata/generation"
-
 // The types of Request and Result, so that a client needs no other package of this module.
 type (
 	// Keys are the names of the annotations of an installation.

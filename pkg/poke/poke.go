@@ -47,6 +47,7 @@ type Request struct {
 	Keys Keys
 	// Further is what the same write does besides, as operations of a JSON patch; nil if nothing. Nothing is stored where a test among them
 	// fails, nor where the workload has no annotations: the error then satisfies apierrors.IsInvalid. The webhook does not look at them.
+	// Where one tests last-reload, another last-reload in the answer is that of this request.
 	Further []jsonpatch.Operation
 }
 
@@ -124,7 +125,7 @@ func (r Request) patch() client.Patch {
 		body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: dummy}}})
 		return client.RawPatch(types.MergePatchType, body)
 	}
-	request := jsonpatch.NewOperation("add", "/metadata/annotations/"+strings.ReplaceAll(key, "/", "~1"), dummy)
+	request := jsonpatch.NewOperation("add", annotationField(key), dummy)
 	body, _ := json.Marshal(append(slices.Clone(r.Further), request))
 	return client.RawPatch(types.JSONPatchType, body)
 }
@@ -160,7 +161,7 @@ func (r Request) judge(answer metav1.Object) Result {
 	// What cannot be read is empty, and shows nothing.
 	rec, _ := record.Parse(annotations[keys.ConfigRecord])
 	last, err := record.ParseLastReload(annotations[keys.LastReload])
-	proven := err == nil && r.provenBy(last)
+	proven := err == nil && (r.provenBy(last) || r.broughtBy(annotations[keys.LastReload]))
 	switch {
 	case proven && r.reloadedBy(last, rec, answer.GetGeneration()):
 		return Result{Outcome: Reloaded, LastReload: last}
@@ -179,9 +180,9 @@ func (r Request) isOfAnother(answer metav1.Object) bool {
 	return r.UID != "" && answer.GetUID() != r.UID || r.Digest == AnyCurrent && r.Generation == 0 && answer.GetGeneration() != 0
 }
 
-// provenBy reports whether a reload was made with the digest, or is the only one that can have been made of the generation.
+// provenBy reports whether a reload was made with the digest.
 func (r Request) provenBy(last LastReload) bool {
-	return r.Digest == AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest || r.pinned() && last.Generation == r.Generation
+	return r.Digest == AnyCurrent || last.Hash == r.Digest || last.Digest == r.Digest
 }
 
 // reloadedBy reports whether a reload that the digest has proven is the answer to the request. Without a Generation an earlier one is,
@@ -193,12 +194,18 @@ func (r Request) reloadedBy(last LastReload, rec record.Record, answered int64) 
 	return last.Generation == r.Generation && answered != r.Generation
 }
 
-// pinned reports whether the request was stored only on the generation that it was made for. A reload of that generation is then the one that
-// was asked for, also where the webhook was called twice and has read another digest the second time.
-func (r Request) pinned() bool {
-	return r.Generation != 0 && slices.ContainsFunc(r.Further, func(o jsonpatch.Operation) bool {
-		return o.Operation == "test" && o.Path == GenerationField
+// broughtBy reports whether a last-reload came with the request, which was stored only beside another one, or beside none. The reload is then the
+// one that was asked for, also where the webhook was called twice and has read another digest the second time.
+func (r Request) broughtBy(text string) bool {
+	tested := slices.IndexFunc(r.Further, func(o jsonpatch.Operation) bool {
+		return o.Operation == "test" && o.Path == annotationField(r.keys().LastReload)
 	})
+	return tested >= 0 && r.Further[tested].Value != any(text)
+}
+
+// annotationField is the JSON pointer to an annotation.
+func annotationField(key string) string {
+	return "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
 }
 
 // recordedBy reports whether a Record says that the pods have the configuration of the digest: by its Entries, by the hash that

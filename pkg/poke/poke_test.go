@@ -2,7 +2,9 @@ package poke_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,15 +91,33 @@ func TestAnswerOfAnotherUIDIsStale(t *testing.T) {
 }
 
 // Another webhook comes in between, and the configuration changes: the second pass stamps what it reads.
-func TestReloadOfThePinnedGenerationIsTheOneAskedFor(t *testing.T) {
+func TestAnotherLastReloadThanTheTestedOneIsTheOneAskedFor(t *testing.T) {
 	t.Parallel()
-	answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{annotation.DefaultKeys().LastReload: reloaded}}
-	pinned := []jsonpatch.Operation{jsonpatch.NewOperation("test", poke.GenerationField, 4)}
-	assert.Equal(t, poke.Reloaded, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: pinned}).Outcome)
-	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4}).Outcome, "another write may have made it")
-	added := []jsonpatch.Operation{jsonpatch.NewOperation("add", poke.GenerationField, 4), jsonpatch.NewOperation("test", "/metadata/uid", "u")}
-	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 4, Further: added}).Outcome, "it is not tested")
-	assert.Equal(t, poke.Stale, poke.Judge(answer, poke.Request{Digest: "other", Generation: 3, Further: pinned}).Outcome, "it is the reload of another generation")
+	keys := annotation.DefaultKeys()
+	field := "/metadata/annotations/" + strings.ReplaceAll(keys.LastReload, "/", "~1")
+	test := func(path string, value any) []jsonpatch.Operation {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/uid", "u"), jsonpatch.NewOperation("test", path, value)}
+	}
+	for name, tc := range map[string]struct {
+		further    []jsonpatch.Operation
+		generation int64
+		want       poke.Outcome
+	}{
+		"beside none":                            {test(field, json.RawMessage("null")), 4, poke.Reloaded},
+		"beside an earlier one":                  {test(field, "earlier"), 4, poke.Reloaded},
+		"beside an earlier one, any generation":  {test(field, "earlier"), 0, poke.Reloaded},
+		"beside itself":                          {test(field, reloaded), 4, poke.Stale},
+		"beside itself, any generation":          {test(field, reloaded), 0, poke.Purged},
+		"beside any":                             {nil, 4, poke.Stale},
+		"beside any, any generation":             {nil, 0, poke.Purged},
+		"another annotation is tested":           {test(field+"s", "earlier"), 4, poke.Stale},
+		"it is not tested":                       {[]jsonpatch.Operation{jsonpatch.NewOperation("add", field, "earlier")}, 4, poke.Stale},
+		"it is the reload of another generation": {test(field, "earlier"), 3, poke.Stale},
+	} {
+		answer := &metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{keys.LastReload: reloaded}}
+		got := poke.Judge(answer, poke.Request{Digest: "other", Generation: tc.generation, Further: tc.further})
+		assert.Equal(t, tc.want, got.Outcome, name)
+	}
 }
 
 func TestRequestForTheLiveDigestIsProvenByItsGeneration(t *testing.T) {
@@ -181,7 +201,7 @@ func TestDoWritesTheDummyAndNothingElse(t *testing.T) {
 func TestDoWritesTheFurtherChangeInTheSamePatch(t *testing.T) {
 	t.Parallel()
 	c, r := &patcher{}, request()
-	r.Further = []jsonpatch.Operation{jsonpatch.NewOperation("test", poke.GenerationField, 7), jsonpatch.NewOperation("add", "/spec/paused", true)}
+	r.Further = []jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/generation", 7), jsonpatch.NewOperation("add", "/spec/paused", true)}
 	_, err := poke.Do(t.Context(), c, r)
 	require.NoError(t, err)
 	assert.Equal(t, types.JSONPatchType, c.form)

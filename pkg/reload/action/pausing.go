@@ -139,7 +139,7 @@ func (p pauses) pins(s gather.Subject, generation int64) []jsonpatch.Operation {
 		pin(stamp.Pointer("metadata", "annotations", p.at), since, begun),
 	}
 	if generation != 0 {
-		pins = append(pins, jsonpatch.NewOperation("test", poke.GenerationField, generation))
+		pins = append(pins, jsonpatch.NewOperation("test", "/metadata/generation", generation))
 	}
 	return pins
 }
