@@ -129,6 +129,11 @@ func failedPin(kind workload.Kind, reason string, err error) failure {
 	return f
 }
 
+// isGone reports whether a patch that tests what it removes was refused because that is gone, or another writer's by now.
+func isGone(kind workload.Kind, err error) bool {
+	return apianswer.NotFound(err) || failedPin(kind, "", err).overtaken
+}
+
 // errOvertaken says why a write has no effect.
 var errOvertaken = errors.New("another writer has changed the workload before the write was stored")
 

@@ -233,7 +233,7 @@ func (p pauses) revertPause(ctx context.Context, s gather.Subject, request poke.
 		jsonpatch.NewOperation("test", since, request.Further[begin].Value), jsonpatch.NewOperation("remove", since, nil),
 		jsonpatch.NewOperation("test", pausedField, true), jsonpatch.NewOperation("remove", pausedField, nil),
 	)
-	if err != nil {
+	if err != nil && !isGone(s.Object.Kind, err) {
 		log.FromContext(ctx).Info("cannot end the pause of a reload request that was refused",
 			"workload", s.Key, "error", textOf(err), "remedy", "kubectl rollout resume")
 	}

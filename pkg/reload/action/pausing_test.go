@@ -381,7 +381,9 @@ func TestPauseWithoutAReloadIsTakenBack(t *testing.T) {
 			actions := newActions(Options{
 				Gather: absentApp(t, c, ring, now), Client: c, Webhook: true, InScope: notOther, PausedAt: pausedAt,
 			}, &reloadtest.Outbox{})
-			ended := actions.requests.send(t.Context(), web, policy.Input{Ring: ring}, policy.Verdict{})
+			ctx, remedies := countRemedies(t)
+			ended := actions.requests.send(ctx, web, policy.Input{Ring: ring}, policy.Verdict{})
+			assert.Zero(t, *remedies, "who follows one would end the pause of a user")
 			if f, fails := ended.(failed); fails {
 				assert.True(t, f.failure.stored, "its own writes would end the wait")
 			}

@@ -171,7 +171,7 @@ func (r requests) removeReloadRequest(ctx context.Context, left outOfScope, requ
 	}
 	pointer := stamp.Pointer("metadata", "annotations", r.annotations.ConfigHash)
 	_, err := r.operate(ctx, left.Subject, jsonpatch.NewOperation("test", pointer, dummy), jsonpatch.NewOperation("remove", pointer, nil))
-	if err != nil {
+	if err != nil && !isGone(left.Subject.Object.Kind, err) {
 		log.FromContext(ctx).Info("cannot remove a reload request from a workload that has left the scope",
 			"workload", left.Subject.Key, "error", textOf(err), "remedy", "remove the annotation "+r.annotations.ConfigHash+" of the workload")
 	}

@@ -1,14 +1,18 @@
 package action
 
 import (
+	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pod-reloader/pod-reloader/pkg/annotation"
 	"github.com/pod-reloader/pod-reloader/pkg/digest"
@@ -32,6 +36,17 @@ func newActions(o Options, out report.Sender) *Actions {
 	o.Gather.Creations, o.Gather.Versions = &o.State.Creations, &o.State.Versions
 	o.Events = report.New(report.Options{Out: out, Leads: leads, State: o.State, Now: o.Gather.Now})
 	return New(o)
+}
+
+// countRemedies returns a context whose log counts the lines that say what a user has to do.
+func countRemedies(t *testing.T) (ctx context.Context, remedies *int) {
+	t.Helper()
+	remedies = new(int)
+	return log.IntoContext(t.Context(), funcr.New(func(_, args string) {
+		if strings.Contains(args, `"remedy"=`) {
+			*remedies++
+		}
+	}, funcr.Options{})), remedies
 }
 
 // bothDialects reads the annotations of SAP's pod-reloader and of Stakater's Reloader.

@@ -116,7 +116,9 @@ func TestRequestOutOfScopeIsRemoved(t *testing.T) {
 			proof, err := actions.requests.currentDigest(t.Context(), web, input, policy.Verdict{})
 			require.NoError(t, err)
 
-			assert.Zero(t, actions.requests.send(t.Context(), web, input, policy.Verdict{}).close(t.Context(), actions.base), "the watch brings it back")
+			ctx, remedies := countRemedies(t)
+			assert.Zero(t, actions.requests.send(ctx, web, input, policy.Verdict{}).close(ctx, actions.base), "the watch brings it back")
+			assert.Equal(t, tc.remains == "loop", *remedies == 1, "only its own request is one to remove")
 			stored := &unstructured.Unstructured{}
 			require.NoError(t, json.Unmarshal(c.raw, &stored.Object))
 			switch tc.remains {
