@@ -35,7 +35,7 @@ func (o Overview) Write(w io.Writer) error {
 		b.WriteString("\n")
 	}
 	if o.FailingWatch != nil {
-		b.WriteString(strings.TrimPrefix(o.FailingWatch.ofWatch(), "\n") + "\n")
+		b.WriteString(o.FailingWatch.ofWatch() + "\n")
 	}
 	for _, p := range o.Problems {
 		fmt.Fprintf(&b, "Problem: %s\n\n", reference.OneLine(p))

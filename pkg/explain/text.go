@@ -35,7 +35,7 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\nWarning %s ago, %s: %s\n", w.Age, w.Reason, reference.OneLine(w.Message))
 	}
 	if r.FailingWatch != nil {
-		b.WriteString(r.FailingWatch.ofWatch())
+		b.WriteString("\n" + r.FailingWatch.ofWatch())
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\nProblem: %s\n", p)
@@ -65,7 +65,7 @@ func (w *Warning) At(now time.Time) *Warning {
 
 // ofWatch is the line about a watch that fails.
 func (w Warning) ofWatch() string {
-	return fmt.Sprintf("\nA watch of pod-reloader fails, as reported %s ago: %s\n", w.Age, w.Message)
+	return fmt.Sprintf("A watch of pod-reloader fails, as reported %s ago: %s\n", w.Age, w.Message)
 }
 
 func (r Report) headline() string {

@@ -83,6 +83,9 @@ func assertBlindToSecrets(s *fixture.Fixture, w observe.Workload) {
 	output, err := s.Installation.Why(s.Context(), "deployment/web", "-n", s.Namespace)
 	require.NoError(s, err)
 	assert.Contains(s, output, "A watch of pod-reloader fails")
+	output, err = s.Installation.Why(s.Context(), "--all", "-n", "default")
+	require.NoError(s, err)
+	assert.Contains(s, output, "A watch of pod-reloader fails", "also where no workload is listed")
 }
 
 // assertSeesSecretsAgain requires that the end of the failure is reported, and that a change of the Secret reloads once.
